@@ -1,0 +1,41 @@
+// Clock: the one seam for time, and Deadline, which every wait takes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace geardb {
+
+/// A point on the monotonic clock until which a call may wait. Trivially copyable.
+class Deadline {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  /// Waits as long as it takes.
+  static constexpr Deadline Infinite() { return Deadline(TimePoint::max()); }
+  /// Does not wait at all.
+  static constexpr Deadline Now() { return Deadline(TimePoint::min()); }
+  static Deadline AfterMs(int64_t ms) {
+    return Deadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(ms));
+  }
+  constexpr explicit Deadline(TimePoint at) : at_(at) {}
+
+  constexpr TimePoint at() const { return at_; }
+  constexpr bool infinite() const { return at_ == TimePoint::max(); }
+  bool passed() const { return !infinite() && std::chrono::steady_clock::now() >= at_; }
+
+ private:
+  TimePoint at_;
+};
+
+/// Time of day for stored times; a test supplies its own. Thread-safe.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  /// Microseconds since 1970-01-01 UTC.
+  virtual int64_t WallTimeUs() const = 0;
+  /// The clock of the machine. Never null, never deleted.
+  static const Clock* System();
+};
+
+}  // namespace geardb
