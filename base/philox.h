@@ -34,10 +34,9 @@ GEARDB_HOST_DEVICE constexpr PhiloxBlock Philox4x32(uint64_t key, PhiloxBlock co
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * counter.v[0];
     const uint64_t p1 = uint64_t{0xCD9E8D57u} * counter.v[2];
-    counter = PhiloxBlock{{static_cast<uint32_t>(p1 >> 32) ^ counter.v[1] ^ k0,
-                           static_cast<uint32_t>(p1),
-                           static_cast<uint32_t>(p0 >> 32) ^ counter.v[3] ^ k1,
-                           static_cast<uint32_t>(p0)}};
+    counter = PhiloxBlock{
+        {static_cast<uint32_t>(p1 >> 32) ^ counter.v[1] ^ k0, static_cast<uint32_t>(p1),
+         static_cast<uint32_t>(p0 >> 32) ^ counter.v[3] ^ k1, static_cast<uint32_t>(p0)}};
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }

@@ -47,10 +47,10 @@ class [[nodiscard]] Status {
   static Status Ok() { return Status(); }
 
   /// Each factory concatenates its arguments: `Status::NotFound("table '", name, "'")`.
-#define GEARDB_STATUS_FACTORY(Name)                                  \
-  template <typename... Parts>                                       \
-  static Status Name(const Parts&... parts) {                        \
-    return Status(StatusCode::k##Name, Concatenate(parts...));       \
+#define GEARDB_STATUS_FACTORY(Name)                            \
+  template <typename... Parts>                                 \
+  static Status Name(const Parts&... parts) {                  \
+    return Status(StatusCode::k##Name, Concatenate(parts...)); \
   }
   GEARDB_STATUS_FACTORY(InvalidArgument)
   GEARDB_STATUS_FACTORY(NotFound)
@@ -96,7 +96,7 @@ std::ostream& operator<<(std::ostream& out, const Status& status);
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit, as in `return value;`
+  Result(T value) : value_(std::move(value)) {}         // NOLINT: implicit, as in `return value;`
   Result(Status status) : status_(std::move(status)) {  // NOLINT: implicit
     GEARDB_CHECK(!status_.ok());
   }
@@ -133,10 +133,10 @@ class [[nodiscard]] Result {
 #define GEARDB_JOIN(a, b) GEARDB_JOIN_INNER(a, b)
 
 /// Leaves the function with the status of `expression` unless it is OK.
-#define GEARDB_RETURN_IF_ERROR(expression)                     \
-  do {                                                         \
-    ::geardb::Status geardb_status_ = (expression);            \
-    if (!geardb_status_.ok()) return geardb_status_;           \
+#define GEARDB_RETURN_IF_ERROR(expression)           \
+  do {                                               \
+    ::geardb::Status geardb_status_ = (expression);  \
+    if (!geardb_status_.ok()) return geardb_status_; \
   } while (false)
 
 /// `GEARDB_ASSIGN_OR_RETURN(auto file, env->Open(path));`

@@ -1,0 +1,68 @@
+// Batch: the drawn items of one Next, as arrays and tensors.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/tensor.h"
+
+namespace geardb {
+
+/// What was drawn. Its memory stays valid until Release or destruction, and does not change when
+/// the table does: a batch is a copy. Movable; may outlive its sampler.
+class Batch {
+ public:
+  Batch(Batch&&) noexcept;
+  Batch& operator=(Batch&&) noexcept;
+  ~Batch();
+
+  /// Items.
+  int64_t size() const;
+
+  // One entry per item.
+  std::span<const ItemHandle> handles() const;
+  std::span<const TrajectoryId> trajectory_ids() const;
+  /// The item's row (a window's anchor before any shift; 0-based and absolute; for a trajectory its
+  /// first row).
+  std::span<const int64_t> anchors() const;
+  /// Steps of the item's length part that exist.
+  std::span<const int64_t> lengths() const;
+  /// Steps of the item's trajectory so far.
+  std::span<const int64_t> trajectory_lengths() const;
+  /// How its trajectory ended, go while it is open.
+  std::span<const End> trajectory_ends() const;
+  std::span<const uint64_t> times_sampled() const;  ///< Of its trajectory, before this batch.
+  std::span<const double> probabilities() const;    ///< q / total when it was drawn.
+  std::span<const float> weights() const;     ///< Importance weights; 1 with a uniform selector.
+  std::span<const uint32_t> sources() const;  ///< Which part of a mixed sampler: 0.
+
+  /// The batch saw exactly the log before this.
+  Lsn lsn() const;
+  uint64_t draw_number() const;
+
+  /// An output by name: a view, a mask of one, or one of "nstep.*". NotFound names those there are.
+  Result<TensorView> Find(std::string_view name) const;
+  /// As Find; an empty view (null bytes) when there is no such output.
+  TensorView operator[](std::string_view name) const;
+  /// Entries of each item in a view: [n].
+  Result<std::span<const int64_t>> ViewLengths(std::string_view name) const;
+  /// Packed: [n + 1] offsets of the items in a view.
+  Result<std::span<const int64_t>> CuSeqlens(std::string_view name) const;
+  std::vector<std::string_view> OutputNames() const;
+
+  /// Gives the buffers back to the sampler; the batch is empty then.
+  void Release();
+
+ private:
+  friend class Sampler;
+  struct Rep;
+  explicit Batch(std::unique_ptr<Rep> rep);
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace geardb

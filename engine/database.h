@@ -1,0 +1,117 @@
+// Database: one directory that holds tables of trajectories. Start reading here.
+//
+//   auto db = *geardb::Database::Open("/data/run1", {});
+//   geardb::TableSpec spec{.name = "replay", .columns = {...}, .priority_tables = {{.name =
+//   "per"}}}; auto table = *db->OpenOrCreateTable(spec); auto writer = *table->NewWriter({});
+//   writer->Append({{"obs", obs}, {"action", action}, {"reward", reward}}, {.end = End::kGo});
+//   auto sampler = *table->priority_table("per")->NewSampler({.batch = 64, .views = {{"obs"}}});
+//   auto batch = *sampler->Next();
+//   table->priority_table("per")->Set(batch.handles(), td_errors);
+//
+// What an acknowledged call leaves behind survives: at Ack::kLog the death of the process, at
+// Ack::kSync power loss. What anybody sees is always a prefix of the log.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/options.h"
+#include "engine/schema.h"
+#include "engine/stats.h"
+#include "engine/table.h"
+
+namespace geardb {
+
+/// Where a change stands in the log; to be waited on with Database::Wait. Trivially copyable.
+struct Ticket {
+  Lsn end = 0;  ///< One past the last byte of the change's record; 0 when nothing was logged.
+};
+
+/// A named record of the log: one atomic cut over all tables, with a blob of the learner's.
+struct Tag {
+  std::string name;
+  std::vector<std::byte> blob;
+  Lsn lsn = 0;
+  int64_t created_us = 0;
+};
+
+/// What opening found.
+struct RecoveryReport {
+  Lsn start = 0;  ///< Where reading began.
+  Lsn end = 0;    ///< Where the log ended, and new records begin.
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+  uint64_t ring_records = 0;   ///< Records that only the ring held.
+  uint64_t orphaned = 0;       ///< Trajectories that were open when their writer died.
+  uint64_t damaged_pages = 0;  ///< Pages with a bad piece; their trajectories are lost by name.
+  bool clean = false;          ///< The log ended with a seal: nothing can have been lost.
+  double seconds = 0;
+  std::string note;  ///< For people: "cut at LSN x, durability unknown", or empty.
+};
+
+/// An open directory. Thread-safe. Tables, writers and samplers hold a reference to what they need:
+/// they may outlive the Database object, but every call on them then fails with Cancelled.
+class Database {
+ public:
+  /// Opens (or creates) the database in `directory`. One owner at a time: a second owner, in this
+  /// process or another, gets FailedPrecondition naming the first. Unsupported for a newer format,
+  /// Corruption for damage to what must be whole (with file and offset), IoError for the rest.
+  /// Blocks until the log has been replayed.
+  static Result<std::unique_ptr<Database>> Open(const std::string& directory,
+                                                const DatabaseOptions& options);
+  /// Closes without an error to report; call Close to see it.
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  /// Creates a table and its priority tables. AlreadyExists when there is one of that name.
+  /// Durable (synced) when it returns.
+  Result<std::shared_ptr<Table>> CreateTable(const TableSpec& spec);
+  /// NotFound names the tables that there are.
+  Result<std::shared_ptr<Table>> OpenTable(std::string_view name);
+  /// Opens the table, or creates it; FailedPrecondition naming the first difference when a table of
+  /// that name has another spec.
+  Result<std::shared_ptr<Table>> OpenOrCreateTable(const TableSpec& spec);
+  /// Names in order of creation.
+  std::vector<std::string> Tables() const;
+  /// Removes a table with all it holds. Its writers and samplers end with Cancelled.
+  Status DropTable(std::string_view name);
+
+  /// Records an atomic cut: everything whose call returned before this one began is in it. Synced
+  /// when it returns; costs two fsyncs at any size of the database. The newest tag of a name wins.
+  Result<Tag> WriteTag(std::string_view name, std::span<const std::byte> blob);
+  /// The newest tag (of that name, when one is given); NotFound when there is none.
+  Result<Tag> LastTag(std::optional<std::string_view> name = std::nullopt) const;
+  /// The newest tag of each name, in order of LSN.
+  std::vector<Tag> Tags() const;
+
+  /// Waits until the change of `ticket` is acknowledged at `level`. DeadlineExceeded: "published,
+  /// durability unknown"; the first error of fdatasync, once there was one.
+  Status Wait(Ticket ticket, Ack level, Deadline deadline = Deadline::Infinite());
+  /// Everything whose call has returned is synced when this returns.
+  Status Sync(Deadline deadline = Deadline::Infinite());
+
+  /// Ends all waits with Cancelled, seals and syncs the log, and releases the directory. Open
+  /// trajectories stay resumable. Idempotent; returns the first error.
+  Status Close();
+
+  const std::string& directory() const;
+  const RecoveryReport& recovery() const;
+  DatabaseStats Stats() const;
+
+ private:
+  friend class Table;
+  class Impl;
+  explicit Database(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace geardb

@@ -1,0 +1,54 @@
+// Options of a database. Behaviour first, performance second: tuning never changes meaning.
+#pragma once
+
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace geardb {
+
+class Clock;
+class Env;
+
+/// Hard limits of memory, each itemised in Stats. Over them a call waits by its deadline or fails
+/// with ResourceExhausted.
+struct Budgets {
+  /// Frames of pages in host memory. 0: a quarter of the memory that the cgroup (or the machine)
+  /// allows.
+  uint64_t frames_bytes = 0;
+  /// Records, page tables, trees and bitmaps. 0: an eighth of `frames_bytes`, at least 64 MiB.
+  uint64_t index_bytes = 0;
+  /// Buffers of batches, of all samplers together.
+  uint64_t batch_bytes = uint64_t{1} << 30;
+};
+
+struct DatabaseOptions {
+  // Behaviour.
+  bool create_if_missing = true;
+  bool error_if_exists = false;
+  /// Nothing is written: no manifest, no drained tail. Only observer samplers may draw.
+  bool read_only = false;
+  /// Acknowledgement of appends and closes that do not name their own.
+  Ack ack = Ack::kLog;
+  /// The log may grow to this; then appends fail with ResourceExhausted naming what pins it.
+  uint64_t log_bytes_max = uint64_t{4} << 30;
+  /// Everything is synced this long after it was written, even if nobody asks.
+  int64_t sync_interval_ms = 1000;
+
+  // Performance.
+  Budgets budgets;
+  /// Threads fault in the whole frame budget at open.
+  bool prefault = false;
+  /// Size of a log segment and of the ring, powers of two of at least 64 KiB and 32 KiB; fixed when
+  /// the directory is created.
+  uint64_t segment_bytes = uint64_t{64} << 20;
+  uint64_t ring_bytes = uint64_t{64} << 20;
+  /// Background threads (drain, sync, prefetch). Off: tests drive every step by hand.
+  bool background = true;
+
+  // Seams; null is the machine's own. Not owned, must outlive the database.
+  Env* env = nullptr;
+  const Clock* clock = nullptr;
+};
+
+}  // namespace geardb

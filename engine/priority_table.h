@@ -1,0 +1,71 @@
+// PriorityTable: weights over items of a table, and the samplers that draw them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/sampler.h"
+#include "engine/schema.h"
+#include "engine/stats.h"
+
+namespace geardb {
+
+struct RowId;
+
+/// What became of the updates of a Set.
+struct SetOutcome {
+  uint64_t applied = 0;
+  uint64_t stale = 0;  ///< Their item is gone, or its place holds another: ignored.
+  Lsn end_lsn = 0;     ///< Ticket{end_lsn} waits for an acknowledgement.
+};
+
+/// A priority table. Thread-safe; draws and updates happen one at a time, in the order of the
+/// calls: that order is the apply sequence, and it is what the log holds.
+class PriorityTable {
+ public:
+  ~PriorityTable();
+  PriorityTable(const PriorityTable&) = delete;
+  PriorityTable& operator=(const PriorityTable&) = delete;
+
+  const PriorityTableSpec& spec() const;
+
+  /// Sets raw priorities of items by the handles of a batch. NaN, infinite or negative priorities
+  /// are refused before anything changes, naming the first. Of duplicates the last wins. 0 makes
+  /// an item undrawable until it is set again. Returns when applied; durable at Ack::kLog.
+  Result<SetOutcome> Set(std::span<const ItemHandle> handles, std::span<const float> priorities);
+  /// By (id, row) of the anchor; for trajectories the row is ignored.
+  Result<SetOutcome> Set(std::span<const RowId> rows, std::span<const float> priorities);
+  /// All items at once: in order of (id, row), or a single value for all. FailedPrecondition naming
+  /// both numbers when the table has another number of items.
+  Result<SetOutcome> SetAll(std::span<const float> priorities);
+
+  /// Number of items, undrawable ones (priority 0) included; number that can be drawn.
+  uint64_t Count() const;
+  uint64_t DrawableCount() const;
+  /// All items as (id, row), in that order: the order of SetAll.
+  std::vector<RowId> Items() const;
+  /// The raw priority of an item: NotFound when it is none.
+  Result<float> Priority(const RowId& row) const;
+  /// Its exact probability in the next draw: q / total.
+  Result<double> Probability(const RowId& row) const;
+  /// The largest raw priority ever applied, from 1.
+  float MaxPriority() const;
+
+  /// A sampler over this priority table. InvalidArgument names the view that leaves the extent, a
+  /// column that does not exist, and so on.
+  Result<std::unique_ptr<Sampler>> NewSampler(const SamplerOptions& options);
+
+  PriorityTableStats Stats() const;
+
+ private:
+  friend class Table;
+  class Impl;
+  explicit PriorityTable(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace geardb

@@ -1,0 +1,117 @@
+// Sampler: draws batches from a priority table and delivers them as tensors.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/batch.h"
+
+namespace geardb {
+
+/// The rows of a view, relative to the anchor (for a trajectory: to its first row).
+struct ViewRows {
+  /// `count` of this value: as many rows as the item's length part has.
+  static constexpr int64_t kItemLength = -1;
+
+  int64_t begin = 0;
+  int64_t count = kItemLength;
+  int64_t stride = 1;
+  /// Rows added after `count` (a bootstrap observation: one more).
+  int64_t plus = 0;
+  /// Any rows, instead of the above, when not empty.
+  std::vector<int64_t> list;
+  /// The n-step bootstrap row instead of the above: one row, or one per step with `every_row`.
+  bool bootstrap = false;
+};
+
+/// One output of a batch. Shape [n, L, (stack,) ...] padded, [Σ lengths, (stack,) ...] packed;
+/// without the L axis when `rows` names exactly one row (a list of one, count 1, or an extent of
+/// length 1) and the item is a window.
+struct View {
+  std::string column;  ///< Per step; a per-trajectory column yields [n, ...] and ignores `rows`.
+  std::string name;    ///< Of the output; empty: the column's.
+  ViewRows rows;
+  /// k > 1: every entry shows rows r-k+1 … r on a new axis; rows left of the edge follow the left
+  /// edge rule (clip and shift repeat).
+  int64_t stack = 1;
+  double pad_value = 0;  ///< Where there is no row.
+  /// Delivered as f32 instead of the stored type (integers: their value; bool: 0 or 1).
+  bool to_f32 = false;
+  /// Also deliver, shaped [n, L] or [Σ lengths], as `<name>.valid`: entry shows a row (or a
+  /// repetition); `<name>.learn`: a step of the length part at its own place; `<name>.is_first`:
+  /// first row of its episode; `<name>.end`: End as u8 of the row.
+  bool masks = false;
+};
+
+/// n-step returns. For row i: sum over k < m of (product of discounts before k) * reward[i+k] in
+/// f32 in step order, m = n or up to the end of the episode. Delivered as `nstep.return` f32,
+/// `nstep.discount` f32 (the product of m discounts: γ^m), `nstep.bootstrap_row` i64, `nstep.mask`
+/// f32 (0 where the episode terminated within, else 1). Sutton & Barto, 2nd ed., section 7.1.
+struct NStep {
+  std::string reward_column;
+  int64_t n = 1;
+  double gamma = 0.99;
+  /// Per-step column of discounts that replaces γ; empty: γ.
+  std::string discount_column;
+  /// Per-step column, non-zero where a life was lost: counts as terminated there; empty: none.
+  std::string life_loss_column;
+  /// For every row of the length part: outputs have the L axis.
+  bool every_row = false;
+};
+
+enum class BatchLayout : uint8_t {
+  kPadded = 0,  ///< [n, L, ...] with lengths.
+  kPacked = 1,  ///< [Σ lengths, ...] with cu_seqlens.
+};
+
+struct SamplerOptions {
+  int64_t batch = 64;  ///< Items of a batch.
+  std::vector<View> views;
+  std::optional<NStep> n_step;
+  BatchLayout layout = BatchLayout::kPadded;
+  /// Exponent β of the importance weights (n·P)^−β / max. Schaul et al., section 3.4.
+  double beta = 0.4;
+  /// Batches drawn ahead: batch i sees exactly the updates submitted before the hand-over of batch
+  /// i − prefetch. 0: each batch is drawn by its own Next.
+  int64_t prefetch = 0;
+  /// An observer has its own seed and touches no counts and no log.
+  bool observer = false;
+  /// Observers: the key of its draws. Others: with `restart_draw`, sets the priority table's seed.
+  uint64_t seed = 0;
+  /// Begins again at this draw number (logged), instead of going on after the last one.
+  std::optional<uint64_t> restart_draw;
+  /// How long Next waits for an item to draw.
+  int64_t timeout_ms = 10'000;
+};
+
+/// Draws batches. Used by one thread at a time; several samplers may draw from one priority table,
+/// whose draw numbers they then share.
+class Sampler {
+ public:
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  /// The next batch. Waits while nothing can be drawn; DeadlineExceeded after `timeout_ms` (or
+  /// `deadline`), which uses up no draw number. The hand-over is logged at Ack::kLog: a batch that
+  /// was prefetched but not handed over is drawn again after a crash.
+  Result<Batch> Next(std::optional<Deadline> deadline = std::nullopt);
+
+  /// Changes β for the batches drawn from now on.
+  void set_beta(double beta);
+  const SamplerOptions& options() const;
+
+ private:
+  friend class PriorityTable;
+  class Impl;
+  explicit Sampler(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace geardb

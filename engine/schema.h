@@ -1,0 +1,110 @@
+// What a table is: its columns, how long its trajectories are, how much it holds, and the priority
+// tables over it. Stored in the log; checked at every open.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "base/window.h"
+#include "engine/tensor.h"
+
+namespace geardb {
+
+/// Where a column has its values. In stored schemas: frozen.
+enum class ColumnKind : uint8_t {
+  kPerStep = 0,        ///< One row per step.
+  kPerTrajectory = 1,  ///< One value per trajectory, up to 64 bytes.
+};
+
+/// A named tensor of fixed dtype and shape.
+struct Column {
+  std::string name;  ///< 1…64 characters of [A-Za-z0-9_./-], not starting with "geardb.".
+  DType dtype = DType::kF32;
+  Shape shape;  ///< Of one row; no dimension may be 0. Default: a scalar.
+  ColumnKind kind = ColumnKind::kPerStep;
+  /// Given with terminated or truncated when the table has `final_row` (an observation); the
+  /// final row's other columns hold zero.
+  bool in_final_row = false;
+
+  friend bool operator==(const Column&, const Column&) = default;
+};
+
+/// What leaves a table that is full. In stored schemas: frozen.
+enum class Remover : uint8_t {
+  kNone = 0,  ///< Nothing: an append waits until its deadline, then ResourceExhausted.
+  kFifo = 1,  ///< The oldest: closed trajectories whole, open ones page by page from the head.
+};
+
+/// What a priority table draws. In stored schemas: frozen.
+enum class ItemKind : uint8_t { kWindow = 0, kTrajectory = 1 };
+
+/// How a priority table draws. In stored schemas: frozen.
+enum class SelectorKind : uint8_t { kUniform = 0, kPrioritized = 1 };
+
+/// The raw priority of an item whose append carries none. In stored schemas: frozen.
+enum class InitialPriority : uint8_t {
+  kMax = 0,       ///< The largest raw priority ever applied to this priority table, from 1.
+  kConstant = 1,  ///< `initial_priority_value`.
+  kColumn = 2,    ///< A per-trajectory scalar column, as it is when the item becomes drawable.
+};
+
+/// A priority table: items over the trajectories of a table, with a weight each.
+struct PriorityTableSpec {
+  std::string name;
+  ItemKind item = ItemKind::kWindow;
+  /// Windows only: the rows {before, length, after} that every item promises, where anchors lie,
+  /// and what happens at the edges (base/window.h).
+  WindowRule window;
+  SelectorKind selector = SelectorKind::kPrioritized;
+  /// Exponent α of w = p^α; prioritized only; 0…4. Schaul et al., "Prioritized Experience Replay".
+  double alpha = 0.6;
+  InitialPriority initial = InitialPriority::kMax;
+  float initial_priority_value = 1.0f;
+  std::string initial_priority_column;
+  /// Key of every draw; with the draw number it decides which items come.
+  uint64_t seed = 0;
+
+  friend bool operator==(const PriorityTableSpec&, const PriorityTableSpec&) = default;
+};
+
+/// Trajectories of one schema.
+struct TableSpec {
+  std::string name;
+  std::vector<Column> columns;
+  /// A closed trajectory of length T stores T + 1 rows: row T holds the columns with
+  /// `in_final_row`, so that the next observation of the last step exists without being stored
+  /// twice. It is never an anchor. A cut makes the last row the final row.
+  bool final_row = false;
+  /// Trajectories go on after an end: the whole life of an environment.
+  bool stream = false;
+  /// Rows of a page; 0 chooses a power of two so that a page is about 64 KiB, at most 256 and at
+  /// most bit_ceil(expected_steps / 4).
+  uint32_t steps_per_page = 0;
+  uint64_t expected_steps = 1024;  ///< Typical length of a trajectory; a hint for page size only.
+
+  /// Capacity; 0 is no bound. `bytes_max` counts frame bytes.
+  uint64_t trajectories_max = 0;
+  uint64_t steps_max = 0;
+  uint64_t bytes_max = 0;
+  Remover remover = Remover::kFifo;
+
+  std::vector<PriorityTableSpec> priority_tables;
+
+  friend bool operator==(const TableSpec&, const TableSpec&) = default;
+};
+
+/// InvalidArgument naming the column or option that is wrong, and why.
+Status ValidateTableSpec(const TableSpec& spec);
+Status ValidatePriorityTableSpec(const TableSpec& table, const PriorityTableSpec& spec);
+
+/// OK when a table created as `stored` may be opened as `wanted`: FailedPrecondition naming the
+/// first difference otherwise.
+Status CheckSameSpec(const TableSpec& stored, const TableSpec& wanted);
+
+/// The S that a table of this spec gets (steps_per_page, or the default described there).
+uint32_t ChooseStepsPerPage(const TableSpec& spec);
+
+}  // namespace geardb

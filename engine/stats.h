@@ -1,0 +1,64 @@
+// Stats: what a database, a table and a priority table hold and have done. Plain structs; a
+// snapshot each, not one consistent cut.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+
+namespace geardb {
+
+/// An itemised budget, in bytes.
+struct BudgetStats {
+  uint64_t limit_bytes = 0;
+  uint64_t used_bytes = 0;
+};
+
+struct DatabaseStats {
+  // The log.
+  Lsn log_end = 0;
+  Lsn log_published = 0;
+  Lsn log_drained = 0;
+  Lsn log_synced = 0;
+  uint64_t log_records = 0;  ///< Written since the open.
+  uint64_t log_bytes = 0;    ///< Written since the open.
+  uint64_t fdatasyncs = 0;
+  uint64_t fdatasync_p50_us = 0;
+  std::string log_io;  ///< "direct" or "buffered", with the reason.
+  // Memory.
+  BudgetStats frames;
+  BudgetStats index;
+  BudgetStats batches;
+  std::string frame_pages;  ///< "huge", "4 KiB": the pages behind the frames.
+  std::vector<std::string> tables;
+};
+
+struct TableStats {
+  uint64_t trajectories = 0;
+  uint64_t open_trajectories = 0;
+  uint64_t steps = 0;
+  uint64_t pages = 0;
+  uint64_t frame_bytes = 0;  ///< Bytes of the frames of its pages.
+  uint64_t row_bytes = 0;    ///< True bytes of its rows.
+  uint64_t index_bytes = 0;
+  uint64_t appended_rows = 0;  ///< Since the open.
+  uint64_t removed_trajectories = 0;
+  uint64_t trimmed_rows = 0;
+};
+
+struct PriorityTableStats {
+  uint64_t items = 0;
+  uint64_t drawable_items = 0;
+  uint64_t draws = 0;            ///< Batches handed over, ever: the next draw number.
+  uint64_t sampled_items = 0;    ///< Since the open.
+  uint64_t updates_applied = 0;  ///< Since the open.
+  uint64_t updates_stale = 0;    ///< Since the open.
+  uint64_t rescales = 0;         ///< Since the open.
+  int scale_shift = 0;           ///< s of q = round(w * 2^s).
+  float max_priority = 1;
+  std::string mode = "host";
+};
+
+}  // namespace geardb

@@ -1,0 +1,140 @@
+// Table: trajectories of one schema. Writers append to it, priority tables draw from it, and it can
+// be read without drawing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/priority_table.h"
+#include "engine/schema.h"
+#include "engine/stats.h"
+#include "engine/tensor.h"
+#include "engine/writer.h"
+
+namespace geardb {
+
+/// A row of a trajectory. `row` is absolute; negative rows count from the end, as in NumPy.
+struct RowId {
+  TrajectoryId id = 0;
+  int64_t row = 0;
+
+  friend bool operator==(const RowId&, const RowId&) = default;
+};
+
+/// Rows [begin, end) with a step, as Python's slices: a negative bound counts from the end, bounds
+/// beyond the trajectory are clamped, `step` may be negative but not 0. An absent bound is the
+/// edge in the direction of the step.
+struct RowRange {
+  std::optional<int64_t> begin;
+  std::optional<int64_t> end;
+  int64_t step = 1;
+};
+
+/// Open, closed, or orphaned (open when its writer died; drawable, resumable).
+enum class TrajectoryState : uint8_t { kOpen = 1, kClosed = 2, kOrphaned = 3 };
+
+/// What is known of a trajectory.
+struct TrajectoryRecord {
+  TrajectoryId id = 0;
+  TrajectoryState state = TrajectoryState::kOpen;
+  End end = End::kGo;          ///< Of a closed trajectory.
+  int64_t first_row = 0;       ///< Oldest row still there.
+  int64_t rows_end = 0;        ///< One past the last stored row, final row included.
+  int64_t steps_end = 0;       ///< One past the last step: rows_end, less a final row.
+  int64_t created_us = 0;      ///< Since 1970-01-01 UTC.
+  uint64_t times_sampled = 0;  ///< Rows of batches handed over that came from it.
+};
+
+/// Owned rows of one column: shape [rows, ...].
+struct ColumnRows {
+  std::string column;
+  std::vector<std::byte> bytes;
+  TensorView view() const { return TensorView(bytes.data(), dtype, shape); }
+  DType dtype = DType::kF32;
+  Shape shape;
+};
+
+/// One column of a Gather, with its own rows.
+struct GatherColumn {
+  std::string_view column;
+  /// Rows in any order, repeated or not. The output has shape [rows.size(), ...].
+  std::span<const RowId> rows;
+};
+
+/// What Scan visits.
+struct ScanOptions {
+  TrajectoryId from_id = 0;              ///< Trajectories with at least this id…
+  TrajectoryId end_id = UINT64_MAX;      ///< …and below this one.
+  std::optional<TrajectoryState> state;  ///< Only of this state.
+  uint64_t limit = UINT64_MAX;           ///< At most so many.
+};
+
+/// An open table. Thread-safe.
+class Table {
+ public:
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  const TableSpec& spec() const;
+  TableId id() const;
+  /// S, the rows of a page.
+  uint32_t steps_per_page() const;
+
+  // Writing.
+
+  /// A writer with `options.lanes` lanes, each of which has at most one open trajectory at a time.
+  Result<std::unique_ptr<Writer>> NewWriter(const WriterOptions& options);
+  /// Removes whole trajectories, open ones too (their writer's next append fails with NotFound).
+  /// All or, with an unknown id, none. Logged; returns when published.
+  Status Remove(std::span<const TrajectoryId> ids);
+  /// Drops the rows before `first_row` of a trajectory: whole pages leave memory, anchors whose
+  /// extent then starts before `first_row` leave the priority tables. Never more than its steps.
+  Status Truncate(TrajectoryId id, int64_t first_row);
+  /// Sets per-trajectory columns of a trajectory.
+  Status SetColumns(TrajectoryId id, ColumnValues values);
+
+  // Drawing.
+
+  /// NotFound names the priority tables that there are.
+  Result<std::shared_ptr<PriorityTable>> OpenPriorityTable(std::string_view name);
+  /// As OpenPriorityTable, or null.
+  std::shared_ptr<PriorityTable> priority_table(std::string_view name);
+  /// Adds a priority table; what is stored becomes drawable by it with its initial priorities.
+  Result<std::shared_ptr<PriorityTable>> CreatePriorityTable(const PriorityTableSpec& spec);
+
+  // Reading without drawing: no counts, no limiter, no log.
+
+  /// Number of trajectories; of steps (final rows not counted).
+  uint64_t Count() const;
+  uint64_t StepCount() const;
+  /// NotFound when there is no such trajectory.
+  Result<TrajectoryRecord> Find(TrajectoryId id) const;
+  /// Records in order of id.
+  std::vector<TrajectoryRecord> Scan(const ScanOptions& options) const;
+  /// Rows of some columns of a trajectory (all per-step columns when `columns` is empty), copied.
+  /// A per-trajectory column yields its one value, shape [...].
+  Result<std::vector<ColumnRows>> Read(TrajectoryId id, std::span<const std::string_view> columns,
+                                       const RowRange& range) const;
+  /// Any rows of any trajectories: output i of a column equals `column[id][row]` by NumPy's rules.
+  /// InvalidArgument names the first row that is not there; nothing is returned then.
+  Result<std::vector<ColumnRows>> Gather(std::span<const GatherColumn> columns) const;
+
+  TableStats Stats() const;
+
+ private:
+  friend class Database;
+  class Impl;
+  explicit Table(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace geardb
