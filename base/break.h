@@ -1,0 +1,46 @@
+// Named bugs: `tools/dev test --break NAME` builds the tree with one of them and runs the tests that
+// must notice. All of them live in the table below; a build has none unless it asks for one.
+//
+// A row is X(name, tests, what goes wrong); `tests` is a regular expression over the names of the
+// tests (`ctest -R`). In code: `if constexpr (!kBreak.skip_sync) GEARDB_RETURN_IF_ERROR(Sync());`.
+// Public headers must not include this file.
+#pragma once
+
+#include <string_view>
+
+#include "geardb_break_choice.h"
+
+// clang-format off
+#define GEARDB_BREAK_TABLE(X) \
+  X(skip_log, "Engine|Crash|Database", "an append is acknowledged and its record never written") \
+  X(skip_sync, "Wal|Log|Crash", "a sync ack is given without fdatasync") \
+  X(publish_before_logged, "Wal|Log|Crash", "a record is published before its bytes are complete") \
+  X(keep_stale_tail, "Wal|Log|Recovery", "records of an older epoch beyond the cut are replayed") \
+  X(ignore_ring_at_recovery, "Wal|Log|Crash", "an open reads the segments and not the ring") \
+  X(skip_piece_checksum, "Wal|Log|Recovery", "a piece with a wrong checksum is taken for good") \
+  X(ignore_generation, "Engine|Index|PriorityTable", "a late update reaches what took the slot") \
+  X(swap_update_order, "Engine|Index|Tree", "the first of duplicate updates wins") \
+  X(reuse_lpn_twice, "Engine|Index|Slot|Page", "one freed LPN is given to two pages") \
+  X(window_one_too_long, "Window|Sampler|Conformance", "a window's right end is one row too far")
+// clang-format on
+
+#ifndef GEARDB_BREAK_NAME
+#define GEARDB_BREAK_NAME ""
+#endif
+
+namespace geardb {
+
+/// One `bool` per named bug: true in the build that has it.
+struct Break {
+#define GEARDB_BREAK_MEMBER(name, tests, what) \
+  bool name = std::string_view(GEARDB_BREAK_NAME) == #name;
+  GEARDB_BREAK_TABLE(GEARDB_BREAK_MEMBER)
+#undef GEARDB_BREAK_MEMBER
+};
+
+inline constexpr Break kBreak;
+
+/// The name of the bug in this build; "" when there is none.
+inline constexpr std::string_view kBreakName = GEARDB_BREAK_NAME;
+
+}  // namespace geardb

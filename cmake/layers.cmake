@@ -1,0 +1,163 @@
+# One folder, one layer, one target; adding a file needs no edit here or in CMakeLists.txt.
+#
+#   geardb_layer(NAME DEPENDS ...)   library NAME from NAME/*.cc, NAME/internal/*.cc and NAME/*.fbs
+#   geardb_tool(NAME TARGET t ...)   program t from tools/NAME/*.cc; absent folders are skipped
+#   geardb_tests()                   one GoogleTest program per folder below tests/
+#   geardb_fuzzers()                 one libFuzzer program per tests/fuzz/x_fuzz.cc
+#
+# A schema NAME/x.fbs is compiled into the build tree; include it as "NAME/x_generated.h".
+
+set(GEARDB_GENERATED_DIR ${CMAKE_BINARY_DIR}/generated)
+
+# What every target of the tree has in common.
+function(geardb_common target)
+  geardb_warnings(${target})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(${target} SYSTEM PRIVATE ${GEARDB_GENERATED_DIR})
+endfunction()
+
+# Compiles the schemas of a folder; sets `out_headers` to the generated headers.
+function(geardb_schemas folder out_headers)
+  file(GLOB schemas CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.fbs)
+  set(headers)
+  foreach(schema IN LISTS schemas)
+    get_filename_component(stem ${schema} NAME_WE)
+    set(header ${GEARDB_GENERATED_DIR}/${folder}/${stem}_generated.h)
+    add_custom_command(
+      OUTPUT ${header}
+      COMMAND ${GEARDB_FLATC} --cpp --cpp-std c++17 --scoped-enums -I ${PROJECT_SOURCE_DIR}
+              -o ${GEARDB_GENERATED_DIR}/${folder} ${schema}
+      DEPENDS ${schema}
+      COMMENT "flatc ${folder}/${stem}.fbs"
+      VERBATIM)
+    list(APPEND headers ${header})
+  endforeach()
+  set(${out_headers} ${headers} PARENT_SCOPE)
+endfunction()
+
+function(geardb_layer name)
+  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cc
+       ${PROJECT_SOURCE_DIR}/${name}/internal/*.cc)
+  geardb_schemas(${name} headers)
+  if(headers)
+    add_custom_target(${name}_schemas DEPENDS ${headers})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY GEARDB_LAYERS ${name})
+  if(NOT sources)
+    # A layer of headers, or one that is not written yet.
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ${arg_DEPENDS} Threads::Threads)
+    if(headers)
+      add_dependencies(${name} ${name}_schemas)
+    endif()
+    return()
+  endif()
+  add_library(${name} STATIC ${sources})
+  set_target_properties(${name} PROPERTIES OUTPUT_NAME geardb_layer_${name})
+  geardb_common(${name})
+  target_link_libraries(${name} PUBLIC ${arg_DEPENDS} Threads::Threads)
+  foreach(layer IN ITEMS ${name} ${arg_DEPENDS})
+    if(TARGET ${layer}_schemas)
+      add_dependencies(${name} ${layer}_schemas)
+    endif()
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY GEARDB_COMPILED_LAYERS ${name})
+endfunction()
+
+# The programs under tools/. All but main.cc becomes a library `tool_NAME`, which tests can link.
+function(geardb_tool name)
+  cmake_parse_arguments(arg "" "TARGET;OUTPUT_NAME" "LINKS" ${ARGN})
+  set(folder ${PROJECT_SOURCE_DIR}/tools/${name})
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/sql/*.cc)
+  list(REMOVE_ITEM sources ${folder}/main.cc)
+  if(NOT EXISTS ${folder}/main.cc)
+    return()
+  endif()
+  set(links ${arg_LINKS} engine)
+  if(sources)
+    add_library(tool_${name} STATIC ${sources})
+    geardb_common(tool_${name})
+    target_link_libraries(tool_${name} PUBLIC ${links})
+    list(PREPEND links tool_${name})
+  endif()
+  add_executable(${arg_TARGET} ${folder}/main.cc)
+  geardb_common(${arg_TARGET})
+  target_link_libraries(${arg_TARGET} PRIVATE ${links} ${GEARDB_JEMALLOC})
+  set_target_properties(${arg_TARGET} PROPERTIES
+    OUTPUT_NAME ${arg_OUTPUT_NAME} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+endfunction()
+
+# One program for the tests of one folder, `path` relative to tests/.
+function(geardb_test_folder path)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${path}/*.cc)
+  string(REPLACE "/" "_" target ${path}_test)
+  string(REGEX REPLACE "/.*" "" first ${path})
+  get_property(layers GLOBAL PROPERTY GEARDB_LAYERS)
+  set(links engine)
+  if(first IN_LIST layers)
+    set(links ${first})
+  elseif(path MATCHES "^tools/(.+)$" AND TARGET tool_${CMAKE_MATCH_1})
+    set(links tool_${CMAKE_MATCH_1})
+  endif()
+  add_executable(${target} ${sources})
+  geardb_common(${target})
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(${target} PRIVATE geardb_testing ${links} GTest::gmock GTest::gtest_main)
+  if(first STREQUAL "tools" AND TARGET geardb_cli)
+    add_dependencies(${target} geardb_cli)
+    target_compile_definitions(${target} PRIVATE GEARDB_CLI="$<TARGET_FILE:geardb_cli>")
+  endif()
+
+  set(label unit)
+  if(first MATCHES "^(crash|conformance)$")
+    set(label ${first})
+  endif()
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST TEST_FILTER "-*ConcurrentTest*.*"
+                       PROPERTIES LABELS ${label})
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST TEST_FILTER "*ConcurrentTest*.*"
+                       PROPERTIES LABELS concurrent)
+endfunction()
+
+function(geardb_tests)
+  file(GLOB support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/testing/*.cc)
+  if(support)
+    add_library(geardb_testing STATIC ${support})
+    geardb_common(geardb_testing)
+    target_link_libraries(geardb_testing PUBLIC base GTest::gtest)
+  else()
+    add_library(geardb_testing INTERFACE)
+    target_link_libraries(geardb_testing INTERFACE base GTest::gtest)
+  endif()
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/tests
+       ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
+  set(folders)
+  foreach(test IN LISTS tests)
+    get_filename_component(folder ${test} DIRECTORY)
+    list(APPEND folders ${folder})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder IN LISTS folders)
+    geardb_test_folder(${folder})
+  endforeach()
+endfunction()
+
+# tests/fuzz/x_fuzz.cc reads its seeds from tests/fuzz/corpus/x.
+function(geardb_fuzzers)
+  if(NOT GEARDB_FUZZ)
+    return()
+  endif()
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "GEARDB_FUZZ needs clang (CMAKE_CXX_COMPILER=clang++), "
+                        "but the compiler is ${CMAKE_CXX_COMPILER_ID}")
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*_fuzz.cc)
+  foreach(source IN LISTS sources)
+    get_filename_component(target ${source} NAME_WE)
+    add_executable(${target} ${source})
+    geardb_common(${target})
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+    target_link_libraries(${target} PRIVATE geardb_testing engine)
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+  endforeach()
+endfunction()
