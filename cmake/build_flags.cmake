@@ -24,10 +24,11 @@ add_link_options(${sanitize_flags})
 
 # A named bug: the names are the first column of the table in base/break.h. The choice goes into a
 # generated header, so that changing it compiles only the files that ask for it.
-file(STRINGS ${PROJECT_SOURCE_DIR}/base/break.h break_rows REGEX "^  X\\(")
+file(READ ${PROJECT_SOURCE_DIR}/base/break.h break_table)
+string(REGEX MATCHALL "\n  X\\([a-z0-9_]+," break_rows "${break_table}")
 set(break_names)
 foreach(row IN LISTS break_rows)
-  string(REGEX REPLACE "^  X\\(([a-z0-9_]+),.*" "\\1" break_name "${row}")
+  string(REGEX REPLACE ".*\\((.*)," "\\1" break_name "${row}")
   list(APPEND break_names ${break_name})
 endforeach()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/base/break.h)
