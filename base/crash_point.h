@@ -1,0 +1,30 @@
+// CrashPoint: named places in the code at which a test may stop the process or copy its files.
+//
+// A point costs one relaxed load while no test has installed a hook.
+#pragma once
+
+#include <atomic>
+
+namespace geardb {
+
+/// Called with the name of each point that is passed, on the thread that passes it.
+using CrashHook = void (*)(const char* name);
+
+namespace internal {
+inline std::atomic<CrashHook> crash_hook{nullptr};
+}  // namespace internal
+
+/// Installs `hook`, or none with nullptr. For tests; it must be callable from any thread.
+inline void SetCrashHook(CrashHook hook) {
+  internal::crash_hook.store(hook, std::memory_order_release);
+}
+
+/// Marks a place where a crash is interesting: "copy_into_ring", "drain", "rotate", "sync",
+/// "recovery_cut", "recovery_drain", "recovery_sync", "recovery_serve", "manifest".
+inline void CrashPoint(const char* name) {
+  if (internal::crash_hook.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
+    internal::crash_hook.load(std::memory_order_acquire)(name);
+  }
+}
+
+}  // namespace geardb

@@ -1,0 +1,97 @@
+// LogReader: the valid records of a log, in LSN order, from the segments and then the ring.
+//
+// It writes nothing. Recovery is built on it, and so are `geardb log` and `geardb verify`, on a
+// store that is not running.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "base/status.h"
+#include "wal/log_format.h"
+#include "wal/manifest.h"
+
+namespace geardb::wal {
+
+/// A piece as it was read. `bytes` is valid until the next record is asked for.
+struct PieceView {
+  Lsn lsn = 0;          ///< The record that holds the bytes: this one, or a part.
+  uint32_t offset = 0;  ///< In that record's piece area.
+  bool good = true;  ///< False: page damage. Its bytes do not fit its checksum, or are not there.
+  std::span<const std::byte> bytes;  ///< Empty when the part that held them is not in the log read.
+  uint64_t checksum = 0;
+};
+
+/// A record as it was read. Spans are valid until the next record is asked for; the body is
+/// 8-byte aligned.
+struct RecordView {
+  RecordHeader header;
+  Lsn lsn = 0;
+  Lsn end = 0;
+  RecordType type = RecordType::kData;
+  bool from_ring = false;    ///< Read from the ring: it had not been drained.
+  bool page_damage = false;  ///< One of its pieces is not good.
+  std::span<const std::byte> body;
+  std::span<const PieceView> pieces;
+};
+
+/// See LogReader::Open.
+struct ReadOptions {
+  Lsn from = 0;            ///< Where to begin: the end of a record, or 0.
+  bool all_types = false;  ///< Also pads, segment records, seals and parts.
+  bool use_ring = true;
+  /// Damage in the middle of the log ends the reading, as if the log ended there.
+  bool allow_damaged_prefix = false;
+  bool read_ahead = true;  ///< A second thread reads the segments.
+};
+
+/// Where a reading ended, once Next has returned nothing.
+struct ReadReport {
+  Lsn start_lsn = 0;
+  Lsn segments_end_lsn = 0;  ///< z: records below came from segments.
+  Lsn end_lsn = 0;           ///< y: the end of the log.
+  Lsn vouched_lsn = 0;       ///< Known to have been synced, as far as this reading had to find out.
+  uint64_t records = 0;      ///< Of all types.
+  uint64_t ring_records = 0;
+  uint64_t bytes = 0;
+  uint64_t damaged_pieces = 0;
+  uint64_t void_groups = 0;  ///< Records in parts that have no final record.
+  /// Lsn of the last valid record if it is a seal: nothing was lost. Otherwise kNoLsn.
+  Lsn seal_lsn = kNoLsn;
+  Status damage;  ///< With allow_damaged_prefix: what ended the reading.
+};
+
+/// Iterates over a log. Not thread-safe.
+class LogReader {
+ public:
+  ~LogReader();
+  LogReader(const LogReader&) = delete;
+  LogReader& operator=(const LogReader&) = delete;
+
+  /// Opens the log of `directory`, described by `manifest`, for reading. The caller holds the
+  /// directory's lock, or knows that nobody writes.
+  static Result<std::unique_ptr<LogReader>> Open(Env* env, const std::string& directory,
+                                                 const Manifest& manifest,
+                                                 const ReadOptions& options);
+
+  /// The next record, or nothing at the log's end. Corruption, with LSN, file and offset, when the
+  /// log is damaged below what is known to have been synced. A record in parts comes once, with its
+  /// final record, and its pieces in the parts are resolved. Unsupported for an unknown type.
+  Result<std::optional<RecordView>> Next();
+
+  /// Complete after Next has returned nothing.
+  const ReadReport& report() const;
+
+ private:
+  friend class LogScan;
+  class Core;
+  explicit LogReader(std::unique_ptr<Core> core);
+
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace geardb::wal
