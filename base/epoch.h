@@ -1,0 +1,67 @@
+// Epochs: when memory that was unlinked may be used again.
+//
+// A reader announces the version at which it began and withdraws when it has ended. What is
+// retired at version v may be reused when every reader that began at v or before has ended.
+//
+// Invariants:
+// - A slot holds 0 (free), or version + 1 of a reader that is inside.
+// - `version_` grows by one at every Retire, after the thing was unlinked, so a reader that begins
+//   later cannot find it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace geardb {
+
+/// Announces readers. Thread-safe, lock-free; at most kReadersMax readers at once, further ones
+/// spin until one leaves.
+class EpochRegistry {
+ public:
+  static constexpr size_t kReadersMax = 256;
+
+  /// A reader inside: what it can find stays until the guard goes. Movable, held for short times.
+  class Guard {
+   public:
+    Guard() = default;
+    Guard(Guard&& other) noexcept : slot_(other.slot_) { other.slot_ = nullptr; }
+    Guard& operator=(Guard&& other) noexcept {
+      if (this != &other) {
+        Leave();
+        slot_ = other.slot_;
+        other.slot_ = nullptr;
+      }
+      return *this;
+    }
+    ~Guard() { Leave(); }
+    /// Ends the reader early.
+    void Leave() {
+      if (slot_ != nullptr) slot_->store(0, std::memory_order_release);
+      slot_ = nullptr;
+    }
+
+   private:
+    friend class EpochRegistry;
+    explicit Guard(std::atomic<uint64_t>* slot) : slot_(slot) {}
+    std::atomic<uint64_t>* slot_ = nullptr;
+  };
+
+  /// Begins a reader.
+  Guard Enter();
+  /// To be called after something was unlinked: the version that it is retired at.
+  uint64_t Retire() { return version_.fetch_add(1, std::memory_order_seq_cst); }
+  /// What was retired below this version may be reused: the smallest version at which a reader
+  /// that is still inside began.
+  uint64_t SafeVersion() const;
+
+ private:
+  struct alignas(64) ReaderSlot {
+    std::atomic<uint64_t> began{0};
+  };
+  std::atomic<uint64_t> version_{1};
+  std::array<ReaderSlot, kReadersMax> slots_;
+};
+
+}  // namespace geardb

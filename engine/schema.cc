@@ -1,0 +1,261 @@
+#include "engine/schema.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "base/page_view.h"
+
+namespace geardb {
+namespace {
+
+constexpr size_t kNameLengthMax = 64;
+constexpr uint64_t kTrajectoryColumnBytesMax = 64;
+constexpr size_t kColumnsMax = 256;
+constexpr size_t kPriorityTablesMax = 64;
+constexpr uint64_t kRowBytesMax = uint64_t{64} << 20;
+constexpr int64_t kExtentMax = int64_t{1} << 24;
+constexpr uint64_t kPageBytesTarget = uint64_t{64} << 10;
+
+bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '/' || c == '-';
+}
+
+Status ValidateName(std::string_view what, std::string_view name) {
+  if (name.empty() || name.size() > kNameLengthMax) {
+    return Status::InvalidArgument(what, " name '", name, "' has ", name.size(),
+                                   " characters; expected 1 to ", kNameLengthMax);
+  }
+  if (!std::all_of(name.begin(), name.end(), IsNameCharacter)) {
+    return Status::InvalidArgument(what, " name '", name,
+                                   "' has characters outside [A-Za-z0-9_./-]");
+  }
+  if (name.starts_with("geardb.")) {
+    return Status::InvalidArgument(what, " name '", name, "' begins with the reserved 'geardb.'");
+  }
+  return Status::Ok();
+}
+
+/// Bytes of one row, or 0 when a dimension is not positive or the product is out of range.
+uint64_t RowBytes(const Column& column) {
+  uint64_t bytes = DTypeBytes(column.dtype);
+  for (const int64_t dim : column.shape.dims()) {
+    if (dim <= 0 || static_cast<uint64_t>(dim) > kRowBytesMax / bytes) return 0;
+    bytes *= static_cast<uint64_t>(dim);
+  }
+  return bytes;
+}
+
+Status ValidateColumn(const TableSpec& spec, const Column& column) {
+  GEARDB_RETURN_IF_ERROR(ValidateName("column", column.name));
+  if (static_cast<int>(column.dtype) >= kDTypeCount) {
+    return Status::InvalidArgument("column '", column.name, "' has the unknown dtype ",
+                                   static_cast<int>(column.dtype));
+  }
+  const uint64_t bytes = RowBytes(column);
+  if (bytes == 0) {
+    return Status::InvalidArgument("column '", column.name, "' has shape ",
+                                   column.shape.ToString(),
+                                   "; dimensions must be positive and a row at most ", kRowBytesMax,
+                                   " bytes");
+  }
+  if (column.kind == ColumnKind::kPerTrajectory) {
+    if (bytes > kTrajectoryColumnBytesMax) {
+      return Status::Unsupported("per-trajectory column '", column.name, "' has ", bytes,
+                                 " bytes; at most ", kTrajectoryColumnBytesMax, " are supported");
+    }
+    if (column.in_final_row) {
+      return Status::InvalidArgument("per-trajectory column '", column.name,
+                                     "' cannot be in the final row");
+    }
+  }
+  if (column.in_final_row && !spec.final_row) {
+    return Status::InvalidArgument("column '", column.name, "' is in the final row, but table '",
+                                   spec.name, "' has no final_row");
+  }
+  return Status::Ok();
+}
+
+bool IsEdgeRule(EdgeRule rule) { return static_cast<int>(rule) <= static_cast<int>(EdgeRule::kShift); }
+
+Status ValidateWindowRule(const TableSpec& table, const PriorityTableSpec& spec) {
+  const WindowRule& window = spec.window;
+  const Extent& extent = window.extent;
+  const bool sizes_good = extent.before >= 0 && extent.length >= 1 && extent.after >= 0 &&
+                          extent.before <= kExtentMax && extent.length <= kExtentMax &&
+                          extent.after <= kExtentMax;
+  if (!sizes_good) {
+    return Status::InvalidArgument(
+        "priority table '", spec.name, "' has extent {before ", extent.before, ", length ",
+        extent.length, ", after ", extent.after,
+        "}; expected before >= 0, length >= 1, after >= 0, each at most ", kExtentMax);
+  }
+  if (window.stride < 1 || window.stride > kExtentMax) {
+    return Status::InvalidArgument("priority table '", spec.name, "' has stride ", window.stride,
+                                   "; expected 1 to ", kExtentMax);
+  }
+  if (!IsEdgeRule(window.left) || !IsEdgeRule(window.right)) {
+    return Status::InvalidArgument("priority table '", spec.name, "' has an unknown edge rule");
+  }
+  if (window.cross_ends && !table.stream) {
+    return Status::InvalidArgument("priority table '", spec.name, "' crosses ends, but table '",
+                                   table.name, "' is no stream");
+  }
+  return Status::Ok();
+}
+
+Status ValidateInitialPriority(const TableSpec& table, const PriorityTableSpec& spec) {
+  const float value = spec.initial_priority_value;
+  if (spec.initial == InitialPriority::kConstant && !(std::isfinite(value) && value >= 0)) {
+    return Status::InvalidArgument("priority table '", spec.name, "' has initial priority ", value,
+                                   "; expected a finite value of at least 0");
+  }
+  if (spec.initial != InitialPriority::kColumn) return Status::Ok();
+  for (const Column& column : table.columns) {
+    if (column.name != spec.initial_priority_column) continue;
+    if (column.kind == ColumnKind::kPerTrajectory && column.shape.rank() == 0 &&
+        column.dtype == DType::kF32) {
+      return Status::Ok();
+    }
+    return Status::InvalidArgument("priority table '", spec.name, "' takes priorities from column '",
+                                   column.name, "', which is no per-trajectory f32 scalar");
+  }
+  return Status::InvalidArgument("priority table '", spec.name, "' takes priorities from column '",
+                                 spec.initial_priority_column, "', which table '", table.name,
+                                 "' does not have");
+}
+
+std::string Describe(const Column& column) {
+  return std::string(DTypeName(column.dtype)) + column.shape.ToString() +
+         (column.kind == ColumnKind::kPerStep ? " per step" : " per trajectory") +
+         (column.in_final_row ? " in the final row" : "");
+}
+
+}  // namespace
+
+Status ValidatePriorityTableSpec(const TableSpec& table, const PriorityTableSpec& spec) {
+  GEARDB_RETURN_IF_ERROR(ValidateName("priority table", spec.name));
+  if (static_cast<int>(spec.item) > 1 || static_cast<int>(spec.selector) > 1 ||
+      static_cast<int>(spec.initial) > 2) {
+    return Status::InvalidArgument("priority table '", spec.name,
+                                   "' has an unknown item, selector or initial priority");
+  }
+  GEARDB_RETURN_IF_ERROR(ValidateWindowRule(table, spec));
+  if (!(spec.alpha >= 0 && spec.alpha <= 4)) {
+    return Status::InvalidArgument("priority table '", spec.name, "' has alpha ", spec.alpha,
+                                   "; expected 0 to 4");
+  }
+  return ValidateInitialPriority(table, spec);
+}
+
+Status ValidateTableSpec(const TableSpec& spec) {
+  GEARDB_RETURN_IF_ERROR(ValidateName("table", spec.name));
+  if (spec.columns.size() > kColumnsMax) {
+    return Status::InvalidArgument("table '", spec.name, "' has ", spec.columns.size(),
+                                   " columns; at most ", kColumnsMax, " are supported");
+  }
+  std::set<std::string_view> names;
+  bool has_step_column = false;
+  for (const Column& column : spec.columns) {
+    GEARDB_RETURN_IF_ERROR(ValidateColumn(spec, column));
+    if (!names.insert(column.name).second) {
+      return Status::InvalidArgument("table '", spec.name, "' has two columns named '", column.name,
+                                     "'");
+    }
+    has_step_column |= column.kind == ColumnKind::kPerStep;
+  }
+  if (!has_step_column) {
+    return Status::InvalidArgument("table '", spec.name, "' has no per-step column");
+  }
+  const uint32_t steps = spec.steps_per_page;
+  if (steps != 0 && (!std::has_single_bit(steps) || steps > kStepsPerPageMax)) {
+    return Status::InvalidArgument("table '", spec.name, "' has steps_per_page ", steps,
+                                   "; expected a power of two of at most ", kStepsPerPageMax);
+  }
+  if (spec.expected_steps == 0) {
+    return Status::InvalidArgument("table '", spec.name, "' expects trajectories of 0 steps");
+  }
+  if (static_cast<int>(spec.remover) > 1) {
+    return Status::InvalidArgument("table '", spec.name, "' has an unknown remover");
+  }
+  if (spec.priority_tables.size() > kPriorityTablesMax) {
+    return Status::InvalidArgument("table '", spec.name, "' has ", spec.priority_tables.size(),
+                                   " priority tables; at most ", kPriorityTablesMax);
+  }
+  std::set<std::string_view> priority_names;
+  for (const PriorityTableSpec& priority : spec.priority_tables) {
+    GEARDB_RETURN_IF_ERROR(ValidatePriorityTableSpec(spec, priority));
+    if (!priority_names.insert(priority.name).second) {
+      return Status::InvalidArgument("table '", spec.name, "' has two priority tables named '",
+                                     priority.name, "'");
+    }
+  }
+  return Status::Ok();
+}
+
+Status CheckSameSpec(const TableSpec& stored, const TableSpec& wanted) {
+  const auto differs = [&](std::string_view what, const auto& was, const auto& is) {
+    return Status::FailedPrecondition("table '", stored.name, "' is stored with ", what, " ", was,
+                                      ", not ", is);
+  };
+  for (size_t i = 0; i < std::min(stored.columns.size(), wanted.columns.size()); ++i) {
+    const Column& a = stored.columns[i];
+    const Column& b = wanted.columns[i];
+    if (a.name != b.name) return differs("column", a.name, b.name);
+    if (a != b) return differs("column '" + a.name + "' as", Describe(a), Describe(b));
+  }
+  if (stored.columns.size() != wanted.columns.size()) {
+    return differs("columns:", stored.columns.size(), wanted.columns.size());
+  }
+  if (stored.final_row != wanted.final_row) {
+    return differs("final_row", stored.final_row, wanted.final_row);
+  }
+  if (stored.stream != wanted.stream) return differs("stream", stored.stream, wanted.stream);
+  if (wanted.steps_per_page != 0 && stored.steps_per_page != wanted.steps_per_page) {
+    return differs("steps_per_page", stored.steps_per_page, wanted.steps_per_page);
+  }
+  if (stored.trajectories_max != wanted.trajectories_max) {
+    return differs("trajectories_max", stored.trajectories_max, wanted.trajectories_max);
+  }
+  if (stored.steps_max != wanted.steps_max) {
+    return differs("steps_max", stored.steps_max, wanted.steps_max);
+  }
+  if (stored.bytes_max != wanted.bytes_max) {
+    return differs("bytes_max", stored.bytes_max, wanted.bytes_max);
+  }
+  if (stored.remover != wanted.remover) {
+    return differs("remover", static_cast<int>(stored.remover), static_cast<int>(wanted.remover));
+  }
+  for (const PriorityTableSpec& priority : wanted.priority_tables) {
+    const auto found =
+        std::find_if(stored.priority_tables.begin(), stored.priority_tables.end(),
+                     [&](const PriorityTableSpec& other) { return other.name == priority.name; });
+    if (found == stored.priority_tables.end()) {
+      return Status::FailedPrecondition("table '", stored.name,
+                                        "' is stored without the priority table '", priority.name,
+                                        "'; add it with CreatePriorityTable");
+    }
+    if (!(*found == priority)) {
+      return Status::FailedPrecondition("table '", stored.name, "': priority table '",
+                                        priority.name, "' is stored with other options");
+    }
+  }
+  return Status::Ok();
+}
+
+uint32_t ChooseStepsPerPage(const TableSpec& spec) {
+  if (spec.steps_per_page != 0) return spec.steps_per_page;
+  uint64_t bytes_per_step = spec.stream ? 1 : 0;
+  for (const Column& column : spec.columns) {
+    if (column.kind == ColumnKind::kPerStep) bytes_per_step += RowBytes(column);
+  }
+  const uint64_t by_bytes = std::bit_floor(std::max<uint64_t>(kPageBytesTarget / bytes_per_step, 1));
+  const uint64_t quarter = (std::min<uint64_t>(spec.expected_steps, uint64_t{1} << 40) + 3) / 4;
+  const uint64_t by_length = spec.expected_steps == 1 ? 1 : std::bit_ceil(quarter);
+  return static_cast<uint32_t>(
+      std::min({by_bytes, by_length, static_cast<uint64_t>(kStepsPerPageMax)}));
+}
+
+}  // namespace geardb
