@@ -1,0 +1,140 @@
+// PageTable: the records of the pages of one partition, by LPN. The pages of a trajectory form a
+// list from head to tail, with a jump pointer each, so that page k is found from the tail in
+// O(log pages): the skew-binary lists of Myers, "An applicative random-access stack", 1983.
+//
+// A jump leads from page k to page JumpOf(k), a function of k alone: it does not depend on trims.
+//
+// Invariants: page numbers of a list are consecutive; the head has no prev, the tail no next; a
+// jump whose page is not older than the head leads to a living page of the list.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "index/index_memory.h"
+
+namespace geardb::index {
+
+/// Place of a page in its trajectory. Fixed layout, no pointers.
+struct PageRecord {
+  Slot slot = kNoSlot;       ///< Of its trajectory.
+  uint32_t generation = 0;   ///< Of the page; names it in item handles.
+  uint32_t page_number = 0;  ///< First absolute row / S.
+  Lpn prev = kNoLpn;
+  Lpn next = kNoLpn;
+  Lpn jump = kNoLpn;       ///< kNoLpn, or the page below; stale when that is trimmed.
+  uint32_t jump_page = 0;  ///< Page number that `jump` had.
+  uint32_t in_use = 0;     ///< 0: the page is free, and nothing else here means anything.
+};
+static_assert(sizeof(PageRecord) == 32 && std::is_trivially_copyable_v<PageRecord>);
+
+/// Where the bytes of a page of one column group are. Fixed layout, no pointers.
+struct GroupPageRecord {
+  FrameRef frame;            ///< Not valid: no frame.
+  Lsn newest_lsn = kNoLsn;   ///< Of its newest piece in the log.
+  Lsn birth_lsn = kNoLsn;    ///< Of its first piece.
+  uint32_t rows_filled = 0;  ///< Rows written, from the page's first.
+  uint16_t piece_count = 0;
+  uint16_t flags = 0;  ///< The engine's.
+};
+static_assert(sizeof(GroupPageRecord) == 32 && std::is_trivially_copyable_v<GroupPageRecord>);
+
+/// Head and tail of a trajectory's list; both kNoLpn when it is empty.
+struct PageList {
+  Lpn head = kNoLpn;
+  Lpn tail = kNoLpn;
+};
+
+inline constexpr uint32_t kNoPage = UINT32_MAX;
+/// The page number to which page `page_number` jumps; kNoPage where it has none (pages 0, 2, 6, …).
+uint32_t JumpOf(uint32_t page_number);
+
+/// First bytes of a page table's region; the offsets are from there. Fixed layout.
+struct PageTableHeader {
+  uint64_t reserved = 0;  ///< LPNs that may be touched.
+  uint64_t pages_offset = 0;
+  uint64_t group_count = 0;
+  uint64_t group_offset[8] = {};
+};
+
+/// Reads a page table from its bytes, at any address. Trivially copyable, owns nothing.
+class PageView {
+ public:
+  /// `region` is where the table's region begins in this process.
+  explicit PageView(std::byte* region);
+
+  const PageRecord& page(Lpn lpn) const { return pages_[lpn]; }
+  const GroupPageRecord& group_page(size_t group, Lpn lpn) const {
+    return reinterpret_cast<const GroupPageRecord*>(region_ + header_->group_offset[group])[lpn];
+  }
+  /// The page with this number, or kNoLpn when the list does not have it.
+  Lpn Find(PageList list, uint32_t page_number) const;
+  uint64_t reserved() const { return header_->reserved; }
+
+ private:
+  friend class PageTable;
+  std::byte* region_;
+  PageTableHeader* header_;
+  PageRecord* pages_;
+};
+
+/// The writer. Not thread-safe: the owner orders it. Only Create and Reserve can fail.
+class PageTable {
+ public:
+  static constexpr size_t kGroupsMax = 8;
+
+  struct Options {
+    uint64_t lpn_capacity = 0;  ///< 1…2^32 - 1; costs address space alone.
+    size_t group_count = 1;     ///< 1…kGroupsMax.
+  };
+  static Result<std::unique_ptr<PageTable>> Create(IndexMemory* memory, std::string_view name,
+                                                   const Options& options);
+
+  /// Makes LPNs [0, lpn_count) usable.
+  Status Reserve(uint64_t lpn_count);
+  uint64_t reserved() const { return view_.reserved(); }
+
+  /// A page to be put behind a list's tail.
+  struct NewPage {
+    Lpn lpn = kNoLpn;  ///< Free.
+    Slot slot = kNoSlot;
+    uint32_t generation = 0;
+    uint32_t page_number = 0;  ///< The tail's + 1; any for an empty list.
+  };
+  /// Links the page and updates `list`; the page's group records become fresh.
+  void Append(const NewPage& page, PageList* list);
+  /// Frees the head of a list that is not empty and updates `list`. Returns the freed LPN. Its
+  /// group records are left as they are until the LPN is used again.
+  Lpn UnlinkHead(PageList* list);
+
+  Lpn Find(PageList list, uint32_t page_number) const { return view_.Find(list, page_number); }
+  /// lpn < reserved(). Links are changed by Append and UnlinkHead alone.
+  const PageRecord& page(Lpn lpn) const { return view_.page(lpn); }
+  GroupPageRecord& group_page(size_t group, Lpn lpn) {
+    return reinterpret_cast<GroupPageRecord*>(region_.part_base(2 + group))[lpn];
+  }
+  const GroupPageRecord& group_page(size_t group, Lpn lpn) const {
+    return view_.group_page(group, lpn);
+  }
+  /// The page is in use and has this generation.
+  bool IsLive(Lpn lpn, uint32_t generation) const {
+    return lpn < reserved() && page(lpn).in_use != 0 && page(lpn).generation == generation;
+  }
+
+  size_t group_count() const { return static_cast<size_t>(view_.header_->group_count); }
+  const PageView& view() const { return view_; }
+  /// Where the view begins, from IndexMemory::base().
+  uint64_t offset() const { return region_.offset(); }
+
+ private:
+  explicit PageTable(Region region, size_t group_count);
+
+  Region region_;  // parts: header, pages, then one for each group
+  PageView view_;
+};
+
+}  // namespace geardb::index

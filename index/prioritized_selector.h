@@ -1,0 +1,154 @@
+// PrioritizedSelector: members are drawn in proportion to w = p^α, p being their raw priority.
+// Schaul et al., "Prioritized Experience Replay", ICLR 2016. Weights are fixed point: q =
+// round(w·2^s), at least 1 for w > 0 and at most 2^32 - 1, in a weight tree; raw priorities (f32)
+// are kept beside it, so that another shift s is a rebuild.
+//
+// Invariants: q of a leaf is Quantize(raw priority) for members and 0 for others; a member of raw
+// priority 0 stays a member and is never drawn; max_priority() never shrinks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/tree_view.h"
+#include "index/index_memory.h"
+#include "index/selector.h"
+#include "index/weight_tree.h"
+
+namespace geardb::index {
+
+inline constexpr int kShiftMin = -32;
+inline constexpr int kShiftMax = 40;
+inline constexpr int kShiftInitial = 16;
+
+/// First bytes of a prioritized selector's region; the offsets are from there. Fixed layout.
+struct PrioritizedHeader {
+  uint64_t leaf_capacity = 0;
+  uint64_t reserved = 0;  ///< Leaves that may be touched.
+  uint64_t count = 0;     ///< Members.
+  uint64_t members_offset = 0;
+  uint64_t raw_offset = 0;   ///< f32 per leaf.
+  uint64_t tree_offset = 0;  ///< u32 per leaf, then nodes.
+  WeightTreeCounts tree_counts;
+  double alpha = 0;
+  int32_t shift = 0;
+  float max_priority = 1.0f;
+  uint32_t saturated = 0;  ///< 1 since a weight was cut to 2^32 - 1 at this shift.
+  uint32_t unused = 0;
+};
+
+/// round(weight·2^shift), at least 1 for weight > 0, at most 2^32 - 1. `weight` is not negative.
+uint32_t Quantize(double weight, int shift);
+
+/// What ChooseShift looks at.
+struct WeightScale {
+  double max_weight = 0;   ///< The largest w = p^α that must fit.
+  double mean_weight = 0;  ///< Of the drawable members; 0 when not known.
+  uint64_t count = 0;      ///< Drawable members.
+};
+/// The shift for such weights: the largest weight comes to lie between 2^27 and 2^28, so that it
+/// may grow 16-fold before the next rescale; the sum of `count` mean weights stays below 2^62.
+int ChooseShift(const WeightScale& scale);
+
+/// Reads a prioritized selector from its bytes, at any address. Trivially copyable, owns nothing.
+class PrioritizedView {
+ public:
+  /// `region` is where the selector's region begins in this process.
+  explicit PrioritizedView(std::byte* region);
+
+  /// As Selector::Draw; the probability is q / total.
+  bool Draw(const DrawRequest& request, std::span<uint64_t> leaves,
+            std::span<double> probabilities) const;
+  /// q / total of one leaf below reserved(); 0 when it is no member.
+  double Probability(uint64_t leaf) const;
+
+  uint64_t count() const { return header_->count; }
+  uint64_t drawable() const { return header_->tree_counts.nonzero; }
+  uint64_t total() const { return tree_.total(); }
+  uint64_t reserved() const { return header_->reserved; }
+  double alpha() const { return header_->alpha; }
+  int shift() const { return header_->shift; }
+  Membership members() const { return members_; }
+  /// Of a member.
+  float raw_priority(uint64_t leaf) const { return raw_[leaf]; }
+  const TreeView& tree() const { return tree_; }
+
+ private:
+  friend class PrioritizedSelector;
+  PrioritizedHeader* header_;
+  Membership members_;
+  float* raw_;
+  TreeView tree_;
+};
+
+class PrioritizedSelector final : public Selector {
+ public:
+  /// `leaf_capacity` is 1…2^35 (and at most 2^32 leaves may be drawable, so that sums fit 64 bits);
+  /// `alpha` is 0…4. The shift begins at kShiftInitial. `memory` outlives the selector.
+  struct Options {
+    uint64_t leaf_capacity = 0;
+    double alpha = 0;
+  };
+  static Result<std::unique_ptr<PrioritizedSelector>> Create(IndexMemory* memory,
+                                                             std::string_view name,
+                                                             const Options& options);
+
+  Status Reserve(uint64_t leaf_count) override;
+  uint64_t reserved() const override { return view_.reserved(); }
+  uint64_t Insert(LeafRange range, float raw_priority) override;
+  uint64_t Insert(std::span<const uint64_t> leaves, std::span<const float> raw_priorities) override;
+  uint64_t Erase(LeafRange range) override;
+  uint64_t Update(std::span<const uint64_t> leaves, std::span<const float> raw_priorities) override;
+  bool Draw(const DrawRequest& request, std::span<uint64_t> leaves,
+            std::span<double> probabilities) const override {
+    return view_.Draw(request, leaves, probabilities);
+  }
+  uint64_t count() const override { return view_.count(); }
+  uint64_t drawable() const override { return view_.drawable(); }
+  uint64_t total() const override { return view_.total(); }
+  void BeginBulk() override { tree_.BeginBulk(); }
+  void EndBulk() override { tree_.EndBulk(); }
+  Membership members() const override { return view_.members(); }
+
+  double alpha() const { return view_.alpha(); }
+  int shift() const { return view_.shift(); }
+  /// The largest raw priority ever applied by Insert or Update, from 1: what new items get.
+  float max_priority() const { return view_.header_->max_priority; }
+  /// Weights were cut at this shift: a rescale is due.
+  bool saturated() const { return view_.header_->saturated != 0; }
+  float raw_priority(uint64_t leaf) const { return view_.raw_priority(leaf); }
+  /// w = p^α, in f64.
+  double WeightOf(float raw_priority) const;
+  /// q of `weight` is not cut at the present shift.
+  bool MaxWeightFits(double weight) const;
+  /// The smallest probability above zero of any member; 0 when nothing is drawable. May take a pass
+  /// over all leaves (see WeightTree::Smallest).
+  double SmallestProbability();
+
+  /// Policy, to be asked before an Insert or Update whose largest weight is `incoming_max` is
+  /// logged: the shift to log and Rescale to first, or nothing. It moves down when the weight does
+  /// not fit, and up when the mean q has faded below 2^8 and there is room. Takes a pass over
+  /// all members at most once per as many changes as there are members.
+  std::optional<int> AdviseShift(double incoming_max);
+  /// Quantizes all members anew at `shift` (kShiftMin…kShiftMax) and rebuilds the sums.
+  void Rescale(int shift);
+
+  const PrioritizedView& view() const { return view_; }
+  /// Where the view begins, from IndexMemory::base().
+  uint64_t offset() const { return region_.offset(); }
+
+ private:
+  PrioritizedSelector(Region region, const Options& options);
+  /// Stores raw priorities and weights of leaves that are members; at most kChunk of them.
+  void ApplyChunk(std::span<const uint64_t> leaves, std::span<const float> raw_priorities);
+
+  Region region_;
+  PrioritizedView view_;
+  WeightTree tree_;
+  uint64_t changes_since_scan_ = 0;
+};
+
+}  // namespace geardb::index
