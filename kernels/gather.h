@@ -28,12 +28,16 @@ struct ArenaBases {
 /// Bytes that are contiguous in one frame and in the output: consecutive rows of one page. The
 /// same source may appear in any number of runs.
 struct GatherRun {
-  FrameRef frame;
-  uint64_t source_offset = 0;       ///< Bytes from the frame's start.
+  FrameRef source;                  ///< Of the first byte: AdvanceInFrame(frame, offset).
   uint64_t destination_offset = 0;  ///< Bytes from the output's destination.
   uint64_t bytes = 0;               ///< In the frame: whole elements of the stored type.
 };
-static_assert(sizeof(GatherRun) == 32 && std::is_trivially_copyable_v<GatherRun>);
+static_assert(sizeof(GatherRun) == 24 && std::is_trivially_copyable_v<GatherRun>);
+
+/// A reference to the byte at `offset` of a frame.
+constexpr FrameRef AdvanceInFrame(FrameRef frame, uint64_t offset) {
+  return FrameRef{frame.bits + offset};
+}
 
 /// Bytes of the output that show no row: its pattern is repeated there.
 struct FillRun {
