@@ -121,9 +121,7 @@ class PageTable {
     return view_.group_page(group, lpn);
   }
   /// The page is in use and has this generation.
-  bool IsLive(Lpn lpn, uint32_t generation) const {
-    return lpn < reserved() && page(lpn).in_use != 0 && page(lpn).generation == generation;
-  }
+  bool IsLive(Lpn lpn, uint32_t generation) const;
 
   size_t group_count() const { return static_cast<size_t>(view_.header_->group_count); }
   const PageView& view() const { return view_; }
@@ -131,7 +129,7 @@ class PageTable {
   uint64_t offset() const { return region_.offset(); }
 
  private:
-  explicit PageTable(Region region, size_t group_count);
+  explicit PageTable(Region region);
 
   Region region_;  // parts: header, pages, then one for each group
   PageView view_;

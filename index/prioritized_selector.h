@@ -1,9 +1,9 @@
 // PrioritizedSelector: members are drawn in proportion to w = p^α, p being their raw priority.
-// Schaul et al., "Prioritized Experience Replay", ICLR 2016. Weights are fixed point: q =
-// round(w·2^s), at least 1 for w > 0 and at most 2^32 - 1, in a weight tree; raw priorities (f32)
-// are kept beside it, so that another shift s is a rebuild.
+// Schaul et al., "Prioritized Experience Replay", ICLR 2016. Weights are fixed point,
+// q = QuantizeWeight(w, s) = round(w·2^s), in a weight tree; raw priorities (f32) are kept beside
+// it, so that another shift s is a rebuild.
 //
-// Invariants: q of a leaf is Quantize(raw priority) for members and 0 for others; a member of raw
+// Invariants: q of a leaf is that of its raw priority for members and 0 for others; a member of raw
 // priority 0 stays a member and is never drawn; max_priority() never shrinks.
 #pragma once
 
@@ -38,20 +38,13 @@ struct PrioritizedHeader {
   float max_priority = 1.0f;
   uint32_t saturated = 0;  ///< 1 since a weight was cut to 2^32 - 1 at this shift.
   uint32_t unused = 0;
+  /// Members by the exponent bits of their raw priority: the largest weight, within a factor 2^α.
+  uint64_t members_by_exponent[256] = {};
 };
 
-/// round(weight·2^shift), at least 1 for weight > 0, at most 2^32 - 1. `weight` is not negative.
-uint32_t Quantize(double weight, int shift);
-
-/// What ChooseShift looks at.
-struct WeightScale {
-  double max_weight = 0;   ///< The largest w = p^α that must fit.
-  double mean_weight = 0;  ///< Of the drawable members; 0 when not known.
-  uint64_t count = 0;      ///< Drawable members.
-};
-/// The shift for such weights: the largest weight comes to lie between 2^27 and 2^28, so that it
-/// may grow 16-fold before the next rescale; the sum of `count` mean weights stays below 2^62.
-int ChooseShift(const WeightScale& scale);
+/// The shift at which `max_weight` comes to lie in [2^27, 2^28), so that it may grow 16-fold before
+/// the next rescale; within kShiftMin…kShiftMax. kShiftInitial when `max_weight` is 0.
+int ChooseShift(double max_weight);
 
 /// Reads a prioritized selector from its bytes, at any address. Trivially copyable, owns nothing.
 class PrioritizedView {
@@ -128,11 +121,14 @@ class PrioritizedSelector final : public Selector {
   /// over all leaves (see WeightTree::Smallest).
   double SmallestProbability();
 
+  /// A bound on the weights of all members, within a factor 2^α of the largest; 0 for none.
+  double LargestWeightBound() const;
+
   /// Policy, to be asked before an Insert or Update whose largest weight is `incoming_max` is
-  /// logged: the shift to log and Rescale to first, or nothing. It moves down when the weight does
-  /// not fit, and up when the mean q has faded below 2^8 and there is room. Takes a pass over
-  /// all members at most once per as many changes as there are members.
-  std::optional<int> AdviseShift(double incoming_max);
+  /// logged: the shift to log and Rescale to first, or nothing. Downwards when the weight does not
+  /// fit; upwards when the mean q has faded below 2^8 and there is room for at least 4 bits more.
+  /// A function of the members and the shift alone: a replay comes to the same answer.
+  std::optional<int> AdviseShift(double incoming_max) const;
   /// Quantizes all members anew at `shift` (kShiftMin…kShiftMax) and rebuilds the sums.
   void Rescale(int shift);
 
@@ -141,14 +137,15 @@ class PrioritizedSelector final : public Selector {
   uint64_t offset() const { return region_.offset(); }
 
  private:
-  PrioritizedSelector(Region region, const Options& options);
-  /// Stores raw priorities and weights of leaves that are members; at most kChunk of them.
+  explicit PrioritizedSelector(Region region);
+  /// Takes the members of the range out of members_by_exponent.
+  void ForgetRaw(LeafRange range);
+  /// Stores raw priorities and weights of leaves that are members; at most a chunk of them.
   void ApplyChunk(std::span<const uint64_t> leaves, std::span<const float> raw_priorities);
 
   Region region_;
   PrioritizedView view_;
   WeightTree tree_;
-  uint64_t changes_since_scan_ = 0;
 };
 
 }  // namespace geardb::index

@@ -79,7 +79,7 @@ class UniformSelector final : public Selector {
   uint64_t offset() const { return region_.offset(); }
 
  private:
-  UniformSelector(Region region, uint64_t leaf_capacity);
+  explicit UniformSelector(Region region);
   /// Brings the counts of the buckets that the range touches up to date.
   void Recount(LeafRange range);
 

@@ -61,10 +61,11 @@ class WeightTree {
 
   /// Until EndBulk changes reach the leaves only: for recovery, and for a rescale.
   void BeginBulk() { bulk_ = true; }
+  bool in_bulk() const { return bulk_; }
   /// Sums all nodes bottom-up, once.
   void EndBulk();
-  /// Recomputes all nodes and counts from leaves [0, leaf_count).
-  void RebuildNodes(uint64_t leaf_count);
+  /// Recomputes all nodes and counts from the leaves.
+  void RebuildNodes();
 
   uint32_t leaf(uint64_t leaf) const { return view_.leaves()[leaf]; }
   uint64_t total() const { return view_.total(); }

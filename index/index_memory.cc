@@ -1,0 +1,166 @@
+#include "index/index_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "base/types.h"
+
+namespace geardb::index {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kSmallStep = uint64_t{64} << 10;
+constexpr uint64_t kLargeStep = uint64_t{1} << 20;
+
+}  // namespace
+
+Region::~Region() { Release(); }
+
+Region::Region(Region&& other) noexcept { *this = std::move(other); }
+
+Region& Region::operator=(Region&& other) noexcept {
+  if (this == &other) return *this;
+  Release();
+  memory_ = std::exchange(other.memory_, nullptr);
+  base_ = std::exchange(other.base_, nullptr);
+  offset_ = other.offset_;
+  reserved_bytes_ = other.reserved_bytes_;
+  parts_ = std::move(other.parts_);
+  name_ = std::move(other.name_);
+  return *this;
+}
+
+void Region::Release() {
+  if (memory_ == nullptr) return;
+  memory_->GiveBack(offset_, reserved_bytes_, committed_bytes());
+  memory_ = nullptr;
+  parts_.clear();
+}
+
+uint64_t Region::committed_bytes() const {
+  uint64_t sum = 0;
+  for (const Part& part : parts_) sum += part.committed_bytes;
+  return sum;
+}
+
+Status Region::Commit(size_t part, uint64_t bytes) {
+  GEARDB_CHECK(valid() && part < parts_.size());
+  Part& target = parts_[part];
+  if (bytes <= target.committed_bytes) return Status::Ok();
+  if (bytes > target.reserved_bytes) {
+    return Status::ResourceExhausted("index part ", part, " of '", name_, "' was laid out for ",
+                                     target.reserved_bytes, " bytes, ", bytes, " are asked for");
+  }
+  const uint64_t step = bytes < kLargeStep ? kSmallStep : kLargeStep;
+  const uint64_t wanted = std::min(AlignUp(bytes, step), target.reserved_bytes);
+  GEARDB_RETURN_IF_ERROR(memory_->Charge(wanted - target.committed_bytes, name_));
+  target.committed_bytes = wanted;
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<IndexMemory>> IndexMemory::Create(const Options& options) {
+  if (options.reserve_bytes == 0 || options.budget_bytes == 0) {
+    return Status::InvalidArgument("index memory '", options.name, "' of ", options.reserve_bytes,
+                                   " reserved and ", options.budget_bytes,
+                                   " budget bytes: neither may be 0");
+  }
+  std::unique_ptr<IndexMemory> memory(new IndexMemory());
+  memory->name_ = options.name;
+  memory->budget_bytes_ = options.budget_bytes;
+  memory->reserve_bytes_ = AlignUp(options.reserve_bytes, kPageBytes);
+  memory->fd_ = ::memfd_create(options.name.c_str(), MFD_CLOEXEC);
+  if (memory->fd_ < 0) {
+    return Status::IoError("memfd_create for index memory '", options.name,
+                           "': ", std::strerror(errno));
+  }
+  if (::ftruncate(memory->fd_, static_cast<off_t>(memory->reserve_bytes_)) != 0) {
+    return Status::IoError("sizing index memory '", options.name, "' to ", memory->reserve_bytes_,
+                           " bytes: ", std::strerror(errno));
+  }
+  void* base = ::mmap(nullptr, memory->reserve_bytes_, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_NORESERVE, memory->fd_, 0);
+  if (base == MAP_FAILED) {
+    return Status::IoError("mapping ", memory->reserve_bytes_, " bytes of index memory '",
+                           options.name, "': ", std::strerror(errno));
+  }
+  memory->base_ = static_cast<std::byte*>(base);
+  MutexLock lock(&memory->mutex_);
+  memory->free_ranges_[0] = memory->reserve_bytes_;
+  return memory;
+}
+
+IndexMemory::~IndexMemory() {
+  if (base_ != nullptr) ::munmap(base_, reserve_bytes_);
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<Region> IndexMemory::Reserve(std::string_view name, std::span<const uint64_t> part_bytes) {
+  Region region;
+  uint64_t total = 0;
+  for (const uint64_t bytes : part_bytes) {
+    const uint64_t whole = AlignUp(bytes, kPageBytes);
+    region.parts_.push_back(Region::Part{total, whole, 0});
+    total += whole;
+  }
+  region.name_ = name;
+  MutexLock lock(&mutex_);
+  for (auto range = free_ranges_.begin(); range != free_ranges_.end(); ++range) {
+    const auto [offset, bytes] = *range;
+    if (bytes < total) continue;
+    free_ranges_.erase(range);
+    if (bytes > total) free_ranges_[offset + total] = bytes - total;
+    region.memory_ = this;
+    region.offset_ = offset;
+    region.base_ = base_ + offset;
+    region.reserved_bytes_ = total;
+    return region;
+  }
+  return Status::ResourceExhausted("index memory '", name_, "' has no range of ", total,
+                                   " bytes of address space left of ", reserve_bytes_, " for '",
+                                   name, "'");
+}
+
+Status IndexMemory::Charge(uint64_t bytes, std::string_view for_name) {
+  uint64_t used = used_bytes_.load(std::memory_order_relaxed);
+  do {
+    if (bytes > budget_bytes_ - used) {
+      return Status::ResourceExhausted("index memory '", name_, "' has a budget of ", budget_bytes_,
+                                       " bytes, ", used, " used: ", bytes, " more for '", for_name,
+                                       "' do not fit");
+    }
+  } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+  return Status::Ok();
+}
+
+void IndexMemory::GiveBack(uint64_t offset, uint64_t reserved_bytes, uint64_t committed_bytes) {
+  if (committed_bytes > 0 &&
+      ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                  static_cast<off_t>(reserved_bytes)) != 0) {
+    // The range stays charged and is never handed out again: its bytes are not zero.
+    return;
+  }
+  used_bytes_.fetch_sub(committed_bytes, std::memory_order_relaxed);
+  if (reserved_bytes == 0) return;
+  MutexLock lock(&mutex_);
+  auto range = free_ranges_.emplace(offset, reserved_bytes).first;
+  const auto after = std::next(range);
+  if (after != free_ranges_.end() && range->first + range->second == after->first) {
+    range->second += after->second;
+    free_ranges_.erase(after);
+  }
+  if (range == free_ranges_.begin()) return;
+  const auto before = std::prev(range);
+  if (before->first + before->second == range->first) {
+    before->second += range->second;
+    free_ranges_.erase(range);
+  }
+}
+
+}  // namespace geardb::index

@@ -1,0 +1,165 @@
+#include "index/trajectory_index.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "base/break.h"
+#include "base/check.h"
+
+namespace geardb::index {
+namespace {
+
+constexpr size_t kHeaderPart = 0;
+constexpr size_t kRecordsPart = 1;
+constexpr size_t kColumnsPart = 2;  // and after
+constexpr uint32_t kColumnBytesMax = 64;
+constexpr uint64_t kHashCapacityMin = 1024;
+
+}  // namespace
+
+TrajectoryView::TrajectoryView(std::byte* base, uint64_t offset)
+    : base_(base), header_(reinterpret_cast<TrajectoryIndexHeader*>(base + offset)) {}
+
+uint64_t TrajectoryView::HomeOf(TrajectoryId id) const {
+  // The finaliser of MurmurHash3: consecutive ids spread over the whole table.
+  uint64_t h = id;
+  h = (h ^ (h >> 33)) * 0xFF51AFD7ED558CCD;
+  h = (h ^ (h >> 33)) * 0xC4CEB9FE1A85EC53;
+  return (h ^ (h >> 33)) & (header_->hash_capacity - 1);
+}
+
+Slot TrajectoryView::FindById(TrajectoryId id) const {
+  if (header_->hash_capacity == 0) return kNoSlot;
+  const uint64_t mask = header_->hash_capacity - 1;
+  for (uint64_t i = HomeOf(id);; i = (i + 1) & mask) {
+    const uint32_t entry = hash()[i];
+    if (entry == 0) return kNoSlot;
+    if (records()[entry - 1].id == id) return entry - 1;
+  }
+}
+
+Result<std::unique_ptr<TrajectoryIndex>> TrajectoryIndex::Create(IndexMemory* memory,
+                                                                 std::string_view name,
+                                                                 const Options& options) {
+  if (options.slot_capacity == 0 || options.slot_capacity >= kNoSlot) {
+    return Status::InvalidArgument("trajectory index '", name, "' for ", options.slot_capacity,
+                                   " slots: 1 to ", kNoSlot - 1, " are possible");
+  }
+  std::vector<uint64_t> parts = {sizeof(TrajectoryIndexHeader),
+                                 options.slot_capacity * sizeof(TrajectoryRecord)};
+  for (const uint32_t bytes : options.column_bytes) {
+    if (bytes == 0 || bytes > kColumnBytesMax) {
+      return Status::InvalidArgument("per-trajectory column ", parts.size() - kColumnsPart, " of '",
+                                     name, "' has ", bytes, " bytes: 1 to ", kColumnBytesMax,
+                                     " are possible");
+    }
+    parts.push_back(options.slot_capacity * bytes);
+  }
+  GEARDB_ASSIGN_OR_RETURN(Region region, memory->Reserve(name, parts));
+  GEARDB_RETURN_IF_ERROR(region.Commit(kHeaderPart, sizeof(TrajectoryIndexHeader)));
+  auto* header = reinterpret_cast<TrajectoryIndexHeader*>(region.base());
+  header->records_offset = region.offset() + region.part_offset(kRecordsPart);
+  return std::unique_ptr<TrajectoryIndex>(
+      new TrajectoryIndex(memory, std::move(region), options.column_bytes));
+}
+
+TrajectoryIndex::TrajectoryIndex(IndexMemory* memory, Region region,
+                                 std::span<const uint32_t> column_bytes)
+    : memory_(memory),
+      region_(std::move(region)),
+      view_(memory->base(), region_.offset()),
+      column_bytes_(column_bytes.begin(), column_bytes.end()) {}
+
+Status TrajectoryIndex::Reserve(uint64_t slot_count) {
+  if (slot_count <= reserved()) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(region_.Commit(kRecordsPart, slot_count * sizeof(TrajectoryRecord)));
+  for (size_t column = 0; column < column_bytes_.size(); ++column) {
+    GEARDB_RETURN_IF_ERROR(
+        region_.Commit(kColumnsPart + column, slot_count * column_bytes_[column]));
+  }
+  GEARDB_RETURN_IF_ERROR(GrowHash(slot_count));
+  view_.header_->reserved = slot_count;
+  return Status::Ok();
+}
+
+Status TrajectoryIndex::GrowHash(uint64_t slot_count) {
+  // At most half full, so that a search ends after few steps.
+  const uint64_t wanted = std::max(kHashCapacityMin, std::bit_ceil(slot_count * 2));
+  TrajectoryIndexHeader& header = *view_.header_;
+  if (wanted <= header.hash_capacity) return Status::Ok();
+  const uint64_t bytes = wanted * sizeof(uint32_t);
+  GEARDB_ASSIGN_OR_RETURN(Region grown, memory_->Reserve(region_.name() + " hash", {bytes}));
+  GEARDB_RETURN_IF_ERROR(grown.Commit(0, bytes));
+  header.hash_offset = grown.offset();
+  header.hash_capacity = wanted;
+  hash_region_ = std::move(grown);
+  ForEach([this](Slot slot, const TrajectoryRecord&) { HashInsert(slot); });
+  return Status::Ok();
+}
+
+void TrajectoryIndex::HashInsert(Slot slot) {
+  const uint64_t mask = view_.header_->hash_capacity - 1;
+  uint32_t* hash = view_.hash();
+  uint64_t i = view_.HomeOf(record(slot).id);
+  while (hash[i] != 0) i = (i + 1) & mask;
+  hash[i] = slot + 1;
+}
+
+void TrajectoryIndex::HashErase(Slot slot) {
+  const uint64_t mask = view_.header_->hash_capacity - 1;
+  uint32_t* hash = view_.hash();
+  uint64_t hole = view_.HomeOf(record(slot).id);
+  while (hash[hole] != slot + 1) hole = (hole + 1) & mask;
+  // Move up what would no longer be found behind the hole (Knuth, TAOCP 3, 6.4, algorithm R).
+  for (uint64_t i = (hole + 1) & mask; hash[i] != 0; i = (i + 1) & mask) {
+    const uint64_t home = view_.HomeOf(record(hash[i] - 1).id);
+    if (((i - home) & mask) < ((i - hole) & mask)) continue;
+    hash[hole] = hash[i];
+    hole = i;
+  }
+  hash[hole] = 0;
+}
+
+TrajectoryRecord& TrajectoryIndex::Insert(const NewTrajectory& trajectory) {
+  GEARDB_CHECK(trajectory.slot < reserved());
+  TrajectoryRecord& fresh = record(trajectory.slot);
+  GEARDB_CHECK(fresh.state == TrajectoryState::kFree);
+  fresh = TrajectoryRecord{};
+  fresh.id = trajectory.id;
+  fresh.generation = trajectory.generation;
+  fresh.state = TrajectoryState::kOpen;
+  for (size_t c = 0; c < column_bytes_.size(); ++c) {
+    std::memset(column(c, trajectory.slot).data(), 0, column_bytes_[c]);
+  }
+  HashInsert(trajectory.slot);
+  ++view_.header_->count;
+  return fresh;
+}
+
+void TrajectoryIndex::Erase(Slot slot) {
+  GEARDB_CHECK(slot < reserved() && record(slot).state != TrajectoryState::kFree);
+  HashErase(slot);
+  record(slot).state = TrajectoryState::kFree;
+  --view_.header_->count;
+}
+
+TrajectoryRecord* TrajectoryIndex::FindLive(Slot slot, uint32_t generation) {
+  if (slot >= reserved()) return nullptr;
+  TrajectoryRecord& found = record(slot);
+  const bool same = kBreak.ignore_generation || found.generation == generation;
+  return found.state != TrajectoryState::kFree && same ? &found : nullptr;
+}
+
+std::span<std::byte> TrajectoryIndex::column(size_t column, Slot slot) {
+  const uint32_t bytes = column_bytes_[column];
+  return {region_.part_base(kColumnsPart + column) + uint64_t{slot} * bytes, bytes};
+}
+
+std::span<const std::byte> TrajectoryIndex::column(size_t column, Slot slot) const {
+  const uint32_t bytes = column_bytes_[column];
+  return {region_.part_base(kColumnsPart + column) + uint64_t{slot} * bytes, bytes};
+}
+
+}  // namespace geardb::index

@@ -1,0 +1,155 @@
+#include "index/uniform_selector.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/philox.h"
+
+namespace geardb::index {
+namespace {
+
+constexpr size_t kHeaderPart = 0;
+constexpr size_t kMembersPart = 1;
+constexpr size_t kTreePart = 2;
+constexpr uint64_t kLeafCapacityMax = uint64_t{1} << 40;
+constexpr size_t kChunk = 256;
+
+uint64_t BucketCount(uint64_t leaf_count) {
+  return (leaf_count + kBucketLeaves - 1) / kBucketLeaves;
+}
+
+UniformHeader* HeaderAt(std::byte* region) { return reinterpret_cast<UniformHeader*>(region); }
+
+}  // namespace
+
+UniformView::UniformView(std::byte* region)
+    : header_(HeaderAt(region)),
+      members_(region + header_->members_offset),
+      tree_{region + header_->tree_offset,
+            TreeShape::ForCapacity(BucketCount(header_->leaf_capacity))} {}
+
+uint64_t UniformView::Select(uint64_t rank) const {
+  const TreeHit hit = tree_.Descend(rank);
+  return members_.SelectInBucket(hit.leaf, static_cast<uint32_t>(hit.remainder));
+}
+
+bool UniformView::Draw(const DrawRequest& request, std::span<uint64_t> leaves,
+                       std::span<double> probabilities) const {
+  const uint64_t all = total();
+  if (all == 0) return false;
+  std::array<uint64_t, kChunk> points;
+  std::array<TreeHit, kChunk> hits;
+  for (size_t start = 0; start < leaves.size(); start += kChunk) {
+    const size_t count = std::min(kChunk, leaves.size() - start);
+    for (size_t i = 0; i < count; ++i) {
+      const uint32_t row = request.first_row + static_cast<uint32_t>(start + i);
+      points[i] = MulHi64(
+          PhiloxRandom64(request.seed, request.draw_number, row, PhiloxPurpose::kItem), all);
+    }
+    DescendBatch(tree_, std::span(points).first(count), std::span(hits).first(count));
+    for (size_t i = 0; i < count; ++i) members_.PrefetchBucket(hits[i].leaf);
+    for (size_t i = 0; i < count; ++i) {
+      leaves[start + i] =
+          members_.SelectInBucket(hits[i].leaf, static_cast<uint32_t>(hits[i].remainder));
+    }
+  }
+  const double probability = 1.0 / static_cast<double>(all);
+  std::fill(probabilities.begin(), probabilities.end(), probability);
+  return true;
+}
+
+Result<std::unique_ptr<UniformSelector>> UniformSelector::Create(IndexMemory* memory,
+                                                                 std::string_view name,
+                                                                 uint64_t leaf_capacity) {
+  if (leaf_capacity == 0 || leaf_capacity > kLeafCapacityMax) {
+    return Status::InvalidArgument("uniform selector '", name, "' for ", leaf_capacity,
+                                   " leaves: 1 to ", kLeafCapacityMax, " are possible");
+  }
+  std::vector<uint64_t> parts = {sizeof(UniformHeader), Membership::Bytes(leaf_capacity)};
+  for (const uint64_t bytes :
+       WeightTree::PartBytes(TreeShape::ForCapacity(BucketCount(leaf_capacity)))) {
+    parts.push_back(bytes);
+  }
+  GEARDB_ASSIGN_OR_RETURN(Region region, memory->Reserve(name, parts));
+  GEARDB_RETURN_IF_ERROR(region.Commit(kHeaderPart, sizeof(UniformHeader)));
+  UniformHeader* header = HeaderAt(region.base());
+  header->leaf_capacity = leaf_capacity;
+  header->members_offset = region.part_offset(kMembersPart);
+  header->tree_offset = region.part_offset(kTreePart);
+  return std::unique_ptr<UniformSelector>(new UniformSelector(std::move(region)));
+}
+
+UniformSelector::UniformSelector(Region region)
+    : region_(std::move(region)),
+      view_(region_.base()),
+      tree_(view_.tree_.shape, &region_, kTreePart, &view_.header_->tree_counts) {}
+
+Status UniformSelector::Reserve(uint64_t leaf_count) {
+  if (leaf_count <= reserved()) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(region_.Commit(kMembersPart, Membership::Bytes(leaf_count)));
+  GEARDB_RETURN_IF_ERROR(tree_.Reserve(BucketCount(leaf_count)));
+  view_.header_->reserved = leaf_count;
+  return Status::Ok();
+}
+
+void UniformSelector::Recount(LeafRange range) {
+  if (range.size() == 0) return;
+  std::array<uint32_t, kChunk> counts;
+  const uint64_t end = BucketCount(range.end);
+  for (uint64_t bucket = range.begin / kBucketLeaves; bucket < end;) {
+    const uint64_t first = bucket;
+    for (; bucket < end && bucket - first < kChunk; ++bucket) {
+      counts[bucket - first] = view_.members_.CountBucket(bucket);
+    }
+    tree_.SetRun(first, std::span(counts).first(bucket - first));
+  }
+}
+
+uint64_t UniformSelector::Insert(LeafRange range, float /*raw_priority*/) {
+  GEARDB_CHECK(range.end <= reserved());
+  const uint64_t changed = view_.members_.SetRange(range);
+  view_.header_->count += changed;
+  if (changed > 0) Recount(range);
+  return changed;
+}
+
+uint64_t UniformSelector::Insert(std::span<const uint64_t> leaves,
+                                 std::span<const float> raw_priorities) {
+  GEARDB_CHECK(leaves.size() == raw_priorities.size());
+  std::array<uint64_t, kChunk> buckets;
+  std::array<uint32_t, kChunk> counts;
+  uint64_t changed = 0;
+  for (size_t start = 0; start < leaves.size(); start += kChunk) {
+    const size_t count = std::min(kChunk, leaves.size() - start);
+    for (size_t i = 0; i < count; ++i) {
+      GEARDB_CHECK(leaves[start + i] < reserved());
+      changed += view_.members_.Set(leaves[start + i]) ? 1 : 0;
+      buckets[i] = leaves[start + i] / kBucketLeaves;
+    }
+    for (size_t i = 0; i < count; ++i) counts[i] = view_.members_.CountBucket(buckets[i]);
+    tree_.Set(std::span(buckets).first(count), std::span(counts).first(count));
+  }
+  view_.header_->count += changed;
+  return changed;
+}
+
+uint64_t UniformSelector::Erase(LeafRange range) {
+  range.end = std::min(range.end, reserved());
+  const uint64_t changed = view_.members_.ClearRange(range);
+  view_.header_->count -= changed;
+  if (changed > 0) Recount(range);
+  return changed;
+}
+
+uint64_t UniformSelector::Update(std::span<const uint64_t> leaves,
+                                 std::span<const float> raw_priorities) {
+  GEARDB_CHECK(leaves.size() == raw_priorities.size());
+  uint64_t applied = 0;
+  for (const uint64_t leaf : leaves) applied += Contains(leaf) ? 1 : 0;
+  return applied;
+}
+
+}  // namespace geardb::index

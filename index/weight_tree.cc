@@ -1,0 +1,281 @@
+#include "index/weight_tree.h"
+
+#include <algorithm>
+
+#include "base/break.h"
+#include "base/check.h"
+
+namespace geardb::index {
+namespace {
+
+constexpr size_t kChunk = 256;
+
+/// Which of 32 entries `point` falls in; `point` becomes what is left of it there. As the loop of
+/// TreeView::Descend, but in two steps of 4 and 8 without a branch, so that the descents of a batch
+/// overlap.
+template <typename Entry>
+inline uint64_t ChooseChild(const Entry* entries, uint64_t* point) {
+  uint64_t ends[3];
+  uint64_t sum = 0;
+  for (uint64_t block = 0; block < 3; ++block) {
+    const Entry* e = entries + 8 * block;
+    sum += ((uint64_t{e[0]} + e[1]) + (uint64_t{e[2]} + e[3])) +
+           ((uint64_t{e[4]} + e[5]) + (uint64_t{e[6]} + e[7]));
+    ends[block] = sum;
+  }
+  const uint64_t p = *point;
+  uint64_t block = 0;
+  uint64_t below = 0;
+  for (const uint64_t end : ends) {
+    block += p >= end ? 1 : 0;
+    below = p >= end ? end : below;
+  }
+  const Entry* e = entries + 8 * block;
+  const uint64_t in_block = p - below;
+  uint64_t child = 0;
+  uint64_t taken = 0;
+  uint64_t run = 0;
+  for (uint64_t i = 0; i < 7; ++i) {
+    run += e[i];
+    child += in_block >= run ? 1 : 0;
+    taken = in_block >= run ? run : taken;
+  }
+  *point = in_block - taken;
+  return block * 8 + child;
+}
+
+/// The lowest level whose first node is the total: above it there is nothing to choose.
+int TopLevel(const TreeView& view) {
+  const uint64_t total = view.total();
+  int level = view.shape.level_count - 1;
+  while (level > 1 && view.nodes(level - 1)[0] == total) --level;
+  return level;
+}
+
+template <typename Entry>
+inline void PrefetchGroup(const Entry* entries) {
+  const char* bytes = reinterpret_cast<const char*>(entries);
+  for (size_t line = 0; line < kTreeFanOut * sizeof(Entry); line += 64) {
+    __builtin_prefetch(bytes + line);
+  }
+}
+
+void DescendChunk(const TreeView& view, std::span<const uint64_t> points, std::span<TreeHit> hits) {
+  const size_t count = points.size();
+  for (size_t i = 0; i < count; ++i) hits[i] = TreeHit{0, 0, points[i]};
+  for (int level = TopLevel(view) - 1; level >= 1; --level) {
+    const uint64_t* nodes = view.nodes(level);
+    const uint64_t* below = level > 1 ? view.nodes(level - 1) : nullptr;
+    for (TreeHit& hit : hits) {
+      const uint64_t child = ChooseChild(nodes + hit.leaf * kTreeFanOut, &hit.remainder);
+      hit.leaf = hit.leaf * kTreeFanOut + child;
+      if (below != nullptr) {
+        PrefetchGroup(below + hit.leaf * kTreeFanOut);
+      } else {
+        PrefetchGroup(view.leaves() + hit.leaf * kTreeFanOut);
+      }
+    }
+  }
+  const uint32_t* leaves = view.leaves();
+  for (TreeHit& hit : hits) {
+    const uint32_t* group = leaves + hit.leaf * kTreeFanOut;
+    const uint64_t child = ChooseChild(group, &hit.remainder);
+    hit.leaf = hit.leaf * kTreeFanOut + child;
+    hit.weight = group[child];
+  }
+}
+
+}  // namespace
+
+void DescendBatch(const TreeView& view, std::span<const uint64_t> points, std::span<TreeHit> hits) {
+  for (size_t start = 0; start < points.size(); start += kChunk) {
+    const size_t count = std::min(kChunk, points.size() - start);
+    DescendChunk(view, points.subspan(start, count), hits.subspan(start, count));
+  }
+}
+
+std::vector<uint64_t> WeightTree::PartBytes(const TreeShape& shape) {
+  std::vector<uint64_t> parts;
+  for (int level = 0; level < shape.level_count; ++level) {
+    const uint64_t end =
+        level + 1 < shape.level_count ? shape.level_offset[level + 1] : shape.bytes;
+    parts.push_back(end - shape.level_offset[level]);
+  }
+  return parts;
+}
+
+WeightTree::WeightTree(const TreeShape& shape, Region* region, size_t first_part,
+                       WeightTreeCounts* counts)
+    : view_{region->part_base(first_part), shape},
+      region_(region),
+      first_part_(first_part),
+      counts_(counts) {}
+
+Status WeightTree::Reserve(uint64_t leaf_count) {
+  uint64_t entries = leaf_count;
+  for (int level = 0; level < view_.shape.level_count; ++level) {
+    const uint64_t padded = AlignUp(std::max<uint64_t>(entries, 1), kTreeFanOut);
+    GEARDB_RETURN_IF_ERROR(
+        region_->Commit(first_part_ + static_cast<size_t>(level), padded * (level == 0 ? 4 : 8)));
+    entries = padded / kTreeFanOut;
+  }
+  counts_->leaf_count = std::max(counts_->leaf_count, leaf_count);
+  return Status::Ok();
+}
+
+uint64_t WeightTree::NoteChange(uint32_t before, uint32_t after) {
+  WeightTreeCounts& counts = *counts_;
+  if (counts.nonzero == 0 && after != 0) {
+    counts.smallest = after;
+    counts.smallest_count = 1;
+  } else if (counts.smallest_count != 0) {
+    uint64_t equal = counts.smallest_count - (before == counts.smallest ? 1 : 0);
+    if (after != 0 && after < counts.smallest) {
+      counts.smallest = after;
+      equal = 1;
+    } else if (after == counts.smallest) {
+      ++equal;
+    }
+    counts.smallest_count = equal;
+  }
+  counts.nonzero += (after != 0 ? 1u : 0u) - uint64_t{before != 0 ? 1u : 0u};
+  return uint64_t{after} - before;
+}
+
+void WeightTree::Set(uint64_t leaf, uint32_t weight) { SetRange(leaf, leaf + 1, weight); }
+
+void WeightTree::Set(std::span<const uint64_t> leaves, std::span<const uint32_t> weights) {
+  for (size_t start = 0; start < leaves.size(); start += kChunk) {
+    const size_t count = std::min(kChunk, leaves.size() - start);
+    SetChunk(leaves.subspan(start, count), weights.subspan(start, count));
+  }
+}
+
+void WeightTree::SetChunk(std::span<const uint64_t> leaves, std::span<const uint32_t> weights) {
+  const size_t count = leaves.size();
+  uint32_t* stored = view_.leaves();
+  uint64_t* first_nodes = view_.nodes(1);
+  uint64_t index[kChunk];
+  uint64_t change[kChunk];
+  for (size_t i = 0; i < count; ++i) {
+    __builtin_prefetch(stored + leaves[i], 1);
+    if (!bulk_) __builtin_prefetch(first_nodes + leaves[i] / kTreeFanOut, 1);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const size_t from = kBreak.swap_update_order ? count - 1 - i : i;
+    uint32_t& leaf = stored[leaves[from]];
+    index[i] = leaves[from];
+    if (!bulk_) change[i] = NoteChange(leaf, weights[from]);
+    leaf = weights[from];
+  }
+  if (bulk_) return;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < count; ++i) sum += change[i];
+  uint64_t last_index = counts_->leaf_count - 1;
+  for (int level = 1; level < view_.shape.level_count; ++level) {
+    uint64_t* nodes = view_.nodes(level);
+    last_index /= kTreeFanOut;
+    if (last_index == 0) {
+      nodes[0] += sum;  // All changes meet here.
+      continue;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      index[i] /= kTreeFanOut;
+      nodes[index[i]] += change[i];
+    }
+  }
+}
+
+template <typename WeightAt>
+void WeightTree::SetConsecutive(uint64_t begin, uint64_t end, WeightAt weight_at) {
+  constexpr uint64_t kSecondSpan = kTreeFanOut * kTreeFanOut;
+  uint32_t* leaves = view_.leaves();
+  if (bulk_) {
+    for (uint64_t leaf = begin; leaf < end; ++leaf) leaves[leaf] = weight_at(leaf);
+    return;
+  }
+  for (uint64_t start = begin; start < end;) {
+    const uint64_t stop = std::min(end, (start / kSecondSpan + 1) * kSecondSpan);
+    uint64_t sum = 0;
+    for (uint64_t leaf = start; leaf < stop;) {
+      const uint64_t group = leaf / kTreeFanOut;
+      const uint64_t group_end = std::min(stop, (group + 1) * kTreeFanOut);
+      uint64_t group_sum = 0;
+      for (; leaf < group_end; ++leaf) {
+        const uint32_t weight = weight_at(leaf);
+        group_sum += NoteChange(leaves[leaf], weight);
+        leaves[leaf] = weight;
+      }
+      view_.nodes(1)[group] += group_sum;
+      sum += group_sum;
+    }
+    uint64_t index = start / kTreeFanOut;
+    for (int level = 2; level < view_.shape.level_count; ++level) {
+      index /= kTreeFanOut;
+      view_.nodes(level)[index] += sum;
+    }
+    start = stop;
+  }
+}
+
+void WeightTree::SetRange(uint64_t begin, uint64_t end, uint32_t weight) {
+  SetConsecutive(begin, end, [weight](uint64_t) { return weight; });
+}
+
+void WeightTree::SetRun(uint64_t begin, std::span<const uint32_t> weights) {
+  SetConsecutive(begin, begin + weights.size(),
+                 [begin, weights](uint64_t leaf) { return weights[leaf - begin]; });
+}
+
+void WeightTree::EndBulk() {
+  GEARDB_CHECK(bulk_);
+  bulk_ = false;
+  RebuildNodes();
+}
+
+void WeightTree::RebuildNodes() {
+  const uint64_t leaf_count = counts_->leaf_count;
+  uint64_t nonzero = 0;
+  uint64_t entries = (leaf_count + kTreeFanOut - 1) / kTreeFanOut;
+  for (uint64_t group = 0; group < entries; ++group) {
+    const uint32_t* leaves = view_.leaves() + group * kTreeFanOut;
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < kTreeFanOut; ++i) {
+      sum += leaves[i];
+      nonzero += leaves[i] != 0 ? 1 : 0;
+    }
+    view_.nodes(1)[group] = sum;
+  }
+  for (int level = 2; level < view_.shape.level_count; ++level) {
+    const uint64_t* below = view_.nodes(level - 1);
+    entries = (entries + kTreeFanOut - 1) / kTreeFanOut;
+    for (uint64_t node = 0; node < entries; ++node) {
+      uint64_t sum = 0;
+      for (uint64_t i = 0; i < kTreeFanOut; ++i) sum += below[node * kTreeFanOut + i];
+      view_.nodes(level)[node] = sum;
+    }
+  }
+  counts_->nonzero = nonzero;
+  counts_->smallest = 0;
+  counts_->smallest_count = 0;
+}
+
+uint32_t WeightTree::Smallest() {
+  if (counts_->nonzero == 0) return 0;
+  if (counts_->smallest_count == 0) {
+    uint32_t smallest = UINT32_MAX;
+    uint64_t equal = 0;
+    ForEachNonzero(view_, 0, counts_->leaf_count, [&](uint64_t, uint32_t weight) {
+      if (weight < smallest) {
+        smallest = weight;
+        equal = 0;
+      }
+      equal += weight == smallest ? 1 : 0;
+    });
+    counts_->smallest = smallest;
+    counts_->smallest_count = equal;
+  }
+  return counts_->smallest;
+}
+
+}  // namespace geardb::index
