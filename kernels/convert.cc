@@ -3,6 +3,10 @@
 #include <cmath>
 #include <limits>
 
+#if defined(__SSE4_1__)
+#include <smmintrin.h>
+#endif
+
 namespace geardb {
 namespace {
 
@@ -35,6 +39,22 @@ void ConvertElements(const void* source, uint64_t count, float* destination) {
   for (; i < count; ++i) destination[i] = convert(bytes + i * sizeof(T));
 }
 
+/// Images are u8: the one conversion that is worth its vector code, which g++ does not find at -O2.
+void ConvertU8(const void* source, uint64_t count, float* destination) {
+  const auto* bytes = static_cast<const std::byte*>(source);
+  uint64_t i = 0;
+#if defined(__SSE4_1__)
+  for (; i + 16 <= count; i += 16) {
+    __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + i));
+    for (uint64_t j = 0; j < 16; j += 4) {
+      _mm_storeu_ps(destination + i + j, _mm_cvtepi32_ps(_mm_cvtepu8_epi32(sixteen)));
+      sixteen = _mm_srli_si128(sixteen, 4);
+    }
+  }
+#endif
+  ConvertElements<uint8_t>(bytes + i, count - i, destination + i);
+}
+
 template <typename T>
 uint64_t IntegerBits(double value) {
   T result = 0;
@@ -65,7 +85,7 @@ float RoundToOdd(double value) {
 void ConvertToFloat(DType dtype, const void* source, uint64_t count, float* destination) {
   switch (dtype) {
     case DType::kU8:
-      return ConvertElements<uint8_t>(source, count, destination);
+      return ConvertU8(source, count, destination);
     case DType::kI8:
       return ConvertElements<int8_t>(source, count, destination);
     case DType::kU16:
