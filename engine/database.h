@@ -107,9 +107,10 @@ class Database {
   const RecoveryReport& recovery() const;
   DatabaseStats Stats() const;
 
+  class Impl;  ///< Defined in engine/internal.
+
  private:
   friend class Table;
-  class Impl;
   explicit Database(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };

@@ -61,9 +61,10 @@ class PriorityTable {
 
   PriorityTableStats Stats() const;
 
+  class Impl;  ///< Defined in engine/internal.
+
  private:
   friend class Table;
-  class Impl;
   explicit PriorityTable(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };

@@ -107,9 +107,10 @@ class Sampler {
   void set_beta(double beta);
   const SamplerOptions& options() const;
 
+  class Impl;  ///< Defined in engine/internal.
+
  private:
   friend class PriorityTable;
-  class Impl;
   explicit Sampler(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -87,7 +87,7 @@ struct TableSpec {
 
   /// Capacity; 0 is no bound. `bytes_max` counts frame bytes.
   uint64_t trajectories_max = 0;
-  uint64_t steps_max = 0;
+  uint64_t steps_max = 0;  ///< Stored rows, final rows included.
   uint64_t bytes_max = 0;
   Remover remover = Remover::kFifo;
 

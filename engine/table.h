@@ -130,9 +130,10 @@ class Table {
 
   TableStats Stats() const;
 
+  class Impl;  ///< Defined in engine/internal.
+
  private:
   friend class Database;
-  class Impl;
   explicit Table(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };

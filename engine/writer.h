@@ -123,9 +123,10 @@ class Writer {
   /// The trajectory open on a lane; 0 when there is none.
   TrajectoryId open_trajectory(uint32_t lane = 0) const;
 
+  class Impl;  ///< Defined in engine/internal.
+
  private:
   friend class Table;
-  class Impl;
   explicit Writer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

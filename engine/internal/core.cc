@@ -1,0 +1,308 @@
+#include "engine/internal/core.h"
+
+#include <algorithm>
+
+#include "base/break.h"
+
+namespace geardb::engine {
+namespace {
+
+/// How many ids and generations a Ranges record promises at a time.
+constexpr uint64_t kRangeStep = uint64_t{1} << 20;
+
+}  // namespace
+
+void Change::OnPublished(Lsn lsn, Lsn) {
+  Apply(lsn);
+  if (deletes_itself) delete this;
+}
+
+const fb::Operation* Change::operation() const {
+  return flatbuffers::GetRoot<fb::Body>(body.GetBufferPointer())->operations()->Get(0);
+}
+
+void Change::FinishBody(Target target, fb::Change kind, flatbuffers::Offset<void> change) {
+  const auto operation =
+      fb::CreateOperation(body, target.table, target.priority_table, kind, change);
+  body.Finish(fb::CreateBody(body, body.CreateVector(&operation, 1)));
+}
+
+DatabaseCore::DatabaseCore(const DatabaseOptions& options_in)
+    : options(options_in),
+      env(options_in.env ? options_in.env : Env::Posix()),
+      clock(options_in.clock ? options_in.clock : Clock::System()) {}
+
+DatabaseCore::~DatabaseCore() {
+  Close().ok();  // Whoever wants to know has called Close.
+  MutexLock guard(&tables_mutex_);
+  tables_.clear();
+}
+
+Status DatabaseCore::CheckWritable() const {
+  if (closed.load()) return Status::Cancelled("database '", directory, "' is closed");
+  if (log == nullptr) {
+    return Status::FailedPrecondition("database '", directory, "' is open read-only");
+  }
+  return Status::Ok();
+}
+
+Status DatabaseCore::CheckTable(const TableCore& table) const {
+  if (closed.load()) return Status::Cancelled("database '", directory, "' is closed");
+  if (table.dropped.load()) {
+    return Status::Cancelled("table '", table.layout().spec().name, "' was dropped");
+  }
+  return Status::Ok();
+}
+
+Status DatabaseCore::AwaitRoom(std::span<const wal::RecordSize> sizes, const CommitOptions& how,
+                               bool* waited) {
+  *waited = false;
+  while (!log->HasRoom(sizes, how.urgency)) {
+    *waited = true;
+    commit.Unlock();
+    const Status status = log->WaitForRoom(sizes, how.urgency, how.deadline);
+    commit.Lock();
+    GEARDB_RETURN_IF_ERROR(status);
+    if (closed.load()) return Status::Cancelled("database '", directory, "' is closed");
+  }
+  return Status::Ok();
+}
+
+void DatabaseCore::Finish(const wal::Reservation& reservation,
+                          std::span<const wal::PieceSource> pieces, Change* change) {
+  log->Fill(reservation, {.body = change->body_bytes(), .pieces = pieces});
+  log->Publish(reservation, change);
+}
+
+Result<Lsn> DatabaseCore::Commit(Change* change, const CommitOptions& how) {
+  GEARDB_RETURN_IF_ERROR(CheckWritable());
+  const wal::RecordSize size = wal::RecordSize::For(change->body_bytes().size(), {});
+  wal::Reservation reservation;
+  {
+    MutexLock guard(&commit);
+    if (closed.load()) return Status::Cancelled("database '", directory, "' is closed");
+    bool waited = false;
+    GEARDB_RETURN_IF_ERROR(AwaitRoom({&size, 1}, how, &waited));
+    reservation = log->Reserve({.type = how.type, .size = size});
+  }
+  Finish(reservation, {}, change);
+  return reservation.end;
+}
+
+Status DatabaseCore::Acknowledge(Lsn end, Ack ack, Deadline deadline) {
+  switch (ack) {
+    case Ack::kMemory:
+      return Status::Ok();
+    case Ack::kLog:
+      return log->WaitPublished(end, deadline);
+    case Ack::kSync:
+      return log->WaitSynced(end, deadline);
+  }
+  return Status::InvalidArgument("unknown acknowledgement ", static_cast<int>(ack));
+}
+
+Status DatabaseCore::ExtendRanges(TableCore* table, const Growth& growth, Deadline deadline) {
+  uint64_t ids_end = 0;
+  uint64_t generations_end = 0;
+  {
+    MutexLock guard(&commit);
+    if (table->plan->HasIds(growth)) return Status::Ok();
+    ids_end = table->plan->next_id + growth.trajectories + kRangeStep;
+    generations_end =
+        table->plan->next_generation + growth.trajectories + growth.pages + kRangeStep;
+  }
+  FunctionChange change([](Lsn) {});
+  change.FinishBody(
+      {.table = table->layout().id()}, fb::Change::Ranges,
+      fb::CreateRanges(change.body, ids_end, static_cast<uint32_t>(std::min<uint64_t>(
+                                                 generations_end, UINT32_MAX)))
+          .Union());
+  GEARDB_ASSIGN_OR_RETURN(
+      const Lsn end,
+      Commit(&change, {.urgency = wal::Urgency::kReserve, .deadline = deadline}));
+  const Status synced = log->WaitSynced(end, deadline);
+  // The change is on this stack: it must have been applied before it goes.
+  GEARDB_RETURN_IF_ERROR(log->WaitPublished(end, Deadline::Infinite()));
+  GEARDB_RETURN_IF_ERROR(synced);
+  MutexLock guard(&commit);
+  table->plan->ids_end = std::max(table->plan->ids_end, ids_end);
+  table->plan->generations_end = std::max(table->plan->generations_end, generations_end);
+  return Status::Ok();
+}
+
+std::shared_ptr<TableCore> DatabaseCore::FindTable(std::string_view name) const {
+  MutexLock guard(&tables_mutex_);
+  for (const auto& [id, table] : tables_) {
+    if (table->layout().spec().name == name) return table;
+  }
+  return nullptr;
+}
+
+std::vector<std::shared_ptr<TableCore>> DatabaseCore::AllTables() const {
+  MutexLock guard(&tables_mutex_);
+  std::vector<std::shared_ptr<TableCore>> tables;
+  for (const auto& [id, table] : tables_) tables.push_back(table);
+  return tables;
+}
+
+std::shared_ptr<TableCore> DatabaseCore::TableById(TableId id) const {
+  MutexLock guard(&tables_mutex_);
+  const auto found = tables_.find(id);
+  return found == tables_.end() ? nullptr : found->second;
+}
+
+Result<std::shared_ptr<TableCore>> DatabaseCore::AddTable(const TableSpec& spec, TableId id) {
+  auto table = std::make_shared<TableCore>();
+  GEARDB_ASSIGN_OR_RETURN(
+      table->state,
+      TableState::Create({.index = index_memory.get(), .arena = arena.get()}, spec, id));
+  GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(index_memory.get(), table->state.get()));
+  MutexLock guard(&tables_mutex_);
+  tables_[id] = table;
+  last_table_id_ = std::max(last_table_id_, id);
+  return table;
+}
+
+void DatabaseCore::ForgetTable(TableId id) {
+  MutexLock guard(&tables_mutex_);
+  const auto found = tables_.find(id);
+  if (found == tables_.end()) return;
+  found->second->dropped.store(true);
+  tables_.erase(found);
+}
+
+TableId DatabaseCore::NextTableId() const {
+  MutexLock guard(&tables_mutex_);
+  return last_table_id_ + 1;
+}
+
+void DatabaseCore::AddTag(Tag tag) {
+  MutexLock guard(&tables_mutex_);
+  std::string name = tag.name;
+  tags_[std::move(name)] = std::move(tag);
+}
+
+std::vector<Tag> DatabaseCore::Tags() const {
+  MutexLock guard(&tables_mutex_);
+  std::vector<Tag> tags;
+  for (const auto& [name, tag] : tags_) tags.push_back(tag);
+  std::sort(tags.begin(), tags.end(), [](const Tag& a, const Tag& b) { return a.lsn < b.lsn; });
+  return tags;
+}
+
+Status DatabaseCore::Close() {
+  MutexLock once(&close_mutex_);
+  if (close_done_) return close_status_;
+  close_done_ = true;
+  {
+    // Whoever is between a plan and its reservation finishes; nobody begins after this.
+    MutexLock guard(&commit);
+    closed.store(true);
+    room_made.NotifyAll();
+  }
+  if (log != nullptr) {
+    log->WaitPublished(log->end(), Deadline::Infinite()).ok();  // Close reports a failure.
+    close_status_ = log->Close();
+  }
+  lock.reset();
+  return close_status_;
+}
+
+// ---- The schema in the log.
+
+flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
+    flatbuffers::FlatBufferBuilder* builder, const PriorityTableSpec& spec) {
+  const auto name = builder->CreateString(spec.name);
+  const auto column = builder->CreateString(spec.initial_priority_column);
+  fb::PriorityTableSpecBuilder stored(*builder);
+  stored.add_name(name);
+  stored.add_item(static_cast<uint8_t>(spec.item));
+  stored.add_before(spec.window.extent.before);
+  stored.add_length(spec.window.extent.length);
+  stored.add_after(spec.window.extent.after);
+  stored.add_stride(spec.window.stride);
+  stored.add_stride_from_end(spec.window.stride_from_end);
+  stored.add_left(static_cast<uint8_t>(spec.window.left));
+  stored.add_right(static_cast<uint8_t>(spec.window.right));
+  stored.add_cross_ends(spec.window.cross_ends);
+  stored.add_selector(static_cast<uint8_t>(spec.selector));
+  stored.add_alpha(spec.alpha);
+  stored.add_initial(static_cast<uint8_t>(spec.initial));
+  stored.add_initial_value(spec.initial_priority_value);
+  stored.add_initial_column(column);
+  stored.add_seed(spec.seed);
+  return stored.Finish();
+}
+
+Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* stored) {
+  if (stored == nullptr || stored->name() == nullptr) {
+    return Status::Corruption("a priority table is stored without its name");
+  }
+  PriorityTableSpec spec;
+  spec.name = stored->name()->str();
+  spec.item = static_cast<ItemKind>(stored->item());
+  spec.window.extent = Extent{stored->before(), stored->length(), stored->after()};
+  spec.window.stride = stored->stride();
+  spec.window.stride_from_end = stored->stride_from_end();
+  spec.window.left = static_cast<EdgeRule>(stored->left());
+  spec.window.right = static_cast<EdgeRule>(stored->right());
+  spec.window.cross_ends = stored->cross_ends();
+  spec.selector = static_cast<SelectorKind>(stored->selector());
+  spec.alpha = stored->alpha();
+  spec.initial = static_cast<InitialPriority>(stored->initial());
+  spec.initial_priority_value = stored->initial_value();
+  if (stored->initial_column()) spec.initial_priority_column = stored->initial_column()->str();
+  spec.seed = stored->seed();
+  return spec;
+}
+
+flatbuffers::Offset<fb::TableSpec> EncodeTableSpec(flatbuffers::FlatBufferBuilder* builder,
+                                                   const TableSpec& spec) {
+  std::vector<flatbuffers::Offset<fb::Column>> columns;
+  for (const Column& column : spec.columns) {
+    const auto name = builder->CreateString(column.name);
+    const auto dims = column.shape.dims();
+    const auto shape = builder->CreateVector(dims.data(), dims.size());
+    columns.push_back(fb::CreateColumn(*builder, name, static_cast<uint8_t>(column.dtype), shape,
+                                       static_cast<uint8_t>(column.kind), column.in_final_row));
+  }
+  const auto name = builder->CreateString(spec.name);
+  const auto columns_offset = builder->CreateVector(columns);
+  return fb::CreateTableSpec(*builder, name, columns_offset, spec.final_row, spec.stream,
+                             spec.steps_per_page, spec.expected_steps, spec.trajectories_max,
+                             spec.steps_max, spec.bytes_max, static_cast<uint8_t>(spec.remover));
+}
+
+Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored) {
+  if (stored == nullptr || stored->name() == nullptr || stored->columns() == nullptr) {
+    return Status::Corruption("a table is stored without its name or columns");
+  }
+  TableSpec spec;
+  spec.name = stored->name()->str();
+  for (const fb::Column* column : *stored->columns()) {
+    if (column->name() == nullptr ||
+        (column->shape() && column->shape()->size() > Shape::kRankMax)) {
+      return Status::Corruption("table '", spec.name, "' is stored with a column that is none");
+    }
+    Column decoded;
+    decoded.name = column->name()->str();
+    decoded.dtype = static_cast<DType>(column->dtype());
+    if (column->shape()) {
+      for (const int64_t dim : *column->shape()) decoded.shape.Append(dim);
+    }
+    decoded.kind = static_cast<ColumnKind>(column->kind());
+    decoded.in_final_row = column->in_final_row();
+    spec.columns.push_back(std::move(decoded));
+  }
+  spec.final_row = stored->final_row();
+  spec.stream = stored->stream();
+  spec.steps_per_page = stored->steps_per_page();
+  spec.expected_steps = stored->expected_steps();
+  spec.trajectories_max = stored->trajectories_max();
+  spec.steps_max = stored->steps_max();
+  spec.bytes_max = stored->bytes_max();
+  spec.remover = static_cast<Remover>(stored->remover());
+  return spec;
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,193 @@
+// DatabaseCore: what an open database is made of, and the way of a change into it:
+//
+//   build the record's body → [commit mutex: plan, room in the log, LSN] → fill the ring →
+//   publish (in LSN order: apply to the TableState) → wait for the acknowledgement asked for
+//
+// Locks, in the order in which they are taken: `commit`, then a table's `state->mutex`. Whoever
+// publishes holds neither while it waits, so a planner that waits for publication inside `commit`
+// cannot deadlock.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/epoch.h"
+#include "base/mutex.h"
+#include "engine/database.h"
+#include "engine/internal/arena.h"
+#include "engine/internal/table_plan.h"
+#include "engine/internal/table_state.h"
+#include "engine/operations_generated.h"
+#include "index/index_memory.h"
+#include "wal/log_writer.h"
+#include "wal/open_log.h"
+
+namespace geardb::engine {
+
+/// An open table. Owned by the database and by every handle on it.
+struct TableCore {
+  std::unique_ptr<TableState> state;
+  std::unique_ptr<TablePlan> plan;
+  std::atomic<bool> dropped{false};
+
+  const TableLayout& layout() const { return state->layout(); }
+};
+
+/// A record on its way: its body, and what it does when it is published.
+class Change : public wal::PublishCallback {
+ public:
+  virtual ~Change() = default;
+  void OnPublished(Lsn lsn, Lsn end) final;
+
+  flatbuffers::FlatBufferBuilder body;
+  /// Deletes itself once applied: nobody waits for it.
+  bool deletes_itself = false;
+
+  std::span<const std::byte> body_bytes() const {
+    return {reinterpret_cast<const std::byte*>(body.GetBufferPointer()), body.GetSize()};
+  }
+  /// The one operation of the finished body.
+  const fb::Operation* operation() const;
+  /// Finishes the body with one operation.
+  struct Target {
+    TableId table = 0;
+    uint32_t priority_table = 0;
+  };
+  void FinishBody(Target target, fb::Change kind, flatbuffers::Offset<void> change);
+
+ protected:
+  virtual void Apply(Lsn lsn) = 0;
+};
+
+/// A Change that applies by calling a function.
+class FunctionChange final : public Change {
+ public:
+  explicit FunctionChange(std::function<void(Lsn)> apply) : apply_(std::move(apply)) {}
+
+ private:
+  void Apply(Lsn lsn) override { apply_(lsn); }
+  std::function<void(Lsn)> apply_;
+};
+
+/// How a record enters the log.
+struct CommitOptions {
+  wal::RecordType type = wal::RecordType::kData;
+  wal::Urgency urgency = wal::Urgency::kAppend;
+  Deadline deadline = Deadline::Infinite();
+};
+
+class DatabaseCore {
+ public:
+  explicit DatabaseCore(const DatabaseOptions& options_in);
+  ~DatabaseCore();
+
+  // Set once, while opening.
+  DatabaseOptions options;
+  std::string directory;
+  Env* env;
+  const Clock* clock;
+  wal::Manifest manifest;
+  RecoveryReport recovery;
+  EpochRegistry epochs;
+  std::unique_ptr<HostArena> arena;
+  std::unique_ptr<index::IndexMemory> index_memory;
+  std::unique_ptr<FileLock> lock;
+  std::unique_ptr<wal::LogWriter> log;  ///< Null when the database is read-only.
+
+  /// Plan and LSN order.
+  Mutex commit;
+  /// Something has left a table; waited for with `commit`.
+  CondVar room_made;
+  std::atomic<bool> closed{false};
+  std::atomic<uint64_t> batch_bytes{0};  ///< Used of budgets.batch_bytes.
+
+  /// OK when changes may be made: FailedPrecondition (read-only), Cancelled (closed), or the log's
+  /// first error.
+  Status CheckWritable() const;
+  Status CheckTable(const TableCore& table) const;
+
+  /// Builds nothing, plans nothing: commits a finished body with no pieces. Returns its end.
+  Result<Lsn> Commit(Change* change, const CommitOptions& how);
+
+  // The steps of a commit, for changes that plan under the mutex.
+
+  /// Until the log has room for records of these sizes. Releases `commit` while it waits, so what
+  /// was decided before must be decided again when `*waited`.
+  Status AwaitRoom(std::span<const wal::RecordSize> sizes, const CommitOptions& how, bool* waited)
+      GEARDB_REQUIRES(commit);
+  /// Fills and publishes a reserved record.
+  void Finish(const wal::Reservation& reservation, std::span<const wal::PieceSource> pieces,
+              Change* change);
+  /// Until the change that ends at `end` is acknowledged.
+  Status Acknowledge(Lsn end, Ack ack, Deadline deadline = Deadline::Infinite());
+
+  /// Gives a table more ids and generations than it has, for `growth` more; waits for the sync that
+  /// makes them safe to use only when it has run out.
+  Status ExtendRanges(TableCore* table, const Growth& growth, Deadline deadline);
+
+  std::shared_ptr<TableCore> FindTable(std::string_view name) const;
+  std::vector<std::shared_ptr<TableCore>> AllTables() const;
+  std::shared_ptr<TableCore> TableById(TableId id) const;
+  /// Makes an empty table; used by CreateTable and by recovery.
+  Result<std::shared_ptr<TableCore>> AddTable(const TableSpec& spec, TableId id);
+  void ForgetTable(TableId id);
+  TableId NextTableId() const;
+
+  void AddTag(Tag tag);
+  std::vector<Tag> Tags() const;
+
+  Status Close();
+
+ private:
+  mutable Mutex tables_mutex_;
+  std::map<TableId, std::shared_ptr<TableCore>> tables_ GEARDB_GUARDED_BY(tables_mutex_);
+  TableId last_table_id_ GEARDB_GUARDED_BY(tables_mutex_) = 0;
+  std::map<std::string, Tag, std::less<>> tags_ GEARDB_GUARDED_BY(tables_mutex_);
+  Mutex close_mutex_;
+  bool close_done_ GEARDB_GUARDED_BY(close_mutex_) = false;
+  Status close_status_ GEARDB_GUARDED_BY(close_mutex_);
+};
+
+/// The schema as the log stores it.
+flatbuffers::Offset<fb::TableSpec> EncodeTableSpec(flatbuffers::FlatBufferBuilder* builder,
+                                                   const TableSpec& spec);
+flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
+    flatbuffers::FlatBufferBuilder* builder, const PriorityTableSpec& spec);
+/// Corruption for a missing part; what they give still has to be validated.
+Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored);
+Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* stored);
+
+}  // namespace geardb::engine
+
+namespace geardb {
+
+class Database::Impl : public engine::DatabaseCore {
+ public:
+  using DatabaseCore::DatabaseCore;
+};
+
+class Table::Impl {
+ public:
+  std::shared_ptr<engine::DatabaseCore> database;
+  std::shared_ptr<engine::TableCore> table;
+};
+
+class PriorityTable::Impl {
+ public:
+  std::shared_ptr<engine::DatabaseCore> database;
+  std::shared_ptr<engine::TableCore> table;
+  uint32_t number = 0;
+  PriorityTableSpec spec;
+
+  engine::PriorityState& state() { return table->state->priority(number); }
+};
+
+}  // namespace geardb

@@ -1,0 +1,154 @@
+#include "engine/internal/episode.h"
+
+#include <algorithm>
+
+namespace geardb::engine {
+namespace {
+
+constexpr int64_t kNoLimit = int64_t{1} << 62;
+
+/// Without final rows, the last row of a truncated or cut episode stands in for one.
+bool PlaysFinalRow(const TableLayout& layout, const WindowRule& rule, End end) {
+  return !layout.spec().final_row && rule.extent.after >= 1 &&
+         (end == End::kTruncated || end == End::kCut);
+}
+
+Episode WholeTrajectory(const RowCursor& cursor, const WindowRule& rule) {
+  const index::TrajectoryRecord& record = cursor.record();
+  Episode episode;
+  episode.begin = static_cast<int64_t>(record.first_row);
+  episode.rows_end = static_cast<int64_t>(record.rows_end);
+  episode.open = record.state != index::TrajectoryState::kClosed;
+  episode.head_missing = record.first_row > 0;
+  const bool last_is_final = (record.flags & index::kFinalRowStored) != 0 ||
+                             PlaysFinalRow(cursor.state().layout(), rule, record.end);
+  episode.steps_end = episode.rows_end - (last_is_final ? 1 : 0);
+  return episode;
+}
+
+}  // namespace
+
+Lpn RowCursor::PageOf(int64_t row) {
+  const uint32_t wanted = state_->layout().PageNumber(row);
+  if (lpn_ != kNoLpn) {
+    if (wanted == page_number_) return lpn_;
+    const index::PageRecord& page = state_->pages().page(lpn_);
+    if (wanted == page_number_ + 1) {
+      lpn_ = page.next;
+    } else if (wanted + 1 == page_number_) {
+      lpn_ = page.prev;
+    } else {
+      lpn_ = state_->pages().Find(TableState::ListOf(*record_), wanted);
+    }
+  } else {
+    lpn_ = state_->pages().Find(TableState::ListOf(*record_), wanted);
+  }
+  GEARDB_CHECK(lpn_ != kNoLpn);
+  page_number_ = wanted;
+  return lpn_;
+}
+
+uint8_t RowCursor::FlagsOf(int64_t row) {
+  const Lpn lpn = PageOf(row);
+  const TableLayout& layout = state_->layout();
+  const uint64_t offset =
+      layout.pages().FrameOffset(*layout.flags_column(), layout.OffsetInPage(row));
+  return static_cast<uint8_t>(state_->FrameOf(lpn)[offset]);
+}
+
+Episode FindEpisode(RowCursor* cursor, const WindowRule& rule, int64_t row, Reach reach) {
+  const TableLayout& layout = cursor->state().layout();
+  const bool bounded_by_flags = layout.spec().stream && !rule.cross_ends;
+  Episode episode = WholeTrajectory(*cursor, rule);
+  if (!bounded_by_flags) return episode;
+
+  const int64_t first = episode.begin;
+  const int64_t rows_end = episode.rows_end;
+  int64_t begin = row;
+  const int64_t left_limit = std::max(first, row - std::min(reach.left, kNoLimit));
+  while (begin > left_limit && (cursor->FlagsOf(begin) & kRowFirst) == 0) --begin;
+  episode.begin = begin;
+  episode.head_missing =
+      begin == first && first > 0 && (cursor->FlagsOf(begin) & kRowFirst) == 0;
+
+  const int64_t right_limit =
+      reach.right >= rows_end - row ? rows_end : std::max(row + 1, row + reach.right);
+  episode.open = true;
+  episode.rows_end = episode.steps_end = right_limit;
+  for (int64_t last = row; last < right_limit; ++last) {
+    const uint8_t flags = cursor->FlagsOf(last);
+    if ((flags & kRowEndMask) == 0) continue;
+    episode.open = false;
+    if ((flags & kRowFinal) != 0) {
+      // A cut, or the caller stands on the final row itself.
+      episode.steps_end = last;
+      episode.rows_end = last + 1;
+    } else if (layout.spec().final_row) {
+      episode.steps_end = last + 1;
+      episode.rows_end = last + 2;
+    } else {
+      episode.rows_end = last + 1;
+      episode.steps_end = last + (PlaysFinalRow(layout, rule, EndOfFlags(flags)) ? 0 : 1);
+    }
+    break;
+  }
+  return episode;
+}
+
+Reach PlacementReach(const WindowRule& rule) {
+  const Extent& extent = rule.extent;
+  Reach reach{extent.before + 1, extent.length + extent.after + 1};
+  if (rule.right == EdgeRule::kShift) reach.left += extent.length + extent.after;
+  if (rule.left == EdgeRule::kShift) reach.right += extent.before;
+  if (rule.stride_from_end) reach.right = kNoLimit;
+  return reach;
+}
+
+bool MayBeAnchor(RowCursor* cursor, const WindowRule& rule, int64_t row) {
+  const TableLayout& layout = cursor->state().layout();
+  if (!layout.spec().stream) return true;  // Episode::steps_end says it.
+  const uint8_t flags = cursor->FlagsOf(row);
+  return (flags & kRowFinal) == 0 && !PlaysFinalRow(layout, rule, EndOfFlags(flags));
+}
+
+WindowRule TrajectoryRule(const TableState& state, const index::TrajectoryRecord& record) {
+  WindowRule rule;
+  rule.extent.length = state.StepsEnd(record) - static_cast<int64_t>(record.first_row);
+  rule.extent.after = static_cast<int64_t>(record.rows_end) - state.StepsEnd(record);
+  rule.left = EdgeRule::kClip;
+  rule.right = EdgeRule::kClip;
+  rule.cross_ends = true;
+  return rule;
+}
+
+Episode TrajectoryEpisode(const TableState& state, const index::TrajectoryRecord& record) {
+  Episode episode;
+  episode.begin = static_cast<int64_t>(record.first_row);
+  episode.steps_end = state.StepsEnd(record);
+  episode.rows_end = static_cast<int64_t>(record.rows_end);
+  return episode;
+}
+
+End EndOfRow(RowCursor* cursor, int64_t row) {
+  const TableState& state = cursor->state();
+  const index::TrajectoryRecord& record = cursor->record();
+  if (state.layout().spec().stream) return EndOfFlags(cursor->FlagsOf(row));
+  if (record.state != index::TrajectoryState::kClosed) return End::kGo;
+  const int64_t rows_end = static_cast<int64_t>(record.rows_end);
+  const int64_t steps_end = state.StepsEnd(record);
+  if (row == rows_end - 1) return record.end;
+  // The last step's row carries the end as well, unless the final row is the cut row itself.
+  return row == steps_end - 1 && record.end != End::kCut ? record.end : End::kGo;
+}
+
+bool IsFirstRow(RowCursor* cursor, int64_t row) {
+  if (cursor->state().layout().spec().stream) return (cursor->FlagsOf(row) & kRowFirst) != 0;
+  return row == 0;
+}
+
+bool IsFinalRow(RowCursor* cursor, int64_t row) {
+  if (cursor->state().layout().spec().stream) return (cursor->FlagsOf(row) & kRowFinal) != 0;
+  return row >= cursor->state().StepsEnd(cursor->record());
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,48 @@
+// PriorityState: the published side of one priority table: its selector, where its draws stand, and
+// its counters. Guarded by its table's mutex.
+#pragma once
+
+#include <memory>
+
+#include "engine/schema.h"
+#include "engine/stats.h"
+#include "index/index_memory.h"
+#include "index/prioritized_selector.h"
+#include "index/selector.h"
+
+namespace geardb::engine {
+
+class PriorityState {
+ public:
+  static Result<std::unique_ptr<PriorityState>> Create(index::IndexMemory* memory,
+                                                       const PriorityTableSpec& spec,
+                                                       uint64_t leaf_capacity);
+
+  const PriorityTableSpec& spec() const { return spec_; }
+  bool draws_windows() const { return spec_.item == ItemKind::kWindow; }
+  index::Selector& selector() { return *selector_; }
+  const index::Selector& selector() const { return *selector_; }
+  /// Null when the selector is not prioritized.
+  index::PrioritizedSelector* prioritized() { return prioritized_; }
+  const index::PrioritizedSelector* prioritized() const { return prioritized_; }
+
+  /// The raw priority that "max" stands for now.
+  float max_priority() const { return prioritized_ ? prioritized_->max_priority() : 1.0f; }
+
+  // Where the draws stand.
+  uint64_t seed = 0;
+  uint64_t next_draw = 0;   ///< One past the last draw handed over: what the log says.
+  uint64_t next_ahead = 0;  ///< One past the last draw made, handed over or not.
+
+  PriorityTableStats counters;  ///< Since the open; items and shift are filled in by Stats.
+
+ private:
+  PriorityState(PriorityTableSpec spec, std::unique_ptr<index::Selector> selector,
+                index::PrioritizedSelector* prioritized);
+
+  PriorityTableSpec spec_;
+  std::unique_ptr<index::Selector> selector_;
+  index::PrioritizedSelector* prioritized_;
+};
+
+}  // namespace geardb::engine

@@ -1,0 +1,155 @@
+// TablePlan: what the next record of a table may take. It runs ahead of the published TableState by
+// the records that have their LSN and are not published yet, and decides everything that a record
+// has to say: LPNs, slots, ids, generations, what must leave to make room.
+//
+// Everything here is guarded by the database's commit mutex, which is held from a decision to the
+// reservation of the record's LSN: so decisions are in LSN order.
+//
+// Invariants:
+// - `lpns` and `slots` hold what is in use after the last record that has an LSN.
+// - Ids below `ids_end` and generations below `generations_end` were promised by a synced record:
+//   none is ever handed out twice, even after power loss.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/internal/table_state.h"
+#include "index/lpn_allocator.h"
+
+namespace geardb::engine {
+
+/// An open trajectory of a writer, as of the last record that has an LSN. Its rows are written by
+/// the writer's thread; the plan looks at it under the commit mutex.
+struct Lane {
+  TrajectoryId id = 0;  ///< 0: none is open.
+  Slot slot = kNoSlot;
+  uint32_t generation = 0;
+  int64_t rows_end = 0;
+  Lpn tail_lpn = kNoLpn;
+  uint32_t tail_generation = 0;
+  FrameRef tail_frame;
+  Lsn tail_lsn = kNoLsn;       ///< Record of the tail page's newest piece.
+  bool episode_ended = true;   ///< Streams: the next row is the first of an episode.
+  std::vector<std::byte> columns;  ///< Per-trajectory values, one column after the other.
+  /// Set when the trajectory is removed, before its frames are retired.
+  std::atomic<bool> removed{false};
+
+  void Reset() {
+    id = 0;
+    slot = kNoSlot;
+    rows_end = 0;
+    tail_lpn = kNoLpn;
+    tail_frame = FrameRef{};
+    tail_lsn = kNoLsn;
+    episode_ended = true;
+    std::fill(columns.begin(), columns.end(), std::byte{0});
+  }
+};
+
+/// What a record is about to add.
+struct Growth {
+  uint64_t rows = 0;
+  uint64_t pages = 0;
+  uint64_t trajectories = 0;
+};
+
+/// What leaves to make room.
+struct Eviction {
+  std::vector<fb::Removed> removed;
+  std::vector<fb::Trimmed> trimmed;
+  size_t size() const { return removed.size() + trimmed.size(); }
+};
+
+class TablePlan {
+ public:
+  /// Waits until everything below an LSN is published. Never needs the commit mutex.
+  using WaitPublished = std::function<Status(Lsn)>;
+
+  static Result<std::unique_ptr<TablePlan>> Create(index::IndexMemory* memory, TableState* state);
+
+  /// After recovery: takes over what the state holds. `clean`: nothing can have been lost, so ids
+  /// and generations go on without a gap.
+  Status TakeOver(bool clean);
+
+  /// Whether a full table would be over its capacity with `growth`.
+  bool Over(const Growth& growth) const;
+  /// Chooses what leaves so that `growth` fits, at most `entries_max` of them, and takes it out of
+  /// the plan. ResourceExhausted naming the capacity when nothing more may leave.
+  Status Evict(const Growth& growth, size_t entries_max, const WaitPublished& wait,
+               Eviction* eviction);
+  /// Takes a trajectory out of the plan; its changes so far are published.
+  fb::Removed Remove(Slot slot);
+  /// Takes pages wholly below `first_row` out of the plan; its changes so far are published.
+  fb::Trimmed Trim(Slot slot, uint64_t first_row);
+
+  // Taking. The numbers were admitted before (`AdmitNumbers`), so these cannot fail.
+  Status AdmitNumbers(const Growth& growth);
+  Slot TakeSlot(Lane* lane, uint32_t generation);
+  Lpn TakePage(uint32_t generation);
+  TrajectoryId TakeId() { return next_id++; }
+  uint32_t TakeGeneration() {
+    // 0 means free; handles hold 32 bits.
+    if (static_cast<uint32_t>(next_generation) == 0) ++next_generation;
+    return static_cast<uint32_t>(next_generation++);
+  }
+  bool HasIds(const Growth& growth) const {
+    return next_id + growth.trajectories <= ids_end &&
+           next_generation + growth.trajectories + growth.pages < generations_end;
+  }
+  /// A trajectory's newest record, and whether it is closed with it.
+  void Note(Slot slot, Lsn lsn);
+  void NoteClosed(Slot slot);
+  Lsn last_lsn(Slot slot) const { return slots_in_use_[slot].last_lsn; }
+  /// The lane that has the trajectory in `slot` open; null when none has.
+  Lane* OpenLane(Slot slot) const;
+  void SetOpenLane(Slot slot, Lane* lane);
+
+  uint64_t rows() const { return rows_; }
+  void AddRows(uint64_t count) { rows_ += count; }
+
+  uint64_t next_id = 1;
+  uint64_t ids_end = 1;
+  uint64_t next_generation = 1;
+  uint64_t generations_end = 1;
+  /// Per priority table: the largest raw priority of any record that has an LSN, from 1.
+  std::vector<float> max_priority;
+
+ private:
+  struct PageInUse {
+    uint32_t generation = 0;  // 0: free.
+  };
+  struct SlotInUse {
+    Lsn last_lsn = 0;
+    uint32_t generation = 0;  // 0: free.
+  };
+  struct Aged {
+    uint32_t number;  // LPN or slot.
+    uint32_t generation;
+  };
+
+  explicit TablePlan(TableState* state) : state_(state) {}
+  void FreePage(Lpn lpn);
+  bool tracks_pages() const;
+  Status FullStatus(const Growth& growth) const;
+  Status EvictOldestPage(const WaitPublished& wait, size_t* passed_over, Eviction* eviction);
+  Status EvictOldestClosed(const WaitPublished& wait, Eviction* eviction);
+
+  TableState* const state_;
+  index::LpnAllocator lpns_;
+  index::LpnAllocator slots_;
+  std::vector<PageInUse> pages_in_use_;
+  std::vector<SlotInUse> slots_in_use_;
+  std::unordered_map<Slot, Lane*> open_lanes_;
+  std::deque<Aged> pages_by_age_;   // Kept when the table has a bound on rows or bytes.
+  std::deque<Aged> closed_by_age_;  // Kept when the table has a bound on trajectories.
+  uint64_t rows_ = 0;
+};
+
+}  // namespace geardb::engine

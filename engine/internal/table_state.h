@@ -1,0 +1,148 @@
+// TableState: what a table is, as of the published end of the log. Everything a draw or a read looks
+// at is here; it changes only by applying log records, in LSN order, live and at recovery alike.
+//
+// Invariants:
+// - A step's leaf is set in a priority table's members iff the row is an anchor of it
+//   (base/window.h), or the closed trajectory in that slot is its item.
+// - A page that is in a list has a frame; a frame leaves through the arena's retirement.
+// - The state is a function of the log's records alone: no clock, no address, no timing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "base/window.h"
+#include "engine/internal/arena.h"
+#include "engine/internal/priority_state.h"
+#include "engine/internal/table_layout.h"
+#include "engine/operations_generated.h"
+#include "index/page_table.h"
+#include "index/trajectory_index.h"
+
+namespace geardb::engine {
+
+/// What setting priorities came to.
+struct PriorityOutcome {
+  uint64_t applied = 0;
+  uint64_t stale = 0;
+};
+
+/// The published state of one table. All calls but the first few need `mutex` held.
+class TableState {
+ public:
+  struct Memory {
+    index::IndexMemory* index = nullptr;
+    HostArena* arena = nullptr;
+  };
+  static Result<std::unique_ptr<TableState>> Create(const Memory& memory, const TableSpec& spec,
+                                                    TableId id);
+  ~TableState();
+
+  mutable Mutex mutex;
+
+  const TableLayout& layout() const { return layout_; }
+  FramePool* pool() const { return pool_; }
+  const HostArena& arena() const { return *memory_.arena; }
+
+  // Admission: the only calls that can fail. Caller holds `mutex`.
+
+  /// Makes LPNs and slots below these usable in every structure.
+  Status Reserve(uint64_t lpn_count, uint64_t slot_count);
+  /// Adds an empty priority table; apply CreatePriorityTable to fill it.
+  Status AddPriorityTable(const PriorityTableSpec& spec);
+
+  // Applying. `lsn` is that of the record.
+
+  /// `frames` are those of `append.pages()`, already holding the rows (or, at recovery, about to).
+  void Apply(const fb::Append& append, Lsn lsn, std::span<const FrameRef> frames);
+  void Apply(const fb::Close& close, Lsn lsn);
+  void Apply(const fb::Adopt& adopt, Lsn lsn);
+  void Apply(const fb::Remove& remove, Lsn lsn);
+  void Apply(const fb::SetColumns& set, Lsn lsn);
+  void Apply(const fb::CreatePriorityTable& create, size_t priority_table);
+  PriorityOutcome Apply(const fb::SetPriorities& set, size_t priority_table);
+  /// `values` in order of leaf, or one for all.
+  PriorityOutcome ApplySetAll(std::span<const float> values, size_t priority_table);
+  void Apply(const fb::Rescale& rescale, size_t priority_table);
+  void Apply(const fb::HandOver& hand_over, size_t priority_table);
+  void Apply(const fb::RestartDraws& restart, size_t priority_table);
+  /// Recovery: between the two, sums of weights are not kept up to date.
+  void BeginBulk();
+  void EndBulk();
+  /// Recovery: what was open has lost its writer. Returns how many there were.
+  uint64_t OrphanOpenTrajectories();
+
+  // Reading.
+
+  const index::TrajectoryIndex& trajectories() const { return *trajectories_; }
+  const index::PageTable& pages() const { return *pages_; }
+  size_t priority_table_count() const { return priorities_.size(); }
+  PriorityState& priority(size_t number) { return *priorities_[number]; }
+  const PriorityState& priority(size_t number) const { return *priorities_[number]; }
+
+  static index::PageList ListOf(const index::TrajectoryRecord& record) {
+    return {record.head_lpn, record.tail_lpn};
+  }
+  /// One past the last step, before any rule of a priority table: rows_end less a stored final row.
+  int64_t StepsEnd(const index::TrajectoryRecord& record) const {
+    return static_cast<int64_t>(record.rows_end) -
+           ((record.flags & index::kFinalRowStored) != 0 ? 1 : 0);
+  }
+  bool IsTrajectoryItem(const index::TrajectoryRecord& record) const;
+  const std::byte* FrameOf(Lpn lpn) const {
+    return memory_.arena->Resolve(pages_->group_page(0, lpn).frame);
+  }
+  /// The leaf of a row that is there, or UINT64_MAX.
+  uint64_t LeafOfRow(const index::TrajectoryRecord& record, int64_t row) const;
+  /// The leaf that (slot, row) has in a priority table, whether or not it is an item.
+  uint64_t LeafOfItem(const PriorityState& priority, Slot slot, int64_t row) const;
+  /// The generation that names a leaf of a priority table now; false when its place is free.
+  bool GenerationOfLeaf(const PriorityState& priority, uint64_t leaf, uint32_t* generation) const;
+
+  // Counts.
+  uint64_t rows() const { return rows_; }
+  uint64_t steps() const { return steps_; }
+  uint64_t page_count() const { return page_count_; }
+  uint64_t open_count() const { return open_count_; }
+  uint64_t appended_rows() const { return appended_rows_; }
+  uint64_t removed_trajectories() const { return removed_trajectories_; }
+  uint64_t trimmed_rows() const { return trimmed_rows_; }
+
+ private:
+  friend class AnchorUpdate;
+
+  TableState(const Memory& memory, const TableSpec& spec, TableId id);
+
+  void RemoveTrajectory(const fb::Removed& removed);
+  void Trim(const fb::Trimmed& trimmed, Lsn lsn);
+  void ReleaseHeadPage(index::TrajectoryRecord* record);
+  void Open(const fb::Opened& opened, Lsn lsn);
+  /// Adds pages and rows; returns the number of pages that were taken from `pages` and `frames`.
+  size_t ExtendRows(const fb::Rows& rows, Lsn lsn, const fb::NewPage* pages,
+                    std::span<const FrameRef> frames);
+  void CloseTrajectory(index::TrajectoryRecord* record, End end, bool last_row_is_final);
+  void SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>* sets,
+                       const flatbuffers::Vector<uint8_t>* values);
+  /// Sets the flags byte of a stored row of a stream.
+  void SetRowFlags(const index::TrajectoryRecord& record, int64_t row, uint8_t flags);
+
+  const Memory memory_;
+  const TableLayout layout_;
+  FramePool* const pool_;
+  std::unique_ptr<index::TrajectoryIndex> trajectories_;
+  std::unique_ptr<index::PageTable> pages_;
+  std::vector<std::unique_ptr<PriorityState>> priorities_;
+  uint64_t rows_ = 0;
+  uint64_t steps_ = 0;
+  uint64_t page_count_ = 0;
+  uint64_t open_count_ = 0;
+  uint64_t appended_rows_ = 0;
+  uint64_t removed_trajectories_ = 0;
+  uint64_t trimmed_rows_ = 0;
+};
+
+}  // namespace geardb::engine
