@@ -3,6 +3,9 @@
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-Og -g")
 
+# Paths in messages and debug information begin at the root of the tree.
+add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+
 # The same bits on every machine: no fused multiply-add behind the author's back.
 add_compile_options(-ffp-contract=off)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
@@ -15,6 +18,10 @@ elseif(GEARDB_SANITIZE STREQUAL "thread")
   set(sanitize_flags -fsanitize=thread -fno-omit-frame-pointer)
 elseif(GEARDB_SANITIZE)
   message(FATAL_ERROR "GEARDB_SANITIZE is '${GEARDB_SANITIZE}'; known: address, thread")
+endif()
+if(GEARDB_SANITIZE)
+  # -O1 compiles faster, and the instrumented code loses little by it.
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1")
 endif()
 if(GEARDB_FUZZ)
   list(APPEND sanitize_flags -fsanitize=fuzzer-no-link)

@@ -26,7 +26,7 @@ cmake -S . -B by_cmake -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix"
 cmake --build by_cmake >build.log || { cat build.log; fail "the build by find_package failed"; }
 ./by_cmake/consumer_shared
 ./by_cmake/consumer_static
-ldd by_cmake/consumer_shared | grep -q "$prefix/.*libgeardb.so" || fail "not linked to the shared one"
+ldd by_cmake/consumer_shared | grep -q "$prefix/.*libgeardb.so" || fail "not the shared library"
 if ldd by_cmake/consumer_static | grep -q libgeardb; then fail "static, but needs libgeardb.so"; fi
 
 echo "== pkg-config"

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Each rule of tools/lint fires on a small tree that breaks it, and on no tree that does not.
+
+A case is {files to add or replace in a clean tree: text} and what must be said, as
+(rule, path, part of the message).
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+PRESET_NAMES = ("release", "debug", "asan", "tsan", "fuzz", "break")
+PRESETS = '{"configurePresets": [%s]}' % ", ".join(f'{{"name": "{n}"}}' for n in PRESET_NAMES)
+
+# A tree without a finding. The files that exceptions are for must exist.
+CLEAN = {
+    "CMakeLists.txt": "geardb_layer(base)\ngeardb_layer(wal DEPENDS base)\n"
+                      "geardb_layer(index DEPENDS base)\ngeardb_layer(kernels DEPENDS base)\n"
+                      "geardb_layer(engine DEPENDS base wal index kernels)\n",
+    "CMakePresets.json": PRESETS,
+    "README.md": "# x\n\n    tools/dev quickstart\n    tools/dev test\n\n## More\n",
+    ".ci/run": "tools/dev test\n",
+    "base/word.h": "// Words.\n#pragma once\n#include <vector>\n",
+    "base/word.cc": '#include "base/word.h"\n',
+    "tests/base/word_test.cc": "TEST(WordTest, IsThere) {}\n",
+}
+
+
+def lines(count):
+    return "".join(f"int v{number};\n" for number in range(count))
+
+
+class LintTest(unittest.TestCase):
+    def findings(self, files):
+        """Runs lint over the clean tree with `files` (None removes one): (status, output)."""
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in {**self.exceptions(), **CLEAN, **files}.items():
+                if text is None:
+                    continue
+                os.makedirs(os.path.dirname(os.path.join(root, path)) or root, exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                    file.write(text)
+            result = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "lint"), root],
+                                    capture_output=True, text=True, check=False)
+            self.assertEqual(result.stderr, "")
+            return result.returncode, result.stdout
+
+    @staticmethod
+    def exceptions():
+        """The files of the allow list, with their tests."""
+        sys.path.insert(0, os.path.join(ROOT, "tools", "lint"))
+        import config  # pylint: disable=import-outside-toplevel,import-error
+        files = {}
+        for _, path, _ in config.ALLOWED:
+            files[path] = "// Allowed.\n#pragma once\n"
+            if path.endswith(".cc"):
+                files[f"tests/{path[:-3]}_test.cc"] = "TEST(AllowedTest, IsThere) {}\n"
+        return files
+
+    def assert_fires(self, rule, path, part, files):
+        status, output = self.findings(files)
+        self.assertEqual(status, 1, output)
+        hits = [line for line in output.splitlines()
+                if line.startswith(path + ":") and f"[{rule}]" in line and part in line]
+        self.assertTrue(hits, f"no [{rule}] '{part}' for {path} in:\n{output}")
+
+    def assert_clean(self, files):
+        status, output = self.findings(files)
+        self.assertEqual(status, 0, output)
+
+    def word(self, code, path="base/word.h"):
+        return {path: "// Words.\n#pragma once\n" + code}
+
+    def test_clean_tree_has_no_finding(self):
+        self.assert_clean({})
+
+    def test_a_layer_sees_only_the_layers_below_it(self):
+        for path, header in (("base/word.h", "wal/x.h"), ("wal/word.h", "index/x.h"),
+                             ("index/word.h", "engine/x.h"), ("kernels/word.h", "wal/x.h"),
+                             ("tools/geardb/word.h", "engine/internal/x.h"),
+                             ("tools/geardb/word.h", "wal/drain.h")):
+            with self.subTest(path=path, header=header):
+                self.assert_fires("layers", path, header,
+                                  self.word(f'#include "{header}"\n', path))
+        self.assert_clean(self.word('#include "wal/log_reader.h"\n', "tools/geardb/word.h"))
+        self.assert_clean(self.word('#include "wal/x.h"\n', "engine/internal/word.h"))
+
+    def test_public_headers_see_public_headers_only(self):
+        for header in ("wal/x.h", "engine/internal/x.h", "engine/x_generated.h"):
+            with self.subTest(header=header):
+                self.assert_fires("layers", "engine/word.h", header,
+                                  self.word(f'#include "{header}"\n', "engine/word.h"))
+        self.assert_fires("layers", "base/word.h", "break.h",
+                          self.word('#include "base/break.h"\n'))
+
+    def test_commented_includes_do_not_count(self):
+        self.assert_clean(self.word('// #include "wal/x.h"\n/* #include "wal/y.h" */\n'))
+
+    def test_foreign_headers_stay_in_their_place(self):
+        for header in ("cuda_runtime.h", "rocksdb/db.h", "gtest/gtest.h", "xxhash.h", "cassert"):
+            with self.subTest(header=header):
+                self.assert_fires("system_headers", "base/word.h", header,
+                                  self.word(f"#include <{header}>\n"))
+
+    def test_banned_calls(self):
+        for rule, code in (
+                ("throw", "throw 1;"), ("assert", "assert(x);"), ("exit", "std::abort();"),
+                ("exit", "exit(1);"), ("print", 'printf("x");'), ("print", "std::cerr << 1;"),
+                ("files", "::open(x, 0);"), ("files", "fdatasync(fd);"),
+                ("files", "std::ofstream out;"), ("files", "::rename(a, b);"),
+                ("random", "rand();"), ("random", "std::random_device device;"),
+                ("generator", "std::mt19937 g;"), ("sleep", "std::this_thread::sleep_for(x);"),
+                ("wall_clock", "std::chrono::system_clock::now();"), ("std_mutex", "std::mutex m;"),
+                ("detach", "thread.detach();"), ("using_namespace", "\nusing namespace std;")):
+            with self.subTest(code=code):
+                self.assert_fires(rule, "base/word.h", "", self.word(f"void F() {{ {code} }}\n"))
+
+    def test_words_that_only_look_like_banned_calls(self):
+        self.assert_clean(self.word(
+            "// throw, printf(x), std::mutex\n"
+            'const char* text = "throw assert(1) rand()";\n'
+            "static_assert(sizeof(int) == 4);\n"
+            "void G() { file->rename(a); log.printf(x); operand(3); Open(x); }\n"))
+
+    def test_tests_do_not_sleep(self):
+        self.assert_fires("sleep", "tests/base/word_test.cc", "sleep_for", {
+            "tests/base/word_test.cc": "TEST(WordTest, A) { std::this_thread::sleep_for(x); }\n"})
+
+    def test_banned_names(self):
+        self.assert_fires("names", "base/util.h", "util", self.word("", "base/util.h"))
+        self.assert_fires("names", "base/page_info.h", "info", self.word("", "base/page_info.h"))
+        for code in ("class PageManager {};", "struct Info {};", "namespace helpers {}",
+                     "int F(const void* data, int n);", "int info = 3;"):
+            with self.subTest(code=code):
+                self.assert_fires("names", "base/word.h", "says nothing", self.word(code + "\n"))
+        self.assert_clean(self.word("struct Database {}; auto F(B b) { return b.data(); }\n"))
+
+    def test_long_files_lines_and_functions(self):
+        self.assert_fires("file_size", "base/word.h", "503 lines", self.word(lines(501)))
+        self.assert_fires("columns", "base/word.h", "101 columns",
+                          self.word("// " + "x" * 98 + "\n"))
+        self.assert_clean(self.word("// " + "x" * 97 + "\n"))
+        body = "namespace n {{\nclass A {{\n  int Long(int x) const {{\n{}  }}\n}};\n}}\n"
+        self.assert_fires("function_size", "base/word.h", "Long has 71 lines",
+                          self.word(body.format(lines(69))))
+        self.assert_clean(self.word(body.format(lines(68))))
+        self.assert_clean(self.word("namespace n {\nstruct A {\n" + lines(200) + "};\n}\n"))
+        self.assert_clean(self.word("constexpr int kTable[] = {\n" + "  1,\n" * 200 + "};\n"))
+
+    def test_long_test_and_constructor_count_as_functions(self):
+        self.assert_fires("function_size", "tests/base/word_test.cc", "TEST has", {
+            "tests/base/word_test.cc": "TEST(WordTest, Long) {\n" + lines(80) + "}\n"})
+        self.assert_fires("function_size", "base/word.h", "A has",
+                          self.word("A::A(int x) : x_(x), y_{3} {\n" + lines(80) + "}\n"))
+
+    def test_a_header_says_what_it_is_for(self):
+        self.assert_fires("head", "base/word.h", "comment", {"base/word.h": "#pragma once\n"})
+        self.assert_fires("head", "base/word.h", "pragma", {"base/word.h": "// Words.\n"})
+
+    def test_each_source_has_a_test(self):
+        self.assert_fires("missing_test", "base/word.cc", "tests/base/word_test.cc",
+                          {"tests/base/word_test.cc": None})
+        self.assert_clean({"tests/base/word_test.cc": None,
+                           "tests/base/word_order_test.cc": "TEST(WordOrderTest, A) {}\n"})
+
+    def test_atomics_and_mutexes_have_a_concurrent_test(self):
+        atomic = self.word("std::atomic<int> count;\n")
+        self.assert_fires("missing_concurrent_test", "base/word.h", "std::atomic", atomic)
+        self.assert_fires("missing_concurrent_test", "base/word.h", "Mutex",
+                          self.word("Mutex mutex;\n"))
+        named = "// concurrent: base/word.h\n"
+        self.assert_clean({**atomic, "tests/base/word_test.cc":
+                           named + "TEST(WordConcurrentTest, A) {}\n"})
+        self.assert_fires("concurrent", "tests/base/word_test.cc", "no *ConcurrentTest", {
+            **atomic, "tests/base/word_test.cc": named + "TEST(WordTest, A) {}\n"})
+        self.assert_fires("concurrent", "tests/base/word_test.cc", "does not exist", {
+            "tests/base/word_test.cc":
+                "// concurrent: base/gone.h\nTEST(WordConcurrentTest, A) {}\n"})
+
+    def test_test_files_have_tests_with_proper_names(self):
+        for text, part in (("int x;\n", "has no test"), ("TEST(Word, A) {}\n", "not called *Test"),
+                           ("TEST(ConcurrentWordTest, A) {}\n", "label"),
+                           ("TEST(WordTest, DISABLED_A) {}\n", "switched off")):
+            with self.subTest(text=text):
+                self.assert_fires("test_files", "tests/base/word_test.cc", part,
+                                  {"tests/base/word_test.cc": text})
+
+    def test_fuzzer_and_corpus_belong_together(self):
+        fuzzer = {"tests/fuzz/record_fuzz.cc": "// Records.\n"}
+        corpus = {"tests/fuzz/corpus/record/seed": "x"}
+        self.assert_fires("fuzzers", "tests/fuzz/record_fuzz.cc", "has no corpus", fuzzer)
+        self.assert_fires("fuzzers", "tests/fuzz/corpus/record", "has no", corpus)
+        self.assert_clean({**fuzzer, **corpus})
+
+    def test_named_bug_is_in_some_code(self):
+        row = {"base/break.h": '// Bugs.\n#pragma once\n#define T(X) \\\n  X(skip, "A", "b")\n'}
+        self.assert_fires("named_bugs", "base/break.h", "kBreak.skip", row)
+        self.assert_clean({**row, "base/word.cc": '#include "base/word.h"\nint x = kBreak.skip;\n'})
+
+    def test_build_files_agree(self):
+        self.assert_fires("build_files", "CMakeLists.txt", "wal is not declared",
+                          {"CMakeLists.txt": CLEAN["CMakeLists.txt"].replace("(wal ", "(wall ")})
+        self.assert_fires("build_files", "CMakeLists.txt", "depends on", {
+            "CMakeLists.txt": CLEAN["CMakeLists.txt"].replace("(index DEPENDS base",
+                                                              "(index DEPENDS base wal")})
+        self.assert_fires("build_files", "README.md", "tools/dev test",
+                          {"README.md": "tools/dev quickstart\n## Later\ntools/dev test\n"})
+        self.assert_fires("build_files", ".ci/run", "does not run", {".ci/run": "ctest\n"})
+        self.assert_fires("build_files", "CMakePresets.json", "'tsan'",
+                          {"CMakePresets.json": PRESETS.replace("tsan", "gone")})
+        self.assert_fires("build_files", "stuff", "not a folder", {"stuff/x.txt": "x"})
+
+    def test_texts_name_no_machine_and_no_leftovers(self):
+        for rule, text in (("machine_path", "see /" + "work/x\n"),
+                           ("machine_path", '"/' + 'tmp/x"\n'), ("note_to_self", "TO" + "DO: x\n"),
+                           ("merge", "<" * 7 + " HEAD\n")):
+            with self.subTest(text=text):
+                self.assert_fires(rule, "base/NOTES.md", "", {"base/NOTES.md": text})
+        self.assert_clean({"base/NOTES.md": "a/work/x and ${HOME}/tmp/x and XXXXXX\n"})
+
+    def test_exception_must_name_a_file(self):
+        path = next(path for path in self.exceptions() if not path.startswith("tests/"))
+        self.assert_fires("allow_list", "tools/lint/config.py", path, {path: None})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,128 @@
+"""Rules about what a C++ file says: includes, calls, names, size."""
+
+import re
+
+import config
+import source
+
+LIBRARY = tuple(config.LAYERS)
+
+
+def check_layers(tree):
+    """Each folder includes only what the layer table allows."""
+    for path in tree.cpp(*LIBRARY, "tools"):
+        folder = path.split("/")[0]
+        public = re.fullmatch(r"engine/[^/]+\.h", path)
+        for line, header, system in source.includes(tree.text(path)):
+            if system:
+                continue
+            if "/" not in header:
+                if header != "geardb_break_choice.h":
+                    tree.report("layers", path, line, f'"{header}" must be named from the root')
+                continue
+            target = header.split("/")[0]
+            if folder == "tools":
+                ok = ((target in config.TOOL_LAYERS and not header.startswith("engine/internal/"))
+                      or header in config.TOOL_EXTRA_HEADERS)
+            elif public:
+                ok = (target in config.PUBLIC_HEADER_LAYERS and "_generated.h" not in header
+                      and not header.startswith("engine/internal/"))
+            else:
+                ok = target in config.LAYERS[folder]
+            if not ok:
+                what = "a public header" if public else folder
+                tree.report("layers", path, line, f'{what} must not include "{header}"')
+            if header == "base/break.h" and (public or re.fullmatch(r"base/.*\.h", path)):
+                tree.report("layers", path, line, "an installed header must not see base/break.h")
+
+
+def check_system_headers(tree):
+    """Foreign headers stay in the place that wraps them."""
+    for path in tree.cpp(*LIBRARY, "tools", "tests"):
+        for line, header, system in source.includes(tree.text(path)):
+            for prefix, places in config.SYSTEM_HEADERS.items():
+                exact = prefix.endswith(".h") or prefix in ("iostream", "cassert")
+                hit = header == prefix if exact else header.startswith(prefix)
+                if system and hit and not path.startswith(places or ("no place",)):
+                    tree.report("system_headers", path, line,
+                                f"<{header}> belongs to {' '.join(places) or 'nowhere'}")
+
+
+def check_calls(tree):
+    """Calls that the library, tests or tools must not make."""
+    for path in tree.cpp(*LIBRARY, "tools", "tests"):
+        folder = path.split("/")[0]
+        code = source.blank(tree.text(path))
+        for rule, pattern, instead in config.BANNED_CALLS:
+            if folder == "tests" and rule not in config.BANNED_IN_TESTS:
+                continue
+            if folder == "tools" and rule not in config.BANNED_IN_TOOLS:
+                continue
+            for match in re.finditer(pattern, code):
+                tree.report(rule, path, source.line_of(code, match.start()),
+                            f"'{match.group(0).strip()}': {instead}")
+
+
+def _words(name):
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+def check_names(tree):
+    """No file, type, namespace or variable has a name that says nothing."""
+    types = re.compile(r"\b(?:class|struct|union|enum(?:\s+class)?|namespace|using)\s+"
+                       r"(?:GEARDB_\w+\(.*?\)\s+)?([A-Za-z_]\w*)")
+    banned = "|".join(sorted(config.BANNED_NAMES))
+    variables = re.compile(rf"(?:[\w>&*])[ \t&*]+((?:{banned})_?)\s*(?:[=;,){{]|\[\d)")
+    for path in tree.cpp(*LIBRARY, "tools", "tests", "python"):
+        stem = path.rsplit("/", 1)[-1].split(".")[0]
+        for part in [*path.split("/")[:-1], *stem.split("_")]:
+            if part in config.BANNED_NAMES:
+                tree.report("names", path, 1, f"'{part}' says nothing about the file")
+        code = source.blank(tree.text(path))
+        for match in types.finditer(code):
+            words = _words(match.group(1))
+            if words and words[-1] in config.BANNED_NAMES:
+                tree.report("names", path, source.line_of(code, match.start()),
+                            f"'{match.group(1)}' says nothing about the type")
+        for match in variables.finditer(code):
+            before = re.search(r"[A-Za-z_]+$", code[:match.start() + 1])
+            if before and before.group(0) in ("return", "co_return", "case", "goto", "delete"):
+                continue
+            tree.report("names", path, source.line_of(code, match.start(1)),
+                        f"'{match.group(1)}' says nothing about the thing")
+
+
+def check_size(tree):
+    """Files, functions and lines stay short."""
+    for path in tree.paths:
+        if not path.endswith((".h", ".cc", ".cu", ".cuh", ".py", ".sh", ".cmake")) and path not in (
+                "tools/dev", "tools/break_check", "CMakeLists.txt"):
+            continue
+        lines = tree.text(path).splitlines()
+        if len(lines) > config.LINES_MAX:
+            tree.report("file_size", path, len(lines),
+                        f"{len(lines)} lines, more than {config.LINES_MAX}: look for the second "
+                        "thing it does")
+        for number, line in enumerate(lines, 1):
+            if len(line) > config.COLUMNS_MAX:
+                tree.report("columns", path, number,
+                            f"{len(line)} columns, more than {config.COLUMNS_MAX}")
+    for path in tree.cpp(*LIBRARY, "tools", "tests"):
+        for first, last, name in source.functions(source.blank(tree.text(path))):
+            count = last - first + 1
+            if count > config.FUNCTION_LINES_MAX:
+                tree.report("function_size", path, first, f"{name} has {count} lines, more than "
+                            f"{config.FUNCTION_LINES_MAX}")
+
+
+def check_heads(tree):
+    """A header says at its top what it is for; so does a source file without a header."""
+    for path in tree.cpp(*LIBRARY, "tools", "tests"):
+        text = tree.text(path)
+        header = re.sub(r"\.cc$", ".h", path)
+        has_header = header != path and header in tree.paths
+        is_test = path.startswith("tests/") and path.endswith("_test.cc")
+        if not text.startswith("//") and not has_header and not is_test:
+            tree.report("head", path, 1, "begins without a comment that says what it is for")
+        if path.endswith((".h", ".cuh")) and "#pragma once" not in text:
+            tree.report("head", path, 1, "has no #pragma once")

@@ -1,0 +1,88 @@
+"""What the rules of tools/lint hold the tree to, and every exception with its reason."""
+
+# The layer table of the design: folder -> folders whose headers it may include.
+LAYERS = {
+    "base": {"base"},
+    "wal": {"base", "wal"},
+    "index": {"base", "index"},
+    "kernels": {"base", "kernels"},
+    "engine": {"base", "wal", "index", "kernels", "engine"},
+}
+# Public headers (engine/*.h) are installed: they see the public headers and base, no more.
+PUBLIC_HEADER_LAYERS = {"base", "engine"}
+# Programs under tools/ see public headers and base, and offline tools this reader of the log.
+TOOL_LAYERS = {"base", "engine", "tools"}
+TOOL_EXTRA_HEADERS = {"wal/log_reader.h"}
+
+# System headers that belong to one place: prefix -> path prefixes that may include it.
+SYSTEM_HEADERS = {
+    "cuda": ("kernels/",),
+    "cub/": ("kernels/",),
+    "infiniband/": ("rdma/",),
+    "rdma/": ("rdma/",),
+    "rocksdb/": ("engine/internal/",),
+    "Python.h": ("python/",),
+    "torch/": ("python/",),
+    "nanobind": ("python/",),
+    "gtest/": ("tests/",),
+    "gmock/": ("tests/",),
+    "xxhash.h": ("base/hash.cc",),
+    "iostream": ("tools/", "tests/"),
+    "cassert": (),
+    "assert.h": (),
+}
+
+# Top-level folders of the tree.
+FOLDERS = {*LAYERS, "rdma", "tools", "python", "tests", "cmake", "bench", ".ci"}
+
+LINES_MAX = 500
+FUNCTION_LINES_MAX = 70
+COLUMNS_MAX = 100
+
+BANNED_NAMES = {"handler", "manager", "util", "utils", "helper", "helpers", "data", "info",
+                "process"}
+
+# Calls that library code must not make: (rule, regular expression over code without comments and
+# strings, what to do instead).
+BANNED_CALLS = [
+    ("throw", r"\bthrow\b", "return a Status"),
+    ("assert", r"(?<![\w.])assert\s*\(", "GEARDB_CHECK for a bug of ours, a Status for the rest"),
+    ("exit", r"(?<![\w.>])(?:std::|::)?(?:exit|_exit|quick_exit|abort|terminate)\s*\(",
+     "return a Status"),
+    ("print", r"\bstd::(?:cout|cerr|clog)\b|(?<![\w.>])(?:std::|::)?(?:printf|fprintf|puts|fputs|"
+     r"perror)\s*\(", "return a Status, or Log of base/logging.h"),
+    ("files", r"(?<![\w.>:])::(?:open|openat|creat|read|pread|write|pwrite|pwritev|fsync|fdatasync|"
+     r"rename|renameat|unlink|mkdir|rmdir|ftruncate|fallocate|posix_fallocate|flock|fopen|opendir)"
+     r"\s*\(|\bstd::(?:i|o)?fstream\b|\bstd::filesystem\b|(?<![\w.>:])(?:fsync|fdatasync|fopen|"
+     r"pwrite|pread|ftruncate|fallocate|renameat|std::rename|std::remove|std::fopen)\s*\(",
+     "go through Env, so that tests can make it fail"),
+    ("random", r"(?<![\w.>])(?:std::|::)?s?rand\s*\(|\bstd::random_device\b",
+     "a generator with a fixed seed, so that it happens again"),
+    ("generator", r"\bstd::(?:mt19937|minstd_rand|\w+_distribution)\b",
+     "base/philox.h, which gives the same numbers on every machine"),
+    ("sleep", r"\b(?:sleep_for|sleep_until|usleep|nanosleep)\b|(?<![\w.>])(?:::)?sleep\s*\(",
+     "wait on a CondVar with a Deadline"),
+    ("wall_clock", r"\bsystem_clock\b|(?<![\w.>])(?:std::|::)?time\s*\(\s*(?:NULL|nullptr|0)\s*\)",
+     "Clock of base/clock.h"),
+    ("std_mutex", r"\bstd::(?:mutex|shared_mutex|recursive_mutex|condition_variable\w*|lock_guard|"
+     r"unique_lock|scoped_lock)\b", "Mutex, MutexLock and CondVar of base/mutex.h"),
+    ("detach", r"\.detach\s*\(\s*\)", "join the thread"),
+    ("using_namespace", r"(?m)^using\s+namespace\b", "name what is used"),
+]
+# Of those, the ones that tests must not do either, and that tools must not.
+BANNED_IN_TESTS = {"sleep", "random", "using_namespace", "detach"}
+BANNED_IN_TOOLS = {"assert", "random", "sleep", "detach"}
+
+# (rule, path, reason): the rule does not hold for this file. A rule of a missing test is
+# "missing_test", of a missing concurrent test "missing_concurrent_test".
+ALLOWED = [
+    ("exit", "base/status.cc", "CheckFailed stops the process: that is its purpose"),
+    ("print", "base/status.cc", "CheckFailed says why, when nothing else can be relied on"),
+    ("print", "base/logging.cc", "the one place that writes to stderr"),
+    ("files", "base/env_posix.cc", "the one place that makes system calls on files"),
+    ("files", "index/index_memory.cc", "a memfd: memory, not a file of the store"),
+    ("files", "engine/internal/arena.cc", "a memfd, and the memory limits of the kernel"),
+    ("wall_clock", "base/clock.cc", "the clock itself"),
+    ("std_mutex", "base/mutex.h", "what Mutex and CondVar are made of"),
+    ("names", "base/env.h", "data() and size() are what the standard library calls them"),
+]
