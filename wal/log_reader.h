@@ -87,7 +87,7 @@ class LogReader {
   const ReadReport& report() const;
 
  private:
-  friend class LogScan;
+  friend class LogOpener;
   class Core;
   explicit LogReader(std::unique_ptr<Core> core);
 

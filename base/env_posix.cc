@@ -1,0 +1,301 @@
+#include "base/env_posix.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+namespace geardb {
+namespace {
+
+// The Status for a system call that failed with `error`, which `what` describes.
+template <typename... Parts>
+Status ErrnoStatus(int error, const Parts&... what) {
+  const std::string words = std::system_category().message(error);
+  switch (error) {
+    case ENOENT:
+      return Status::NotFound(what..., ": ", words);
+    case ENOSPC:
+    case EDQUOT:
+      return Status::ResourceExhausted(what..., ": ", words);
+    default:
+      return Status::IoError(what..., ": ", words);
+  }
+}
+
+// Closes a descriptor at the end of a scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int Release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+int OpenRetrying(const char* path, int flags) {
+  int fd;
+  do {
+    fd = ::open(path, flags | O_CLOEXEC, 0644);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+class PosixMapping final : public Mapping {
+ public:
+  PosixMapping(std::byte* at, uint64_t bytes) : Mapping(at, bytes) {}
+  ~PosixMapping() override { ::munmap(data(), 2 * size()); }
+};
+
+class PosixFile final : public File {
+ public:
+  PosixFile(std::string path, int fd, int buffered_fd, std::string direct_note)
+      : path_(std::move(path)),
+        fd_(fd),
+        buffered_fd_(buffered_fd),
+        direct_(buffered_fd >= 0),
+        direct_note_(std::move(direct_note)) {}
+  ~PosixFile() override {
+    ::close(fd_);
+    if (buffered_fd_ >= 0) ::close(buffered_fd_);
+  }
+
+  Result<size_t> Read(uint64_t offset, std::span<std::byte> into) override {
+    size_t done = 0;
+    while (done < into.size()) {
+      const ssize_t n =
+          ::pread(fd_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+      if (n == 0) break;
+      if (n < 0) {
+        if (errno == EINTR) continue;
+        return ErrnoStatus(errno, "read ", path_, " at ", offset + done);
+      }
+      done += static_cast<size_t>(n);
+    }
+    return done;
+  }
+
+  Status Write(uint64_t offset, std::span<const std::byte> from) override {
+    size_t done = 0;
+    while (done < from.size()) {
+      const ssize_t n =
+          ::pwrite(fd_, from.data() + done, from.size() - done, static_cast<off_t>(offset + done));
+      if (n < 0) {
+        if (errno == EINTR) continue;
+        return ErrnoStatus(errno, "write ", path_, " at ", offset + done, ", ", from.size() - done,
+                           " bytes");
+      }
+      if (n == 0) return Status::IoError("write ", path_, " at ", offset + done, ": wrote nothing");
+      done += static_cast<size_t>(n);
+    }
+    return Status::Ok();
+  }
+
+  Status Sync() override {
+    if (::fdatasync(fd_) != 0) return ErrnoStatus(errno, "fdatasync ", path_);
+    return Status::Ok();
+  }
+
+  Result<uint64_t> Size() override {
+    struct stat status;
+    if (::fstat(fd_, &status) != 0) return ErrnoStatus(errno, "fstat ", path_);
+    return static_cast<uint64_t>(status.st_size);
+  }
+
+  Status Allocate(uint64_t bytes) override {
+    int error;
+    do {
+      error = ::fallocate(fd_, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+    } while (error == EINTR);
+    if (error == EOPNOTSUPP) error = ::posix_fallocate(fd_, 0, static_cast<off_t>(bytes));
+    if (error != 0) return ErrnoStatus(error, "allocate ", bytes, " bytes of ", path_);
+    return Status::Ok();
+  }
+
+  Result<FileExtent> NextWritten(uint64_t offset) override {
+    GEARDB_ASSIGN_OR_RETURN(const uint64_t size, Size());
+    if (offset >= size) return FileExtent{size, size};
+    const int fd = buffered_fd_ >= 0 ? buffered_fd_ : fd_;
+    const off_t begin = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
+    if (begin < 0) {
+      if (errno == ENXIO) return FileExtent{size, size};
+      return FileExtent{offset, size};
+    }
+    const off_t end = ::lseek(fd, begin, SEEK_HOLE);
+    return FileExtent{static_cast<uint64_t>(begin), end < 0 ? size : static_cast<uint64_t>(end)};
+  }
+
+  Result<std::unique_ptr<Mapping>> Map() override {
+    GEARDB_ASSIGN_OR_RETURN(const uint64_t size, Size());
+    if (size == 0 || size % kDirectAlignment != 0) {
+      return Status::InvalidArgument("map ", path_, ": ", size, " bytes is no multiple of ",
+                                     kDirectAlignment);
+    }
+    void* const space = ::mmap(nullptr, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (space == MAP_FAILED) return ErrnoStatus(errno, "reserve ", 2 * size, " bytes for ", path_);
+    std::byte* const at = static_cast<std::byte*>(space);
+    const int fd = buffered_fd_ >= 0 ? buffered_fd_ : fd_;
+    for (int half = 0; half < 2; ++half) {
+      if (::mmap(at + static_cast<uint64_t>(half) * size, size, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        const int error = errno;
+        ::munmap(space, 2 * size);
+        return Status::Unsupported("map ", path_,
+                                   " shared: ", std::system_category().message(error));
+      }
+    }
+    return std::unique_ptr<Mapping>(std::make_unique<PosixMapping>(at, size));
+  }
+
+  bool direct() const override { return direct_; }
+  std::string_view direct_note() const override { return direct_note_; }
+  const std::string& path() const override { return path_; }
+
+ private:
+  const std::string path_;
+  const int fd_;
+  const int buffered_fd_;  // Of a direct file: for maps and seeks. -1 otherwise.
+  const bool direct_;
+  const std::string direct_note_;
+};
+
+// Tries a direct read of one block: some file systems accept O_DIRECT at open and refuse it later.
+// Returns 0 or the error.
+int ProbeDirect(int fd) {
+  void* const block = std::aligned_alloc(kDirectAlignment, kDirectAlignment);
+  if (block == nullptr) return ENOMEM;
+  const ssize_t n = ::pread(fd, block, kDirectAlignment, 0);
+  const int error = n < 0 ? errno : 0;
+  std::free(block);
+  return error;
+}
+
+class PosixLock final : public FileLock {
+ public:
+  explicit PosixLock(int fd) : fd_(fd) {}
+  ~PosixLock() override { ::close(fd_); }
+
+ private:
+  const int fd_;
+};
+
+// "process 123", from what an exclusive owner wrote into its lock file.
+std::string OwnerText(int fd, struct flock range) {
+  if (::fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type == F_RDLCK) return "a reader";
+  char text[32] = {};
+  const ssize_t n = ::pread(fd, text, sizeof(text) - 1, 0);
+  const long pid = n > 0 ? std::strtol(text, nullptr, 10) : 0;
+  return pid > 0 ? "process " + std::to_string(pid) : std::string("an unknown process");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<File>> PosixEnv::OpenFile(const std::string& path, FileOptions options) {
+  int flags = options.mode == FileMode::kRead ? O_RDONLY : O_RDWR;
+  if (options.mode == FileMode::kCreate) flags |= O_CREAT;
+  Descriptor plain(OpenRetrying(path.c_str(), flags));
+  if (plain.get() < 0) return ErrnoStatus(errno, "open ", path);
+  std::string note;
+  if (options.direct) {
+    Descriptor direct(OpenRetrying(path.c_str(), (flags & ~O_CREAT) | O_DIRECT));
+    const int error = direct.get() < 0 ? errno : ProbeDirect(direct.get());
+    if (error == 0) {
+      return std::unique_ptr<File>(
+          std::make_unique<PosixFile>(path, direct.Release(), plain.Release(), ""));
+    }
+    note = "O_DIRECT: " + std::system_category().message(error);
+  }
+  return std::unique_ptr<File>(
+      std::make_unique<PosixFile>(path, plain.Release(), -1, std::move(note)));
+}
+
+Result<std::vector<std::string>> PosixEnv::List(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory, error);
+  while (!error && entry != std::filesystem::directory_iterator()) {
+    names.push_back(entry->path().filename().string());
+    entry.increment(error);
+  }
+  if (error) return ErrnoStatus(error.value(), "list ", directory);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<bool> PosixEnv::Exists(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return ErrnoStatus(errno, "stat ", path);
+}
+
+Status PosixEnv::Remove(const std::string& path) {
+  if (::unlink(path.c_str()) != 0) return ErrnoStatus(errno, "remove ", path);
+  return Status::Ok();
+}
+
+Status PosixEnv::Rename(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    return ErrnoStatus(errno, "rename ", from, " to ", to);
+  }
+  return Status::Ok();
+}
+
+Status PosixEnv::CreateDirectory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0755) == 0) return Status::Ok();
+  const int error = errno;
+  struct stat status;
+  if (error == EEXIST && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    return Status::Ok();
+  }
+  return ErrnoStatus(error, "create directory ", path);
+}
+
+Status PosixEnv::SyncDirectory(const std::string& path) {
+  Descriptor directory(OpenRetrying(path.c_str(), O_RDONLY | O_DIRECTORY));
+  if (directory.get() < 0) return ErrnoStatus(errno, "open directory ", path);
+  if (::fsync(directory.get()) != 0) return ErrnoStatus(errno, "fsync directory ", path);
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<FileLock>> PosixEnv::Lock(const std::string& path, LockMode mode) {
+  const bool exclusive = mode == LockMode::kExclusive;
+  Descriptor fd(OpenRetrying(path.c_str(), exclusive ? O_RDWR | O_CREAT : O_RDONLY));
+  if (fd.get() < 0) return ErrnoStatus(errno, "open ", path);
+  // An open-file-description lock: it excludes a second owner in this process too, and goes with
+  // the last descriptor.
+  struct flock range = {};
+  range.l_type = exclusive ? F_WRLCK : F_RDLCK;
+  range.l_whence = SEEK_SET;
+  if (::fcntl(fd.get(), F_OFD_SETLK, &range) != 0) {
+    const int error = errno;
+    if (error == EAGAIN || error == EACCES) {
+      return Status::FailedPrecondition(path, " is held by ", OwnerText(fd.get(), range));
+    }
+    return ErrnoStatus(error, "lock ", path);
+  }
+  if (exclusive) {
+    const std::string pid = std::to_string(::getpid()) + "\n";
+    if (::ftruncate(fd.get(), 0) != 0 ||
+        ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+      return ErrnoStatus(errno, "write the owner's pid to ", path);
+    }
+  }
+  return std::unique_ptr<FileLock>(std::make_unique<PosixLock>(fd.Release()));
+}
+
+}  // namespace geardb

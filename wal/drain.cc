@@ -1,0 +1,270 @@
+#include "wal/drain.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/break.h"
+#include "base/crash_point.h"
+
+namespace geardb::wal {
+namespace {
+
+constexpr uint64_t kWriteBytesMax = uint64_t{1} << 20;
+constexpr uint64_t kZeroAheadBytes = uint64_t{8} << 20;
+
+std::byte* AlignBlock(std::byte* memory) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  return memory + (AlignUp(address, kBlockBytes) - address);
+}
+
+}  // namespace
+
+Drain::Drain(RingFile* ring, SegmentPool* pool, Lsn start)
+    : ring_(ring),
+      pool_(pool),
+      mark_bytes_(std::max<uint64_t>(ring->bytes() / (kMarks / 2), kBlockBytes)),
+      published_(start),
+      drained_(start),
+      boundary_(start),
+      synced_(start),
+      marks_(new std::atomic<Lsn>[kMarks]),
+      last_mark_(start),
+      bounce_memory_(new std::byte[2 * kBlockBytes]),
+      bounce_(AlignBlock(bounce_memory_.get())) {}
+
+void Drain::NoteRecordEnd(Lsn end) {
+  if (end - last_mark_ >= mark_bytes_) {
+    const uint64_t made = marks_made_.load(std::memory_order_relaxed);
+    // Undrained bytes fit the ring, so their marks fit kMarks; were it not so, a mark less only
+    // makes the boundary coarser.
+    if (made - marks_used_.load(std::memory_order_acquire) < kMarks) {
+      marks_[made % kMarks].store(end, std::memory_order_relaxed);
+      marks_made_.store(made + 1, std::memory_order_release);
+      last_mark_ = end;
+    }
+  }
+  published_.store(end, std::memory_order_release);
+}
+
+Status Drain::Write(bool partial) {
+  if (failed()) return failure();
+  if (published() == drained()) return Status::Ok();
+  MutexLock lock(&write_mutex_);
+  bool wrote = true;
+  while (wrote) {
+    if (failed()) return failure();
+    // Read once: the block that a record published meanwhile begins in stays out of this write.
+    const Lsn published_now = published();
+    if (published_now == drained()) break;
+    const Status status = WriteChunk(published_now, partial, &wrote);
+    if (!status.ok()) return Fail(status);
+    if (!wrote) break;
+    AdvanceBoundary(published_now);
+  }
+  return Status::Ok();
+}
+
+Status Drain::WriteChunk(Lsn published_now, bool partial, bool* wrote) {
+  const uint64_t segment_bytes = pool_->segment_bytes();
+  const Lsn begin = AlignDown(drained(), kBlockBytes);
+  const Lsn segment_end = AlignDown(begin, segment_bytes) + segment_bytes;
+  Lsn end = AlignDown(std::min({published_now, begin + kWriteBytesMax, segment_end}), kBlockBytes);
+  SegmentFile* const file = pool_->Find(begin);
+  if (file == nullptr) return Status::Internal("no segment file for LSN ", begin);
+  CrashPoint(begin % segment_bytes == 0 ? "rotate" : "drain");
+  *wrote = true;
+  if (end > begin) {
+    GEARDB_RETURN_IF_ERROR(file->Write(begin % segment_bytes, {ring_->At(begin), end - begin}));
+  } else if (partial) {
+    end = published_now;
+    const size_t used = end - begin;
+    std::memcpy(bounce_, ring_->At(begin), used);
+    std::memset(bounce_ + used, 0, kBlockBytes - used);
+    if constexpr (kBreak.drain_unpublished_tail) {
+      std::memcpy(bounce_, ring_->At(begin), kBlockBytes);
+    }
+    GEARDB_RETURN_IF_ERROR(file->Write(begin % segment_bytes, {bounce_, kBlockBytes}));
+  } else {
+    *wrote = false;
+    return Status::Ok();
+  }
+  writes_.fetch_add(1, std::memory_order_relaxed);
+  write_bytes_.fetch_add(AlignUp(end - begin, kBlockBytes), std::memory_order_relaxed);
+  drained_.store(end, std::memory_order_release);
+  return Status::Ok();
+}
+
+void Drain::AdvanceBoundary(Lsn published_now) {
+  const Lsn drained_now = drained();
+  Lsn boundary_now = boundary();
+  uint64_t used = marks_used_.load(std::memory_order_relaxed);
+  const uint64_t made = marks_made_.load(std::memory_order_acquire);
+  for (; used < made; ++used) {
+    const Lsn mark = marks_[used % kMarks].load(std::memory_order_relaxed);
+    if (mark > drained_now) break;
+    boundary_now = std::max(boundary_now, mark);
+  }
+  marks_used_.store(used, std::memory_order_release);
+  if (drained_now == published_now) boundary_now = std::max(boundary_now, published_now);
+  if (boundary_now == boundary()) return;
+  boundary_.store(boundary_now, std::memory_order_seq_cst);
+  if (room_waiters_.load(std::memory_order_seq_cst) > 0) {
+    MutexLock lock(&room_mutex_);
+    room_.NotifyAll();
+  }
+}
+
+Status Drain::SyncLocked() {
+  if (failed()) return failure();
+  const Lsn target = boundary();
+  if (target <= synced()) return Status::Ok();
+  CrashPoint("sync");
+  for (SegmentFile* file : pool_->TakeDirty()) {
+    if constexpr (kBreak.skip_sync) continue;
+    const auto begin = std::chrono::steady_clock::now();
+    const Status status = file->Sync();
+    if (!status.ok()) return Fail(status);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    NoteFsync(
+        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
+  }
+  synced_.store(kBreak.read_sync_target_late ? boundary() : target, std::memory_order_release);
+  return Status::Ok();
+}
+
+Status Drain::Sync() {
+  {
+    MutexLock lock(&sync_mutex_);
+    while (syncing_) sync_done_.WaitUntil(&sync_mutex_, Deadline::Infinite());
+    syncing_ = true;
+  }
+  const Status status = SyncLocked();
+  MutexLock lock(&sync_mutex_);
+  syncing_ = false;
+  sync_done_.NotifyAll();
+  return status;
+}
+
+Status Drain::WaitSynced(Lsn end, Deadline deadline) {
+  sync_mutex_.Lock();
+  while (synced() < end) {
+    if (failed()) {
+      sync_mutex_.Unlock();
+      return failure();
+    }
+    if (syncing_) {
+      const bool in_time = sync_done_.WaitUntil(&sync_mutex_, deadline);
+      if (!in_time && synced() < end) {
+        sync_mutex_.Unlock();
+        return Status::DeadlineExceeded(
+            "published, durability unknown: waited for a sync up to LSN ", end, ", synced up to ",
+            synced());
+      }
+      continue;
+    }
+    // Lead: drain and sync whatever is published by now, for everybody.
+    syncing_ = true;
+    sync_mutex_.Unlock();
+    Status status = Write(/*partial=*/true);
+    if (status.ok()) status = SyncLocked();
+    sync_mutex_.Lock();
+    syncing_ = false;
+    sync_done_.NotifyAll();
+  }
+  sync_mutex_.Unlock();
+  return failed() ? failure() : Status::Ok();
+}
+
+bool Drain::ZeroAhead() {
+  if (failed()) return false;
+  MutexLock lock(&write_mutex_);
+  const uint64_t segment_bytes = pool_->segment_bytes();
+  const Lsn at = drained();
+  if (published() != at) return false;
+  uint64_t ahead = AlignUp(at % segment_bytes, kBlockBytes);
+  SegmentFile* file = pool_->Find(at);
+  const auto zero = [&](SegmentFile* into, uint64_t from, uint64_t to) {
+    if (into == nullptr) return false;
+    from = std::max(from, into->written_bytes());
+    if (from >= to) return false;
+    const uint64_t bytes = std::min(to - from, kWriteBytesMax);
+    if (const Status status = into->WriteZeros(from, bytes); !status.ok()) (void)Fail(status);
+    return true;
+  };
+  if (file == nullptr) ahead = segment_bytes;
+  const uint64_t window_end = ahead + kZeroAheadBytes;
+  if (zero(file, ahead, std::min(window_end, segment_bytes))) return true;
+  if (window_end <= segment_bytes) return false;
+  return zero(pool_->NextFree(), 0, std::min(window_end - segment_bytes, segment_bytes));
+}
+
+bool Drain::WaitBoundary(Lsn seen, Deadline deadline) {
+  room_waiters_.fetch_add(1, std::memory_order_seq_cst);
+  bool in_time = true;
+  {
+    MutexLock lock(&room_mutex_);
+    const uint64_t interrupts = interrupts_;
+    while (boundary_.load(std::memory_order_seq_cst) == seen && !failed() &&
+           interrupts == interrupts_ && in_time) {
+      in_time = room_.WaitUntil(&room_mutex_, deadline);
+    }
+  }
+  room_waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  return in_time;
+}
+
+void Drain::Interrupt() {
+  MutexLock lock(&room_mutex_);
+  ++interrupts_;
+  room_.NotifyAll();
+}
+
+Status Drain::failure() const {
+  MutexLock lock(&error_mutex_);
+  return first_error_;
+}
+
+Status Drain::Fail(const Status& status) {
+  Status first;
+  {
+    MutexLock lock(&error_mutex_);
+    if (first_error_.ok()) {
+      first_error_ = status.WithContext("the log is read-only after its first write error");
+    }
+    first = first_error_;
+    failed_.store(true, std::memory_order_release);
+  }
+  Interrupt();
+  return first;
+}
+
+void Drain::NoteFsync(uint64_t us) {
+  const uint64_t number = fsyncs_.fetch_add(1, std::memory_order_relaxed);
+  fsync_us_[number % fsync_us_.size()].store(
+      static_cast<uint32_t>(std::min<uint64_t>(us, UINT32_MAX)), std::memory_order_relaxed);
+  if (us > fsync_max_us_.load(std::memory_order_relaxed)) {
+    fsync_max_us_.store(us, std::memory_order_relaxed);
+  }
+}
+
+void Drain::AddStats(LogStats* stats) const {
+  stats->published = published();
+  stats->drained = drained();
+  stats->synced = synced();
+  stats->drain_writes = writes_.load(std::memory_order_relaxed);
+  stats->drain_bytes = write_bytes_.load(std::memory_order_relaxed);
+  stats->fsyncs = fsyncs_.load(std::memory_order_relaxed);
+  stats->fsync_max_us = fsync_max_us_.load(std::memory_order_relaxed);
+  std::vector<uint32_t> times;
+  for (size_t i = 0; i < std::min<uint64_t>(stats->fsyncs, fsync_us_.size()); ++i) {
+    times.push_back(fsync_us_[i].load(std::memory_order_relaxed));
+  }
+  if (!times.empty()) {
+    std::nth_element(times.begin(), times.begin() + static_cast<ptrdiff_t>(times.size() / 2),
+                     times.end());
+    stats->fsync_median_us = times[times.size() / 2];
+  }
+}
+
+}  // namespace geardb::wal

@@ -1,0 +1,115 @@
+// Drain: moves published bytes from the ring to the segments, and syncs them for all who wait.
+//
+// Invariants (the rules are those of wal/FORMAT.md, "Writing"):
+//   One drain write in flight; only published bytes are written; zeros follow them in the last
+//   block (rule 5).
+//   boundary() is the end of the last record that is wholly drained; ring bytes at or beyond its
+//   block are kept (rule 3).
+//   synced() is a boundary() that was read before an fdatasync of every segment written (rule 6).
+//   The first error is kept; nothing is written after it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "wal/log_writer.h"
+#include "wal/ring_file.h"
+#include "wal/segment_file.h"
+
+namespace geardb::wal {
+
+/// Thread-safe except NoteRecordEnd.
+class Drain {
+ public:
+  /// Everything below `start` is in the segments and synced; [AlignDown(start, 4 KiB), start) is in
+  /// the ring.
+  Drain(RingFile* ring, SegmentPool* pool, Lsn start);
+
+  /// The publisher says that everything below `end`, the end of a record, is published. One thread
+  /// at a time.
+  void NoteRecordEnd(Lsn end);
+
+  /// Writes published bytes to the segments: whole blocks, and with `partial` the last one too.
+  Status Write(bool partial);
+  /// Syncs what is drained, if that is more than what is synced.
+  Status Sync();
+  /// Waits until synced() >= end, draining and syncing for everybody if nobody does. `end` is
+  /// published.
+  Status WaitSynced(Lsn end, Deadline deadline);
+  /// Writes up to 1 MiB of zeros ahead of the log, where the file was never written; false when
+  /// there is nothing to do.
+  bool ZeroAhead();
+
+  /// Waits until boundary() > `seen`, an error, or Interrupt(); false when the deadline passed.
+  bool WaitBoundary(Lsn seen, Deadline deadline);
+  /// Wakes those in WaitBoundary.
+  void Interrupt();
+
+  Lsn published() const { return published_.load(std::memory_order_acquire); }
+  Lsn drained() const { return drained_.load(std::memory_order_acquire); }
+  Lsn boundary() const { return boundary_.load(std::memory_order_acquire); }
+  Lsn synced() const { return synced_.load(std::memory_order_acquire); }
+
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  Status failure() const;
+  /// Keeps `status` if it is the first error, and returns the first error.
+  Status Fail(const Status& status);
+
+  /// Fills in what the drain counts.
+  void AddStats(LogStats* stats) const;
+
+ private:
+  // Ends of records that were published and are not drained, thinned out: one for every
+  // `mark_bytes_`. Written by the publisher, read by the drain.
+  static constexpr uint64_t kMarks = 4096;
+
+  Status WriteChunk(Lsn published, bool partial, bool* wrote) GEARDB_REQUIRES(write_mutex_);
+  void AdvanceBoundary(Lsn published) GEARDB_REQUIRES(write_mutex_);
+  Status SyncLocked();
+  void NoteFsync(uint64_t us);
+
+  RingFile* const ring_;
+  SegmentPool* const pool_;
+  const uint64_t mark_bytes_;
+
+  std::atomic<Lsn> published_;
+  std::atomic<Lsn> drained_;
+  std::atomic<Lsn> boundary_;
+  std::atomic<Lsn> synced_;
+
+  std::unique_ptr<std::atomic<Lsn>[]> marks_;
+  std::atomic<uint64_t> marks_made_{0};
+  std::atomic<uint64_t> marks_used_{0};
+  Lsn last_mark_;  // The publisher's.
+
+  Mutex write_mutex_;  // Held over each drain write.
+  std::unique_ptr<std::byte[]> bounce_memory_;
+  std::byte* bounce_;  // One aligned block.
+
+  Mutex sync_mutex_;  // Held to change who syncs, not over the fdatasync.
+  CondVar sync_done_;
+  bool syncing_ GEARDB_GUARDED_BY(sync_mutex_) = false;
+
+  Mutex room_mutex_;
+  CondVar room_;
+  std::atomic<int> room_waiters_{0};
+  uint64_t interrupts_ GEARDB_GUARDED_BY(room_mutex_) = 0;
+
+  mutable Mutex error_mutex_;
+  Status first_error_ GEARDB_GUARDED_BY(error_mutex_);
+  std::atomic<bool> failed_{false};
+
+  std::atomic<uint64_t> writes_{0};
+  std::atomic<uint64_t> write_bytes_{0};
+  std::atomic<uint64_t> fsyncs_{0};
+  std::atomic<uint64_t> fsync_max_us_{0};
+  std::array<std::atomic<uint32_t>, 1024> fsync_us_{};
+};
+
+}  // namespace geardb::wal

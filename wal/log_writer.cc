@@ -1,0 +1,457 @@
+#include "wal/log_writer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/break.h"
+#include "base/crash_point.h"
+#include "base/hash.h"
+#include "wal/record_codec.h"
+#include "wal/writer_core.h"
+
+namespace geardb::wal {
+namespace {
+
+// Copied and hashed in one go as long as it stays in the second-level cache.
+constexpr uint64_t kHashBytes = uint64_t{128} << 10;
+
+// Copies `runs` to `to` and returns the checksum of the whole.
+uint64_t CopyAndHash(std::span<const std::span<const std::byte>> runs, std::byte* to,
+                     uint64_t bytes, uint64_t seed) {
+  std::byte* at = to;
+  if (bytes <= kHashBytes) {
+    for (const auto& run : runs) {
+      if (!run.empty()) std::memcpy(at, run.data(), run.size());
+      at += run.size();
+    }
+    GEARDB_CHECK(at == to + bytes);
+    return Hash64({to, bytes}, seed);
+  }
+  Hasher64 hasher(seed);
+  for (std::span<const std::byte> run : runs) {
+    while (!run.empty()) {
+      const size_t n = std::min<size_t>(run.size(), kHashBytes);
+      std::memcpy(at, run.data(), n);
+      hasher.Add({at, n});
+      at += n;
+      run = run.subspan(n);
+    }
+  }
+  GEARDB_CHECK(at == to + bytes);
+  return hasher.Finish();
+}
+
+uint64_t SizeOf(const PieceSource& piece) {
+  uint64_t bytes = 0;
+  for (const auto& run : piece.runs) bytes += run.size();
+  return bytes;
+}
+
+}  // namespace
+
+std::unique_ptr<LogWriter> LogWriter::Core::Make(WriterParts parts) {
+  return std::unique_ptr<LogWriter>(new LogWriter(std::make_unique<Core>(std::move(parts))));
+}
+
+LogWriter::Core::Core(WriterParts parts)
+    : ring_(std::move(parts.ring)),
+      pool_(std::move(parts.pool)),
+      manifest_(parts.manifest),
+      options_(parts.options),
+      seed_(manifest_.Seed()),
+      segment_bytes_(manifest_.segment_bytes),
+      record_bytes_max_(std::min(ring_->bytes() / 4, segment_bytes_ / 2)),
+      spare_target_((ring_->bytes() + segment_bytes_ - 1) / segment_bytes_ + 1),
+      drain_(ring_.get(), pool_.get(), parts.end),
+      queue_(parts.end, this),
+      next_(parts.end),
+      last_is_seal_(parts.sealed),
+      start_(parts.end),
+      seen_end_(parts.end) {
+  last_drain_ = last_sync_ = last_append_ = std::chrono::steady_clock::now();
+  if (options_.background) thread_ = std::thread([this] { Run(); });
+}
+
+LogWriter::Core::~Core() { StopThread(); }
+
+LogWriter::Core::Place LogWriter::Core::PlaceAt(Lsn at, uint64_t bytes) const {
+  Place place{.lsn = at};
+  const uint64_t left = segment_bytes_ - at % segment_bytes_;
+  if (left == segment_bytes_) {
+    place.new_segment = true;
+  } else if (bytes > left) {
+    place.new_segment = true;
+    place.pad_bytes = left;
+  }
+  if (place.new_segment) place.lsn += place.pad_bytes + kSegmentRecordBytes;
+  place.end = place.lsn + bytes;
+  return place;
+}
+
+LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(Lsn at, std::span<const RecordSize> sizes,
+                                                        Urgency urgency) const {
+  uint64_t segments = 0;
+  for (const RecordSize& size : sizes) {
+    const Place place = PlaceAt(at, size.total());
+    segments += place.new_segment ? 1 : 0;
+    at = place.end;
+  }
+  // Rule 3: what a record overwrites in the ring must be wholly drained, to the block.
+  if (at > AlignDown(drain_.boundary(), kBlockBytes) + ring_->bytes()) return Obstacle::kRing;
+  if (segments == 0) return Obstacle::kNone;
+  const uint64_t live = pool_->live_count();
+  if ((live + segments) * segment_bytes_ > options_.log_bytes_max && urgency == Urgency::kAppend) {
+    return Obstacle::kLogBound;
+  }
+  // Rule 9. The first segment of a log is there before the spare files are.
+  const uint64_t keep = live == 0 ? 0 : spare_target_ - (urgency == Urgency::kReserve ? 1 : 0);
+  return pool_->free_count() < segments + keep ? Obstacle::kSpareFile : Obstacle::kNone;
+}
+
+LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(std::span<const RecordSize> sizes,
+                                                        Urgency urgency) const {
+  if (!queue_.SlotFree(next_ticket_.load(std::memory_order_relaxed) + sizes.size() + 1)) {
+    return Obstacle::kSlots;
+  }
+  const Lsn at = end();
+  const Obstacle obstacle = FindObstacle(at, sizes, urgency);
+  if (obstacle != Obstacle::kNone) return obstacle;
+  // A seal may come first.
+  if (at % segment_bytes_ == 0) return Obstacle::kNone;
+  return FindObstacle(at + kSealRecordBytes, sizes, urgency);
+}
+
+bool LogWriter::Core::HasRoom(std::span<const RecordSize> sizes, Urgency urgency) {
+  if (closed_.load(std::memory_order_acquire) || drain_.failed()) return false;
+  if (FindObstacle(sizes, urgency) != Obstacle::kNone) return false;
+  return CheckSizes(sizes).ok();
+}
+
+Status LogWriter::Core::CheckSizes(std::span<const RecordSize> sizes) const {
+  uint64_t sum = 0;
+  for (const RecordSize& size : sizes) {
+    if (size.total() > record_bytes_max_) {
+      return Status::InvalidArgument("a record of ", size.total(), " bytes: at most ",
+                                     record_bytes_max_, " go into one record of this log");
+    }
+    sum += size.total();
+  }
+  if (sum > ring_->bytes() / 2) {
+    return Status::InvalidArgument("records of ", sum, " bytes together: at most ",
+                                   ring_->bytes() / 2, " can be reserved at once");
+  }
+  return Status::Ok();
+}
+
+Status LogWriter::Core::UsableOrError() const {
+  if (drain_.failed()) return drain_.failure();
+  if (closed_.load(std::memory_order_acquire)) return Status::Cancelled("the log is closed");
+  return Status::Ok();
+}
+
+Status LogWriter::Core::BoundReached() const {
+  return Status::ResourceExhausted("the log has reached log_bytes_max = ", options_.log_bytes_max,
+                                   ": ", pool_->live_count(), " segments of ", segment_bytes_,
+                                   " bytes; the oldest begins at LSN ", pool_->oldest_base(),
+                                   " and is pinned: ", PinnedBy());
+}
+
+Status LogWriter::Core::WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen,
+                                    Deadline deadline) {
+  room_waits_.fetch_add(1, std::memory_order_relaxed);
+  if (options_.background) {
+    Wake();
+  } else {
+    GEARDB_RETURN_IF_ERROR(drain_.Write(/*partial=*/true));
+  }
+  if (drain_.boundary() != boundary_seen) return Status::Ok();
+  if (drain_.WaitBoundary(boundary_seen, deadline)) return Status::Ok();
+  if (drain_.boundary() != boundary_seen) return Status::Ok();
+  return Status::DeadlineExceeded("never admitted: waited for ", sizes.front().total(),
+                                  " bytes of the log's ring, drained up to LSN ", drain_.boundary(),
+                                  " of ", end());
+}
+
+Status LogWriter::Core::WaitForRoom(std::span<const RecordSize> sizes, Urgency urgency,
+                                    Deadline deadline) {
+  GEARDB_RETURN_IF_ERROR(CheckSizes(sizes));
+  while (true) {
+    GEARDB_RETURN_IF_ERROR(UsableOrError());
+    const Lsn boundary_seen = drain_.boundary();
+    switch (FindObstacle(sizes, urgency)) {
+      case Obstacle::kNone:
+        return Status::Ok();
+      case Obstacle::kLogBound:
+        return BoundReached();
+      case Obstacle::kSpareFile:
+        GEARDB_RETURN_IF_ERROR(PrepareSpares());
+        break;
+      case Obstacle::kSlots:
+        if (!queue_.WaitPublished(published() + 1, deadline)) {
+          return Status::DeadlineExceeded("never admitted: ", PublishQueue::kSlots,
+                                          " records are not published yet");
+        }
+        break;
+      case Obstacle::kRing:
+        GEARDB_RETURN_IF_ERROR(WaitForRing(sizes, boundary_seen, deadline));
+        break;
+    }
+  }
+}
+
+RecordHeader LogWriter::Core::HeaderFor(RecordType type, Lsn lsn, uint64_t bytes) const {
+  return RecordHeader{.lsn = lsn,
+                      .synced_lsn = drain_.synced(),
+                      .term = manifest_.epoch.term,
+                      .open = manifest_.epoch.open,
+                      .length = static_cast<uint32_t>(bytes),
+                      .type = static_cast<uint16_t>(type)};
+}
+
+void LogWriter::Core::Commit(Lsn lsn, uint64_t bytes) {
+  const Status status = ring_->Commit(lsn, bytes);
+  if (!status.ok()) (void)drain_.Fail(status);
+}
+
+Reservation LogWriter::Core::ReserveLocked(const RecordRequest& request, uint64_t bytes) {
+  const Lsn at = next_.load(std::memory_order_relaxed);
+  const Place place = PlaceAt(at, bytes);
+  if (place.pad_bytes > 0) {
+    WritePlainRecord(ring_->At(at), HeaderFor(RecordType::kPad, at, place.pad_bytes), {}, seed_);
+    Commit(at, sizeof(RecordHeader));
+    records_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (place.new_segment) {
+    const Lsn base = at + place.pad_bytes;
+    pool_->Bind(base);
+    WritePlainRecord(ring_->At(base), HeaderFor(RecordType::kSegment, base, kSegmentRecordBytes),
+                     manifest_.uuid, seed_);
+    Commit(base, kSegmentRecordBytes);
+    records_.fetch_add(1, std::memory_order_relaxed);
+  }
+  const bool begins_group = request.type == RecordType::kPart && request.part == 0;
+  Reservation reservation{.lsn = place.lsn,
+                          .end = place.end,
+                          .group_lsn = begins_group ? place.lsn : request.group_lsn,
+                          .ticket = next_ticket_.load(std::memory_order_relaxed),
+                          .synced_lsn = drain_.synced(),
+                          .request = request};
+  next_ticket_.store(reservation.ticket + 1, std::memory_order_relaxed);
+  records_.fetch_add(1, std::memory_order_relaxed);
+  last_is_seal_.store(request.type == RecordType::kSeal, std::memory_order_relaxed);
+  next_.store(place.end, std::memory_order_release);
+  return reservation;
+}
+
+Reservation LogWriter::Core::Reserve(const RecordRequest& request) {
+  MutexLock lock(&reserve_mutex_);
+  const Reservation reservation = ReserveLocked(request, request.size.total());
+  if constexpr (kBreak.publish_before_logged) {
+    queue_.Complete(reservation.ticket, reservation.lsn, reservation.end, nullptr);
+  }
+  return reservation;
+}
+
+// Copies the pieces behind the metadata and writes their entries. Returns the bytes of the record
+// that are used.
+uint64_t LogWriter::Core::CopyPieces(const Reservation& reservation, const RecordContent& content) {
+  const RecordSize& size = reservation.request.size;
+  std::byte* const record = ring_->At(reservation.lsn);
+  std::byte* const metadata = record + sizeof(RecordHeader);
+  std::byte* entry_at = metadata + sizeof(MetadataPrefix);
+  const uint64_t area = PieceAreaOffset(size.metadata_bytes);
+  uint64_t offset = 0;
+  for (const PieceSource& piece : content.pieces) {
+    PieceEntry entry = piece.foreign;
+    if (entry.lsn == 0) {
+      const uint64_t aligned = AlignUp(offset, kPieceAlignment);
+      std::memset(record + area + offset, 0, aligned - offset);
+      const uint64_t bytes = SizeOf(piece);
+      GEARDB_CHECK(aligned + bytes <= size.piece_area_bytes);
+      entry.offset = static_cast<uint32_t>(aligned);
+      entry.bytes = static_cast<uint32_t>(bytes);
+      entry.checksum = CopyAndHash(piece.runs, record + area + aligned, bytes, seed_);
+      offset = aligned + bytes;
+      CrashPoint("copy_into_ring");
+    }
+    std::memcpy(entry_at, &entry, sizeof(entry));
+    entry_at += sizeof(entry);
+  }
+  return area + offset;
+}
+
+void LogWriter::Core::Fill(const Reservation& reservation, const RecordContent& content) {
+  const RecordSize& size = reservation.request.size;
+  const uint64_t metadata_bytes =
+      sizeof(MetadataPrefix) + sizeof(PieceEntry) * content.pieces.size() + content.body.size();
+  GEARDB_CHECK(metadata_bytes == size.metadata_bytes);
+  std::byte* const record = ring_->At(reservation.lsn);
+  std::byte* const metadata = record + sizeof(RecordHeader);
+  const MetadataPrefix prefix{.piece_count = static_cast<uint32_t>(content.pieces.size()),
+                              .body_bytes = static_cast<uint32_t>(content.body.size())};
+  std::memcpy(metadata, &prefix, sizeof(prefix));
+  if (!content.body.empty()) {
+    std::memcpy(metadata + metadata_bytes - content.body.size(), content.body.data(),
+                content.body.size());
+  }
+  const uint64_t metadata_end = sizeof(RecordHeader) + metadata_bytes;
+  std::memset(record + metadata_end, 0, PieceAreaOffset(metadata_bytes) - metadata_end);
+  const uint64_t used = CopyPieces(reservation, content);
+  const uint64_t length = reservation.end - reservation.lsn;
+  std::memset(record + used, 0, length - used);
+  RecordHeader header = HeaderFor(reservation.request.type, reservation.lsn, length);
+  header.synced_lsn = reservation.synced_lsn;
+  header.metadata_length = size.metadata_bytes;
+  header.flags = reservation.request.flags;
+  header.part = reservation.request.part;
+  header.group_lsn = reservation.group_lsn;
+  FinishHeader(record, header, seed_);
+  Commit(reservation.lsn, length);
+}
+
+void LogWriter::Core::Publish(const Reservation& reservation, PublishCallback* callback) {
+  if constexpr (kBreak.publish_before_logged) {
+    if (callback != nullptr) callback->OnPublished(reservation.lsn, reservation.end);
+    return;
+  }
+  queue_.Complete(reservation.ticket, reservation.lsn, reservation.end, callback);
+}
+
+Status LogWriter::Core::WaitPublished(Lsn until, Deadline deadline) {
+  // First the publication, whatever has failed: callbacks may live on the waiter's stack.
+  if (!queue_.WaitPublished(until, deadline)) {
+    return Status::DeadlineExceeded("admitted, not yet published: waited for LSN ", until,
+                                    ", published up to ", published());
+  }
+  return drain_.failed() ? drain_.failure() : Status::Ok();
+}
+
+Status LogWriter::Core::WaitSynced(Lsn until, Deadline deadline) {
+  GEARDB_RETURN_IF_ERROR(WaitPublished(until, deadline));
+  return drain_.WaitSynced(until, deadline);
+}
+
+Status LogWriter::Core::SealOnce() {
+  Lsn sealed_end = 0;
+  {
+    MutexLock lock(&reserve_mutex_);
+    GEARDB_RETURN_IF_ERROR(UsableOrError());
+    const Lsn at = next_.load(std::memory_order_relaxed);
+    // Rule 7. A seal never begins a segment: it is not worth a file.
+    if (last_is_seal_.load(std::memory_order_relaxed) || drain_.synced() != at ||
+        at % segment_bytes_ == 0) {
+      return Status::Ok();
+    }
+    const Reservation seal =
+        ReserveLocked({.type = RecordType::kSeal, .size = {}}, kSealRecordBytes);
+    WritePlainRecord(ring_->At(seal.lsn), HeaderFor(RecordType::kSeal, seal.lsn, kSealRecordBytes),
+                     {}, seed_);
+    Commit(seal.lsn, kSealRecordBytes);
+    seals_.fetch_add(1, std::memory_order_relaxed);
+    sealed_end = seal.end;
+    queue_.Complete(seal.ticket, seal.lsn, seal.end, nullptr);
+  }
+  return WaitSynced(sealed_end, Deadline::Infinite());
+}
+
+Status LogWriter::Core::PrepareSpares() {
+  MutexLock lock(&spare_mutex_);
+  // One more than is kept, so that an append finds one to take.
+  while (pool_->free_count() < spare_target_ + 1) {
+    GEARDB_RETURN_IF_ERROR(UsableOrError());
+    GEARDB_RETURN_IF_ERROR(pool_->CreateSpare());
+  }
+  return Status::Ok();
+}
+
+void LogWriter::Core::ReleaseBelow(Lsn flushed, std::string_view pinned_by) {
+  // Never what is not synced: the segment that holds synced() stays.
+  pool_->ReleaseBelow(std::min(flushed, drain_.synced()));
+  {
+    MutexLock lock(&pin_mutex_);
+    pinned_by_ = pinned_by;
+  }
+  drain_.Interrupt();
+}
+
+std::string LogWriter::Core::PinnedBy() const {
+  MutexLock lock(&pin_mutex_);
+  return pinned_by_;
+}
+
+LogStats LogWriter::Core::Stats() const {
+  LogStats stats;
+  drain_.AddStats(&stats);
+  stats.end = end();
+  stats.published = published();
+  stats.records = records_.load(std::memory_order_relaxed);
+  stats.bytes = stats.end - start_;
+  stats.room_waits = room_waits_.load(std::memory_order_relaxed);
+  stats.seals = seals_.load(std::memory_order_relaxed);
+  stats.segments_live = pool_->live_count();
+  stats.segments_free = pool_->free_count();
+  stats.write_path = pool_->write_path();
+  stats.ring_path = ring_->path_name();
+  return stats;
+}
+
+Status LogWriter::Core::Close() {
+  MutexLock lock(&close_mutex_);
+  if (close_done_) return close_status_;
+  close_done_ = true;
+  StopThread();
+  close_status_ = [this]() -> Status {
+    if (published() != end()) {
+      return Status::FailedPrecondition("closed with unpublished records: published up to LSN ",
+                                        published(), ", reserved up to ", end());
+    }
+    if (drain_.failed()) return drain_.failure();
+    GEARDB_RETURN_IF_ERROR(DrainOnce());
+    GEARDB_RETURN_IF_ERROR(SyncOnce());
+    return SealOnce();
+  }();
+  closed_.store(true, std::memory_order_release);
+  drain_.Interrupt();
+  return close_status_;
+}
+
+LogWriter::LogWriter(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+LogWriter::~LogWriter() { (void)core_->Close(); }
+
+uint64_t LogWriter::record_bytes_max() const { return core_->record_bytes_max(); }
+bool LogWriter::HasRoom(std::span<const RecordSize> sizes, Urgency urgency) {
+  return core_->HasRoom(sizes, urgency);
+}
+Status LogWriter::WaitForRoom(std::span<const RecordSize> sizes, Urgency urgency,
+                              Deadline deadline) {
+  return core_->WaitForRoom(sizes, urgency, deadline);
+}
+Reservation LogWriter::Reserve(const RecordRequest& request) { return core_->Reserve(request); }
+void LogWriter::Fill(const Reservation& reservation, const RecordContent& content) {
+  core_->Fill(reservation, content);
+}
+void LogWriter::Publish(const Reservation& reservation, PublishCallback* callback) {
+  core_->Publish(reservation, callback);
+}
+Status LogWriter::WaitPublished(Lsn end, Deadline deadline) {
+  return core_->WaitPublished(end, deadline);
+}
+Status LogWriter::WaitSynced(Lsn end, Deadline deadline) {
+  return core_->WaitSynced(end, deadline);
+}
+Lsn LogWriter::end() const { return core_->end(); }
+Lsn LogWriter::published() const { return core_->published(); }
+Lsn LogWriter::drained() const { return core_->drain().drained(); }
+Lsn LogWriter::synced() const { return core_->drain().synced(); }
+void LogWriter::ReleaseBelow(Lsn flushed, std::string_view pinned_by) {
+  core_->ReleaseBelow(flushed, pinned_by);
+}
+Status LogWriter::failure() const { return core_->failure(); }
+LogStats LogWriter::Stats() const { return core_->Stats(); }
+Status LogWriter::Close() { return core_->Close(); }
+Status LogWriter::DrainOnce() { return core_->DrainOnce(); }
+Status LogWriter::SyncOnce() { return core_->SyncOnce(); }
+Status LogWriter::SealOnce() { return core_->SealOnce(); }
+Status LogWriter::PrepareSpares() { return core_->PrepareSpares(); }
+
+}  // namespace geardb::wal

@@ -1,0 +1,111 @@
+#include "wal/manifest.h"
+
+#include <cstring>
+
+#include "base/crash_point.h"
+#include "base/hash.h"
+
+namespace geardb::wal {
+namespace {
+
+constexpr std::array<char, 8> kMagic = {'G', 'E', 'A', 'R', 'D', 'B', '\r', '\n'};
+
+// The file. Bytes 0…23 keep their meaning in every format version.
+struct ManifestBytes {
+  std::array<char, 8> magic;
+  uint32_t version;
+  uint32_t bytes;     // Of the whole file.
+  uint64_t checksum;  // XXH3-64, seed 0, of bytes 0…15 and 24….
+  Uuid uuid;
+  uint32_t term;
+  uint32_t open;
+  uint64_t start;
+  uint64_t cut;
+  uint64_t ring_bytes;
+  uint64_t segment_bytes;
+};
+static_assert(sizeof(ManifestBytes) == 80 && offsetof(ManifestBytes, uuid) == 24);
+
+constexpr size_t kFrozenBytes = 24;
+constexpr uint64_t kManifestBytesMax = 4096;
+
+uint64_t Checksum(std::span<const std::byte> bytes) {
+  Hasher64 hasher(0);
+  hasher.Add(bytes.first(16));
+  hasher.Add(bytes.subspan(kFrozenBytes));
+  return hasher.Finish();
+}
+
+}  // namespace
+
+uint64_t Manifest::Seed() const { return Hash64(uuid, 0); }
+
+std::string UuidText(const Uuid& uuid) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (std::byte b : uuid) {
+    text += kDigits[std::to_integer<int>(b) >> 4];
+    text += kDigits[std::to_integer<int>(b) & 15];
+  }
+  return text;
+}
+
+std::vector<std::byte> EncodeManifest(const Manifest& manifest) {
+  ManifestBytes file = {.magic = kMagic,
+                        .version = kFormatVersion,
+                        .bytes = sizeof(ManifestBytes),
+                        .checksum = 0,
+                        .uuid = manifest.uuid,
+                        .term = manifest.epoch.term,
+                        .open = manifest.epoch.open,
+                        .start = manifest.start,
+                        .cut = manifest.cut,
+                        .ring_bytes = manifest.ring_bytes,
+                        .segment_bytes = manifest.segment_bytes};
+  file.checksum = Checksum(std::as_bytes(std::span(&file, 1)));
+  const auto bytes = std::as_bytes(std::span(&file, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+Result<Manifest> DecodeManifest(std::span<const std::byte> bytes, const std::string& file) {
+  if (bytes.size() < kFrozenBytes || std::memcmp(bytes.data(), kMagic.data(), 8) != 0) {
+    return Status::Corruption(file, " is no GearDB manifest");
+  }
+  ManifestBytes found = {};
+  std::memcpy(&found, bytes.data(), std::min(bytes.size(), sizeof(found)));
+  if (found.bytes != bytes.size() || found.checksum != Checksum(bytes)) {
+    return Status::Corruption(file, " is damaged: its checksum does not fit its ", bytes.size(),
+                              " bytes");
+  }
+  if (found.version != kFormatVersion) {
+    return Status::Unsupported(file, " has format version ", found.version,
+                               ", this program reads version ", kFormatVersion);
+  }
+  const auto size_ok = [](uint64_t size) {
+    return size >= 2 * kBlockBytes && size <= (uint64_t{1} << 40) && (size & (size - 1)) == 0;
+  };
+  if (bytes.size() != sizeof(found) || !size_ok(found.ring_bytes) ||
+      !size_ok(found.segment_bytes) || found.start % kRecordAlignment != 0) {
+    return Status::Corruption(file, ": impossible sizes: ring ", found.ring_bytes, ", segment ",
+                              found.segment_bytes, ", start ", found.start);
+  }
+  return Manifest{.uuid = found.uuid,
+                  .epoch = {found.term, found.open},
+                  .start = found.start,
+                  .cut = found.cut,
+                  .ring_bytes = found.ring_bytes,
+                  .segment_bytes = found.segment_bytes};
+}
+
+Result<Manifest> ReadManifest(Env* env, const std::string& directory) {
+  const std::string path = JoinPath(directory, kManifestName);
+  GEARDB_ASSIGN_OR_RETURN(const auto bytes, ReadWholeFile(env, path, kManifestBytesMax));
+  return DecodeManifest(bytes, path);
+}
+
+Status WriteManifest(Env* env, const std::string& directory, const Manifest& manifest) {
+  CrashPoint("manifest");
+  return ReplaceFile(env, JoinPath(directory, kManifestName), EncodeManifest(manifest));
+}
+
+}  // namespace geardb::wal

@@ -1,0 +1,271 @@
+#include "wal/open_log.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <random>
+
+#include "base/break.h"
+#include "base/crash_point.h"
+#include "wal/log_scan.h"
+#include "wal/ring_file.h"
+#include "wal/segment_file.h"
+#include "wal/segment_map.h"
+#include "wal/writer_core.h"
+
+namespace geardb::wal {
+namespace {
+
+constexpr uint64_t kWriteBytesMax = uint64_t{1} << 20;
+constexpr uint64_t kSegmentBytesMin = uint64_t{64} << 10;
+constexpr uint64_t kRingBytesMin = uint64_t{32} << 10;
+
+using SteadyClock = std::chrono::steady_clock;
+
+double Seconds(SteadyClock::time_point from, SteadyClock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+Status CheckSize(const char* name, uint64_t bytes, uint64_t bytes_min) {
+  if (bytes >= bytes_min && bytes <= (uint64_t{1} << 31) && (bytes & (bytes - 1)) == 0) {
+    return Status::Ok();
+  }
+  return Status::InvalidArgument(name, " = ", bytes, ": must be a power of two from ", bytes_min,
+                                 " to ", uint64_t{1} << 31);
+}
+
+Uuid NewUuid() {
+  Uuid uuid;
+  std::random_device entropy;
+  for (std::byte& b : uuid) b = static_cast<std::byte>(entropy() & 0xff);
+  // Version 4, variant 1 of RFC 4122.
+  uuid[6] = (uuid[6] & std::byte{0x0f}) | std::byte{0x40};
+  uuid[8] = (uuid[8] & std::byte{0x3f}) | std::byte{0x80};
+  return uuid;
+}
+
+}  // namespace
+
+Status CreateLog(Env* env, const std::string& directory, const LogOptions& options) {
+  GEARDB_RETURN_IF_ERROR(CheckSize("ring_bytes", options.ring_bytes, kRingBytesMin));
+  GEARDB_RETURN_IF_ERROR(CheckSize("segment_bytes", options.segment_bytes, kSegmentBytesMin));
+  GEARDB_RETURN_IF_ERROR(env->CreateDirectory(directory));
+  GEARDB_ASSIGN_OR_RETURN(const auto lock,
+                          env->Lock(JoinPath(directory, kLockName), LockMode::kExclusive));
+  const std::string manifest_path = JoinPath(directory, kManifestName);
+  GEARDB_ASSIGN_OR_RETURN(const bool exists, env->Exists(manifest_path));
+  if (exists) return Status::AlreadyExists(manifest_path, ": there is a database already");
+
+  const std::string log_directory = JoinPath(directory, kLogDirectoryName);
+  GEARDB_RETURN_IF_ERROR(env->CreateDirectory(log_directory));
+  // Leftovers of a creation that did not reach its manifest may have other sizes.
+  GEARDB_ASSIGN_OR_RETURN(const auto leftovers, env->List(log_directory));
+  for (const std::string& name : leftovers) {
+    GEARDB_RETURN_IF_ERROR(env->Remove(JoinPath(log_directory, name)));
+  }
+  GEARDB_RETURN_IF_ERROR(
+      RingFile::Create(env, JoinPath(log_directory, kRingName), options.ring_bytes));
+  SegmentPool pool(env, log_directory, options.segment_bytes, options.direct_io);
+  GEARDB_RETURN_IF_ERROR(pool.CreateSpare());  // Syncs the log's directory, the ring's entry too.
+  GEARDB_RETURN_IF_ERROR(env->SyncDirectory(directory));
+  return WriteManifest(env, directory,
+                       Manifest{.uuid = NewUuid(),
+                                .epoch = {},
+                                .start = 0,
+                                .cut = kNoLsn,
+                                .ring_bytes = options.ring_bytes,
+                                .segment_bytes = options.segment_bytes});
+}
+
+/// The steps of one open, in order; see wal/FORMAT.md, "Opening".
+class LogOpener {
+ public:
+  LogOpener(Env* env, const std::string& directory, const OpenOptions& options)
+      : env_(env),
+        directory_(directory),
+        log_directory_(JoinPath(directory, kLogDirectoryName)),
+        options_(options),
+        begin_(SteadyClock::now()) {}
+
+  Result<OpenedLog> Open(const RecordVisitor& visitor) {
+    GEARDB_RETURN_IF_ERROR(LockAndRead());
+    GEARDB_RETURN_IF_ERROR(ReadRecords(visitor));
+    if (!options_.read_only) {
+      GEARDB_RETURN_IF_ERROR(CutAndDrain());
+      GEARDB_RETURN_IF_ERROR(BeginEpoch());
+      GEARDB_RETURN_IF_ERROR(MakeWriter());
+    }
+    opened_.report.epoch = opened_.manifest.epoch;
+    opened_.report.total_seconds = Seconds(begin_, SteadyClock::now());
+    return std::move(opened_);
+  }
+
+ private:
+  // Step a.
+  Status LockAndRead() {
+    // A directory without a manifest is left as it is: no lock file appears in it.
+    GEARDB_ASSIGN_OR_RETURN(opened_.manifest, ReadManifest(env_, directory_));
+    if (options_.take_lock) {
+      const LockMode mode = options_.read_only ? LockMode::kShared : LockMode::kExclusive;
+      GEARDB_ASSIGN_OR_RETURN(opened_.lock, env_->Lock(JoinPath(directory_, kLockName), mode));
+      GEARDB_ASSIGN_OR_RETURN(opened_.manifest, ReadManifest(env_, directory_));
+    }
+    GEARDB_ASSIGN_OR_RETURN(
+        SegmentMap map, SegmentMap::Read(env_, log_directory_, opened_.manifest, options_.from));
+    const RingAccess access = options_.read_only        ? RingAccess::kReadOnly
+                              : options_.log.shared_map ? RingAccess::kMapped
+                                                        : RingAccess::kWritten;
+    GEARDB_ASSIGN_OR_RETURN(ring_, RingFile::Open(env_, JoinPath(log_directory_, kRingName),
+                                                  opened_.manifest.ring_bytes, access));
+    const ReadOptions read{
+        .from = options_.from,
+        .all_types = false,
+        .use_ring = true,
+        .allow_damaged_prefix = options_.read_only && options_.allow_damaged_prefix,
+        .read_ahead = options_.log.background};
+    scan_ = std::make_unique<LogReader::Core>(env_, log_directory_, opened_.manifest, read,
+                                              std::move(map), ring_.get());
+    return Status::Ok();
+  }
+
+  // Steps b and c.
+  Status ReadRecords(const RecordVisitor& visitor) {
+    CrashPoint("recovery_read");
+    while (true) {
+      GEARDB_ASSIGN_OR_RETURN(const auto record, scan_->Next());
+      if (!record.has_value()) break;
+      GEARDB_RETURN_IF_ERROR(visitor(*record));
+    }
+    OpenReport& report = opened_.report;
+    report.read = scan_->report();
+    const Lsn end = report.read.end_lsn;
+    if (report.read.seal_lsn == kNoLsn && end > 0) {
+      report.cut_lsn = end;
+      report.note = "cut at LSN " + std::to_string(end) + ", durability unknown";
+    }
+    report.read_seconds = Seconds(begin_, SteadyClock::now());
+    return Status::Ok();
+  }
+
+  bool drains() const { return end() > segments_end(); }
+  Lsn end() const { return opened_.report.read.end_lsn; }
+  Lsn segments_end() const { return opened_.report.read.segments_end_lsn; }
+
+  // Steps d, e and f.
+  Status CutAndDrain() {
+    const auto begin = SteadyClock::now();
+    GEARDB_RETURN_IF_ERROR(FillPool());
+    GEARDB_ASSIGN_OR_RETURN(tail_, scan_->Tail());
+    if (drains()) {
+      CrashPoint("recovery_cut");
+      if constexpr (!kBreak.skip_cut) {
+        opened_.manifest.cut = end();
+        GEARDB_RETURN_IF_ERROR(WriteManifest(env_, directory_, opened_.manifest));
+      }
+      CrashPoint("recovery_drain");
+      GEARDB_RETURN_IF_ERROR(DrainTail());
+    }
+    const auto drained = SteadyClock::now();
+    opened_.report.drain_seconds = Seconds(begin, drained);
+    CrashPoint("recovery_sync");
+    // What ends at or below `start` was synced before `start` was written.
+    if (end() > opened_.manifest.start) {
+      for (SegmentFile* file : pool_->LiveFrom(opened_.manifest.start)) {
+        GEARDB_RETURN_IF_ERROR(file->Sync());
+        file->dirty.store(false, std::memory_order_relaxed);
+      }
+    }
+    opened_.report.sync_seconds = Seconds(drained, SteadyClock::now());
+    return Status::Ok();
+  }
+
+  // Sorts the files into live and free; segments at or beyond the end are free.
+  Status FillPool() {
+    const SegmentMap& map = scan_->map();
+    pool_ = std::make_unique<SegmentPool>(env_, log_directory_, opened_.manifest.segment_bytes,
+                                          options_.log.direct_io);
+    std::vector<std::string> taken;
+    for (const auto& [base, name] : map.names) {
+      if (base >= end()) continue;
+      GEARDB_RETURN_IF_ERROR(pool_->AddLive(name, base));
+      taken.push_back(name);
+    }
+    for (const std::string& name : map.all) {
+      if (std::find(taken.begin(), taken.end(), name) != taken.end()) continue;
+      GEARDB_RETURN_IF_ERROR(pool_->AddFree(name));
+    }
+    // A spare file that a crash left between its creation and the sync of its name.
+    return env_->SyncDirectory(log_directory_);
+  }
+
+  // Step e: [AlignDown(z, 4 KiB), y), zeros beyond, from a buffer of our own.
+  Status DrainTail() {
+    const uint64_t segment_bytes = opened_.manifest.segment_bytes;
+    const Lsn tail_begin = AlignDown(segments_end(), kBlockBytes);
+    std::vector<std::byte> memory(kWriteBytesMax + kBlockBytes);
+    const auto address = reinterpret_cast<uintptr_t>(memory.data());
+    std::byte* const block = memory.data() + (AlignUp(address, kBlockBytes) - address);
+    for (Lsn at = tail_begin; at < end();) {
+      const Lsn segment_end = AlignDown(at, segment_bytes) + segment_bytes;
+      const Lsn to = std::min({end(), segment_end, at + kWriteBytesMax});
+      if (pool_->Find(at) == nullptr) {
+        if (pool_->free_count() == 0) GEARDB_RETURN_IF_ERROR(pool_->CreateSpare());
+        pool_->Bind(AlignDown(at, segment_bytes));
+      }
+      const uint64_t bytes = AlignUp(to - at, kBlockBytes);
+      std::memset(block, 0, bytes);
+      std::memcpy(block, tail_.data() + (at - tail_begin), to - at);
+      GEARDB_RETURN_IF_ERROR(pool_->Find(at)->Write(at % segment_bytes, {block, bytes}));
+      CrashPoint("recovery_drained_some");
+      opened_.report.drained_bytes += to - at;
+      at = to;
+    }
+    return Status::Ok();
+  }
+
+  // Step g.
+  Status BeginEpoch() {
+    CrashPoint("recovery_epoch");
+    opened_.manifest.epoch.open += 1;
+    opened_.manifest.start = end();
+    opened_.manifest.cut = kNoLsn;
+    return WriteManifest(env_, directory_, opened_.manifest);
+  }
+
+  // Step h.
+  Status MakeWriter() {
+    CrashPoint("recovery_serve");
+    const Lsn block = AlignDown(end(), kBlockBytes);
+    const size_t bytes = end() - block;
+    if (bytes > 0) {
+      std::memcpy(ring_->At(block), tail_.data() + tail_.size() - bytes, bytes);
+      GEARDB_RETURN_IF_ERROR(ring_->Commit(block, bytes));
+    }
+    scan_.reset();
+    opened_.writer = LogWriter::Core::Make(WriterParts{.ring = std::move(ring_),
+                                                       .pool = std::move(pool_),
+                                                       .manifest = opened_.manifest,
+                                                       .options = options_.log,
+                                                       .end = end(),
+                                                       .sealed = opened_.report.cut_lsn == kNoLsn});
+    return Status::Ok();
+  }
+
+  Env* const env_;
+  const std::string directory_;
+  const std::string log_directory_;
+  const OpenOptions options_;
+  const SteadyClock::time_point begin_;
+  OpenedLog opened_;
+  std::unique_ptr<RingFile> ring_;
+  std::unique_ptr<SegmentPool> pool_;
+  std::unique_ptr<LogReader::Core> scan_;
+  std::vector<std::byte> tail_;
+};
+
+Result<OpenedLog> OpenLog(Env* env, const std::string& directory, const OpenOptions& options,
+                          const RecordVisitor& visitor) {
+  return LogOpener(env, directory, options).Open(visitor);
+}
+
+}  // namespace geardb::wal

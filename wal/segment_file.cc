@@ -1,0 +1,196 @@
+#include "wal/segment_file.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "wal/manifest.h"
+
+namespace geardb::wal {
+namespace {
+
+constexpr uint64_t kZeroBytes = uint64_t{256} << 10;
+alignas(4096) constexpr std::byte kZeros[kZeroBytes] = {};
+
+}  // namespace
+
+Result<std::unique_ptr<SegmentFile>> SegmentFile::Open(Env* env, const std::string& path,
+                                                       uint64_t bytes, bool direct) {
+  GEARDB_ASSIGN_OR_RETURN(auto file,
+                          env->OpenFile(path, {.mode = FileMode::kCreate, .direct = direct}));
+  GEARDB_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  if (size > bytes) {
+    return Status::Corruption(path, " has ", size, " bytes, a segment has ", bytes);
+  }
+  if (size < bytes) {
+    GEARDB_RETURN_IF_ERROR(file->Allocate(bytes));
+    GEARDB_RETURN_IF_ERROR(file->Sync());
+  }
+  std::unique_ptr<SegmentFile> segment(new SegmentFile(env, std::move(file), direct));
+  GEARDB_ASSIGN_OR_RETURN(const FileExtent first, segment->file_->NextWritten(0));
+  if (first.begin == 0) segment->written_bytes_ = AlignDown(first.end, kBlockBytes);
+  return segment;
+}
+
+Status SegmentFile::Write(uint64_t offset, std::span<const std::byte> from) {
+  Status status = file_->Write(offset, from);
+  if (status.code() == StatusCode::kIoError && file_->direct()) {
+    // Some file systems take direct reads but no direct writes from this memory.
+    const std::string path = file_->path();
+    auto buffered = env_->OpenFile(path, {.mode = FileMode::kReadWrite});
+    if (!buffered.ok()) return status;
+    if (!(*buffered)->Write(offset, from).ok()) return status;
+    file_ = std::move(buffered).value();
+    status = Status::Ok();
+  }
+  if (status.ok()) written_bytes_ = std::max(written_bytes_, offset + from.size());
+  // After the write: a sync that cleared the flag during it may not have covered it.
+  dirty.store(true, std::memory_order_release);
+  return status;
+}
+
+Status SegmentFile::WriteZeros(uint64_t offset, uint64_t bytes) {
+  while (bytes > 0) {
+    const uint64_t n = std::min(bytes, kZeroBytes);
+    GEARDB_RETURN_IF_ERROR(Write(offset, {kZeros, n}));
+    offset += n;
+    bytes -= n;
+  }
+  return Status::Ok();
+}
+
+std::string SegmentFile::write_path() const {
+  if (file_->direct()) return "direct";
+  if (!wants_direct_) return "buffered (by choice)";
+  const std::string_view note = file_->direct_note();
+  return "buffered (" + (note.empty() ? "direct writes were refused" : std::string(note)) + ")";
+}
+
+Status SegmentPool::AddFree(const std::string& name) {
+  GEARDB_ASSIGN_OR_RETURN(
+      auto file, SegmentFile::Open(env_, JoinPath(directory_, name), segment_bytes_, direct_));
+  MutexLock lock(&mutex_);
+  NoteName(name);
+  free_.push_back(std::move(file));
+  free_count_.store(free_.size(), std::memory_order_release);
+  return Status::Ok();
+}
+
+Status SegmentPool::AddLive(const std::string& name, Lsn base) {
+  GEARDB_ASSIGN_OR_RETURN(
+      auto file, SegmentFile::Open(env_, JoinPath(directory_, name), segment_bytes_, direct_));
+  MutexLock lock(&mutex_);
+  NoteName(name);
+  live_[base] = std::move(file);
+  live_count_.store(live_.size(), std::memory_order_release);
+  return Status::Ok();
+}
+
+void SegmentPool::NoteName(const std::string& name) {
+  uint64_t number = 0;
+  if (ParseSegmentName(name, &number)) next_number_ = std::max(next_number_, number + 1);
+}
+
+void SegmentPool::Bind(Lsn base) {
+  MutexLock lock(&mutex_);
+  GEARDB_CHECK(!free_.empty() && live_.count(base) == 0);
+  live_[base] = std::move(free_.back());
+  free_.pop_back();
+  free_count_.store(free_.size(), std::memory_order_release);
+  live_count_.store(live_.size(), std::memory_order_release);
+}
+
+SegmentFile* SegmentPool::Find(Lsn lsn) {
+  MutexLock lock(&mutex_);
+  const auto it = live_.find(AlignDown(lsn, segment_bytes_));
+  return it == live_.end() ? nullptr : it->second.get();
+}
+
+SegmentFile* SegmentPool::NextFree() {
+  MutexLock lock(&mutex_);
+  return free_.empty() ? nullptr : free_.back().get();
+}
+
+void SegmentPool::ReleaseBelow(Lsn lsn) {
+  MutexLock lock(&mutex_);
+  while (!live_.empty() && live_.begin()->first + segment_bytes_ <= lsn) {
+    free_.insert(free_.begin(), std::move(live_.begin()->second));
+    live_.erase(live_.begin());
+  }
+  free_count_.store(free_.size(), std::memory_order_release);
+  live_count_.store(live_.size(), std::memory_order_release);
+}
+
+Status SegmentPool::CreateSpare() {
+  std::string name;
+  {
+    MutexLock lock(&mutex_);
+    name = SegmentName(next_number_++);
+  }
+  const std::string path = JoinPath(directory_, name);
+  auto file = SegmentFile::Open(env_, path, segment_bytes_, direct_);
+  Status status = file.ok() ? env_->SyncDirectory(directory_) : file.status();
+  if (!status.ok()) {
+    // A full disk: give back what was reserved. The name is simply not used again.
+    if (file.ok() || status.code() == StatusCode::kResourceExhausted) {
+      (void)env_->Remove(path).ok();
+    }
+    return status.WithContext("spare segment file");
+  }
+  MutexLock lock(&mutex_);
+  free_.insert(free_.begin(), std::move(file).value());
+  free_count_.store(free_.size(), std::memory_order_release);
+  return Status::Ok();
+}
+
+std::vector<SegmentFile*> SegmentPool::TakeDirty() {
+  std::vector<SegmentFile*> dirty;
+  MutexLock lock(&mutex_);
+  for (auto& [base, file] : live_) {
+    if (file->dirty.exchange(false, std::memory_order_acq_rel)) dirty.push_back(file.get());
+  }
+  return dirty;
+}
+
+std::vector<SegmentFile*> SegmentPool::LiveFrom(Lsn lsn) {
+  std::vector<SegmentFile*> files;
+  MutexLock lock(&mutex_);
+  for (auto& [base, file] : live_) {
+    if (base + segment_bytes_ > lsn) files.push_back(file.get());
+  }
+  return files;
+}
+
+Lsn SegmentPool::oldest_base() const {
+  MutexLock lock(&mutex_);
+  return live_.empty() ? kNoLsn : live_.begin()->first;
+}
+
+std::string SegmentPool::write_path() const {
+  MutexLock lock(&mutex_);
+  if (!live_.empty()) return live_.rbegin()->second->write_path();
+  return free_.empty() ? "unknown (no segment file)" : free_.back()->write_path();
+}
+
+std::string SegmentName(uint64_t number) {
+  char name[32];
+  std::snprintf(name, sizeof(name), "%s%06llu", kSegmentPrefix,
+                static_cast<unsigned long long>(number));
+  return name;
+}
+
+bool ParseSegmentName(const std::string& name, uint64_t* number) {
+  const std::string prefix = kSegmentPrefix;
+  if (name.size() < prefix.size() + 6 || name.size() > prefix.size() + 12 ||
+      name.compare(0, prefix.size(), prefix) != 0) {
+    return false;
+  }
+  *number = 0;
+  for (char c : std::string_view(name).substr(prefix.size())) {
+    if (c < '0' || c > '9') return false;
+    *number = *number * 10 + static_cast<uint64_t>(c - '0');
+  }
+  return true;
+}
+
+}  // namespace geardb::wal

@@ -1,0 +1,118 @@
+// SegmentFile and SegmentPool: the log's files, which of them hold which bytes, and which are free.
+//
+// A file's identity is its first record alone; its name is only a number. A free file is bound to a
+// base when the LSN of the segment record is taken, without touching the file.
+//
+// Invariants:
+//   A file is free or holds one base; live bases are contiguous multiples of the segment size.
+//   A file is in the pool only after its directory entry and its space are durable.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "base/types.h"
+
+namespace geardb::wal {
+
+/// One file of a segment's size, opened for writing. Writes come from one thread at a time.
+class SegmentFile {
+ public:
+  /// Opens an existing file, or makes one with its space reserved (durable on return, apart from
+  /// its directory entry).
+  static Result<std::unique_ptr<SegmentFile>> Open(Env* env, const std::string& path,
+                                                   uint64_t bytes, bool direct);
+
+  /// `offset`, size and memory of `from` are multiples of 4 KiB.
+  Status Write(uint64_t offset, std::span<const std::byte> from);
+  /// Writes zeros at [offset, offset + bytes), so that a later fdatasync need not pay for
+  /// allocation.
+  Status WriteZeros(uint64_t offset, uint64_t bytes);
+  Status Sync() { return file_->Sync(); }
+
+  const std::string& path() const { return file_->path(); }
+  /// "direct" or "buffered (why)".
+  std::string write_path() const;
+  /// Bytes from the file's front that are known to be allocated and written.
+  uint64_t written_bytes() const { return written_bytes_; }
+
+  /// Unsynced writes? Set after a write, cleared before the fdatasync that covers it.
+  std::atomic<bool> dirty{false};
+
+ private:
+  SegmentFile(Env* env, std::unique_ptr<File> file, bool direct)
+      : env_(env), file_(std::move(file)), wants_direct_(direct) {}
+
+  Env* const env_;
+  std::unique_ptr<File> file_;
+  bool wants_direct_;
+  uint64_t written_bytes_ = 0;
+};
+
+/// Thread-safe.
+class SegmentPool {
+ public:
+  SegmentPool(Env* env, std::string directory, uint64_t segment_bytes, bool direct)
+      : env_(env),
+        directory_(std::move(directory)),
+        segment_bytes_(segment_bytes),
+        direct_(direct) {}
+
+  /// For the open: takes over a file that is there already.
+  Status AddFree(const std::string& name);
+  Status AddLive(const std::string& name, Lsn base);
+
+  /// Gives a free file to `base`. The caller has seen that free_count() > 0.
+  void Bind(Lsn base);
+  /// The file of the segment that holds `lsn`; null when there is none.
+  SegmentFile* Find(Lsn lsn);
+  /// The free file that Bind gives next, and null when there is none.
+  SegmentFile* NextFree();
+  /// Frees the segments that end at or below `lsn`.
+  void ReleaseBelow(Lsn lsn);
+
+  /// Makes one more free file: creates it, reserves its space, syncs it and its directory. One
+  /// thread at a time.
+  Status CreateSpare();
+
+  /// Files with unsynced writes whose `dirty` was set; clears it.
+  std::vector<SegmentFile*> TakeDirty();
+  /// All live files that hold bytes at or beyond `lsn`.
+  std::vector<SegmentFile*> LiveFrom(Lsn lsn);
+
+  uint64_t free_count() const { return free_count_.load(std::memory_order_acquire); }
+  uint64_t live_count() const { return live_count_.load(std::memory_order_acquire); }
+  /// Base of the oldest live segment; kNoLsn when there is none.
+  Lsn oldest_base() const;
+  uint64_t segment_bytes() const { return segment_bytes_; }
+  std::string write_path() const;
+
+ private:
+  void NoteName(const std::string& name) GEARDB_REQUIRES(mutex_);
+
+  Env* const env_;
+  const std::string directory_;
+  const uint64_t segment_bytes_;
+  const bool direct_;
+
+  mutable Mutex mutex_;
+  std::map<Lsn, std::unique_ptr<SegmentFile>> live_ GEARDB_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<SegmentFile>> free_
+      GEARDB_GUARDED_BY(mutex_);  // Taken from the back.
+  uint64_t next_number_ GEARDB_GUARDED_BY(mutex_) = 1;
+  std::atomic<uint64_t> free_count_{0};
+  std::atomic<uint64_t> live_count_{0};
+};
+
+/// "segment-000001" and back; nothing for another name.
+std::string SegmentName(uint64_t number);
+bool ParseSegmentName(const std::string& name, uint64_t* number);
+
+}  // namespace geardb::wal

@@ -1,0 +1,67 @@
+#include "wal/segment_map.h"
+
+#include <cstring>
+
+#include "base/break.h"
+#include "wal/record_codec.h"
+#include "wal/segment_file.h"
+
+namespace geardb::wal {
+namespace {
+
+// The uuid in a segment record of some database, whichever it is. False when it is none.
+bool SegmentUuid(std::span<const std::byte> bytes, Uuid* uuid) {
+  RecordHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (header.type != static_cast<uint16_t>(RecordType::kSegment) ||
+      header.length != kSegmentRecordBytes) {
+    return false;
+  }
+  std::memcpy(uuid->data(), bytes.data() + sizeof(header) + sizeof(MetadataPrefix), uuid->size());
+  Manifest other;
+  other.uuid = *uuid;
+  ParsedRecord record;
+  return ParseRecord(bytes, header.lsn, other.Seed(), &record);
+}
+
+}  // namespace
+
+Result<SegmentMap> SegmentMap::Read(Env* env, const std::string& log_directory,
+                                    const Manifest& manifest, Lsn from) {
+  SegmentMap map;
+  std::map<Lsn, Epoch> epochs;
+  GEARDB_ASSIGN_OR_RETURN(const auto names, env->List(log_directory));
+  ParsedRecord record;
+  for (const std::string& name : names) {
+    uint64_t number = 0;
+    if (!ParseSegmentName(name, &number)) {
+      if (name != kRingName) map.ignored.push_back(name);
+      continue;
+    }
+    map.all.push_back(name);
+    const std::string path = JoinPath(log_directory, name);
+    GEARDB_ASSIGN_OR_RETURN(auto file, env->OpenFile(path, {.mode = FileMode::kRead}));
+    std::array<std::byte, kSegmentRecordBytes> bytes = {};
+    GEARDB_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes));
+    Uuid uuid;
+    if (read < bytes.size() || !SegmentUuid(bytes, &uuid)) continue;
+    if (uuid != manifest.uuid) {
+      return Status::Corruption(path, " belongs to database ", UuidText(uuid), ", this is ",
+                                UuidText(manifest.uuid));
+    }
+    Lsn base;
+    std::memcpy(&base, bytes.data() + offsetof(RecordHeader, lsn), sizeof(base));
+    if (!ParseRecord(bytes, base, manifest.Seed(), &record)) continue;
+    const Epoch epoch = record.header.epoch();
+    if (base % manifest.segment_bytes != 0 || base + manifest.segment_bytes <= from) continue;
+    if (epoch > manifest.epoch) continue;
+    if (base >= manifest.start && epoch != manifest.epoch && !kBreak.keep_stale_tail) continue;
+    const auto known = epochs.find(base);
+    if (known != epochs.end() && known->second >= epoch) continue;
+    epochs[base] = epoch;
+    map.names[base] = name;
+  }
+  return map;
+}
+
+}  // namespace geardb::wal

@@ -1,0 +1,134 @@
+#include "wal/segment_stream.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wal/log_format.h"
+
+namespace geardb::wal {
+namespace {
+
+constexpr uint64_t kReadBytes = uint64_t{1} << 20;
+constexpr uint64_t kAheadBytes = uint64_t{8} << 20;
+
+}  // namespace
+
+SegmentStream::SegmentStream(Env* env, std::string log_directory, const SegmentMap* map,
+                             uint64_t segment_bytes, bool read_ahead)
+    : env_(env),
+      log_directory_(std::move(log_directory)),
+      map_(map),
+      segment_bytes_(segment_bytes) {
+  if (read_ahead) thread_ = std::thread([this] { Run(); });
+}
+
+SegmentStream::~SegmentStream() {
+  if (!thread_.joinable()) return;
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    wanted_.NotifyAll();
+  }
+  thread_.join();
+}
+
+std::string SegmentStream::PlaceOf(Lsn lsn) const {
+  const auto it = map_->names.find(AlignDown(lsn, segment_bytes_));
+  if (it == map_->names.end()) return log_directory_ + " (no file holds that segment)";
+  return JoinPath(log_directory_, it->second) + " at offset " +
+         std::to_string(lsn % segment_bytes_);
+}
+
+// Opens the file of `base` into `buffer`; false when there is none.
+bool SegmentStream::Start(Buffer* buffer, Lsn base) {
+  const auto it = map_->names.find(base);
+  if (it == map_->names.end()) return false;
+  if (buffer->memory == nullptr) {
+    buffer->memory.reset(new std::byte[segment_bytes_ + kBlockBytes]);
+    const auto address = reinterpret_cast<uintptr_t>(buffer->memory.get());
+    buffer->bytes = buffer->memory.get() + (AlignUp(address, kBlockBytes) - address);
+  }
+  auto file = env_->OpenFile(JoinPath(log_directory_, it->second), {.mode = FileMode::kRead});
+  buffer->base = base;
+  buffer->filled = 0;
+  buffer->status = file.ok() ? Status::Ok() : file.status();
+  buffer->file = file.ok() ? std::move(file).value() : nullptr;
+  return true;
+}
+
+// Reads one block, without the mutex; what the file does not hold is zero.
+void SegmentStream::FillSome(Buffer* buffer) {
+  const uint64_t at = buffer->filled;
+  const std::span<std::byte> into(buffer->bytes + at, std::min(kReadBytes, segment_bytes_ - at));
+  File* const file = buffer->file.get();
+  filling_ = buffer;
+  mutex_.Unlock();
+  const auto read = file->Read(at, into);
+  if (read.ok()) std::memset(into.data() + *read, 0, into.size() - *read);
+  mutex_.Lock();
+  filling_ = nullptr;
+  if (read.ok()) {
+    buffer->filled += into.size();
+  } else {
+    buffer->status = read.status();
+  }
+  filled_.NotifyAll();
+}
+
+// What the second thread should read next: null when it is far enough ahead.
+SegmentStream::Buffer* SegmentStream::NextToFill() {
+  if (at_ == kNoLsn) return nullptr;
+  const Lsn base = AlignDown(at_, segment_bytes_);
+  Buffer* const current = &buffers_[base / segment_bytes_ % 2];
+  if (current->base != base || !current->status.ok()) return nullptr;
+  if (current->filled < segment_bytes_) {
+    const uint64_t wanted = std::max(at_ % segment_bytes_ + kAheadBytes, needed_);
+    return current->filled < wanted ? current : nullptr;
+  }
+  const Lsn next_base = base + segment_bytes_;
+  if (at_ + kAheadBytes < next_base) return nullptr;
+  Buffer* const next = &buffers_[next_base / segment_bytes_ % 2];
+  if (next->base != next_base && !Start(next, next_base)) return nullptr;
+  if (!next->status.ok() || next->filled == segment_bytes_) return nullptr;
+  return next->filled < at_ + kAheadBytes - next_base ? next : nullptr;
+}
+
+void SegmentStream::Run() {
+  mutex_.Lock();
+  while (!stop_) {
+    Buffer* const buffer = NextToFill();
+    if (buffer == nullptr) {
+      wanted_.WaitUntil(&mutex_, Deadline::Infinite());
+      continue;
+    }
+    FillSome(buffer);
+  }
+  mutex_.Unlock();
+}
+
+Result<std::span<const std::byte>> SegmentStream::At(Lsn lsn, uint64_t bytes) {
+  const Lsn base = AlignDown(lsn, segment_bytes_);
+  const uint64_t offset = lsn - base;
+  const uint64_t needed = std::min(offset + bytes, segment_bytes_);
+  MutexLock lock(&mutex_);
+  Buffer* const buffer = &buffers_[base / segment_bytes_ % 2];
+  while (filling_ == buffer && buffer->base != base) {
+    filled_.WaitUntil(&mutex_, Deadline::Infinite());
+  }
+  if (buffer->base != base && !Start(buffer, base)) return std::span<const std::byte>();
+  const bool far = at_ == kNoLsn || lsn / kReadBytes != at_ / kReadBytes;
+  at_ = lsn;
+  needed_ = needed;
+  if (far || buffer->filled < needed) wanted_.NotifyOne();
+  while (buffer->filled < needed && buffer->status.ok()) {
+    if (thread_.joinable()) {
+      filled_.WaitUntil(&mutex_, Deadline::Infinite());
+    } else {
+      FillSome(buffer);
+    }
+  }
+  if (!buffer->status.ok()) return buffer->status;
+  return std::span<const std::byte>(buffer->bytes + offset, buffer->filled - offset);
+}
+
+}  // namespace geardb::wal

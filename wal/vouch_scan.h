@@ -1,0 +1,20 @@
+// The vouch scan: what do records beyond the end of the log say was synced? (Rule 12.)
+#pragma once
+
+#include <string>
+
+#include "base/env.h"
+#include "base/status.h"
+#include "wal/manifest.h"
+#include "wal/ring_file.h"
+#include "wal/segment_map.h"
+
+namespace geardb::wal {
+
+/// The largest of `manifest.start` and the synced LSN of every record beyond `stop` that has a
+/// valid header and metadata and the manifest's epoch, in all segment files and in the ring. Every
+/// aligned position is tried. Parts of files that were never written are skipped.
+Result<Lsn> ScanForVouched(Env* env, const std::string& log_directory, const Manifest& manifest,
+                           const SegmentMap& map, RingFile* ring, Lsn stop);
+
+}  // namespace geardb::wal

@@ -1,0 +1,109 @@
+// The log's background thread: it drains within drain_interval_ms, syncs within sync_interval_ms,
+// seals an idle log, and keeps spare files ready. It sleeps without a limit when nothing is left.
+#include <algorithm>
+
+#include "wal/writer_core.h"
+
+namespace geardb::wal {
+namespace {
+
+// So much undrained wakes the thread before its interval.
+constexpr uint64_t kEagerDrainBytes = uint64_t{1} << 20;
+
+using SteadyClock = std::chrono::steady_clock;
+
+bool Elapsed(SteadyClock::time_point since, int64_t ms) {
+  return SteadyClock::now() - since >= std::chrono::milliseconds(ms);
+}
+
+}  // namespace
+
+void LogWriter::Core::OnAdvance(Lsn published) {
+  drain_.NoteRecordEnd(published);
+  // Sequentially consistent against Run(), which says that it sleeps and then looks for work.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const uint64_t eager = std::min(kEagerDrainBytes, ring_->bytes() / 4);
+  if (asleep_.load(std::memory_order_relaxed) || published - drain_.drained() >= eager) Wake();
+}
+
+void LogWriter::Core::Wake() {
+  if (!options_.background || wake_.load(std::memory_order_relaxed)) return;
+  if (wake_.exchange(true, std::memory_order_seq_cst)) return;
+  MutexLock lock(&work_mutex_);
+  work_.NotifyOne();
+}
+
+void LogWriter::Core::StopThread() {
+  if (!thread_.joinable()) return;
+  {
+    MutexLock lock(&work_mutex_);
+    stop_ = true;
+    work_.NotifyOne();
+  }
+  thread_.join();
+}
+
+// Does what is due. True when something is left that time alone makes due.
+bool LogWriter::Core::Work() {
+  const Lsn published_now = published();
+  if (end() != seen_end_) {
+    seen_end_ = end();
+    last_append_ = SteadyClock::now();
+  }
+  const bool idle = Elapsed(last_append_, options_.idle_seal_ms);
+  // Errors are kept by the drain; whoever waits or writes gets them.
+  const bool partial = idle || Elapsed(last_drain_, options_.drain_interval_ms);
+  if (published_now != drain_.drained()) {
+    (void)drain_.Write(partial);
+    if (partial) last_drain_ = SteadyClock::now();
+  } else {
+    last_drain_ = SteadyClock::now();
+  }
+  if (drain_.boundary() != drain_.synced()) {
+    if (idle || Elapsed(last_sync_, options_.sync_interval_ms)) {
+      (void)drain_.Sync();
+      last_sync_ = SteadyClock::now();
+    }
+  } else {
+    last_sync_ = SteadyClock::now();
+  }
+  if (idle && drain_.synced() == end()) {
+    (void)SealOnce();
+    seen_end_ = end();
+  }
+  bool spares_missing = pool_->free_count() < spare_target_ + 1;
+  if (spares_missing && Elapsed(last_spare_, 1000)) {
+    // A full disk is tried again a second later; appends get the error meanwhile.
+    spares_missing = !PrepareSpares().ok();
+    if (spares_missing) last_spare_ = SteadyClock::now();
+  }
+  if (drain_.failed()) return false;
+  const bool zeroed = published() == drain_.drained() && drain_.ZeroAhead();
+  if (zeroed) wake_.store(true, std::memory_order_relaxed);  // At once again.
+  const bool sealed = last_is_seal_.load(std::memory_order_relaxed) || end() % segment_bytes_ == 0;
+  return zeroed || spares_missing || drain_.synced() != end() || (!sealed && end() != start_);
+}
+
+void LogWriter::Core::Run() {
+  while (true) {
+    wake_.store(false, std::memory_order_seq_cst);
+    const bool more = Work();
+    if (!more) {
+      asleep_.store(true, std::memory_order_relaxed);
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+    MutexLock lock(&work_mutex_);
+    // A record reserved after Work looked either sees asleep_ when it is published or is seen here.
+    const bool sleeps = !more && end() == seen_end_;
+    const Deadline deadline =
+        sleeps ? Deadline::Infinite()
+               : Deadline::AfterMs(std::max<int64_t>(options_.drain_interval_ms, 1));
+    while (!stop_ && !wake_.load(std::memory_order_relaxed)) {
+      if (!work_.WaitUntil(&work_mutex_, deadline)) break;
+    }
+    asleep_.store(false, std::memory_order_relaxed);
+    if (stop_) return;
+  }
+}
+
+}  // namespace geardb::wal

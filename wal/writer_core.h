@@ -1,0 +1,137 @@
+// LogWriter::Core: what stands behind a LogWriter.
+//
+// Invariants:
+//   next_ is changed under reserve_mutex_ only. Between a HasRoom that said yes and the Reserve
+//   that follows, nothing but one seal can take an LSN, and HasRoom left room for it.
+//   Lock order: reserve_mutex_ before the pool's; the background's and the spares' mutex are taken
+//   with no other held.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/mutex.h"
+#include "wal/drain.h"
+#include "wal/log_writer.h"
+#include "wal/manifest.h"
+#include "wal/publish_queue.h"
+#include "wal/ring_file.h"
+#include "wal/segment_file.h"
+
+namespace geardb::wal {
+
+/// What a writer is made of: the opened files, and where the log ends.
+struct WriterParts {
+  std::unique_ptr<RingFile> ring;
+  std::unique_ptr<SegmentPool> pool;
+  Manifest manifest;
+  LogOptions options;
+  Lsn end = 0;          ///< Everything below is drained and synced.
+  bool sealed = false;  ///< The last record is a seal.
+};
+
+/// See LogWriter for the contracts.
+class LogWriter::Core final : private PublishObserver {
+ public:
+  /// A writer; the background thread is started when the options ask for it.
+  static std::unique_ptr<LogWriter> Make(WriterParts parts);
+
+  explicit Core(WriterParts parts);
+  ~Core();
+
+  uint64_t record_bytes_max() const { return record_bytes_max_; }
+  bool HasRoom(std::span<const RecordSize> sizes, Urgency urgency);
+  Status WaitForRoom(std::span<const RecordSize> sizes, Urgency urgency, Deadline deadline);
+  Reservation Reserve(const RecordRequest& request);
+  void Fill(const Reservation& reservation, const RecordContent& content);
+  void Publish(const Reservation& reservation, PublishCallback* callback);
+  Status WaitPublished(Lsn end, Deadline deadline);
+  Status WaitSynced(Lsn end, Deadline deadline);
+  Lsn end() const { return next_.load(std::memory_order_acquire); }
+  Lsn published() const { return queue_.published(); }
+  const Drain& drain() const { return drain_; }
+  void ReleaseBelow(Lsn flushed, std::string_view pinned_by);
+  Status failure() const { return drain_.failure(); }
+  LogStats Stats() const;
+  Status Close();
+  Status DrainOnce() { return drain_.Write(/*partial=*/true); }
+  Status SyncOnce() { return drain_.Sync(); }
+  Status SealOnce();
+  Status PrepareSpares();
+
+ private:
+  // Why a record cannot be reserved now.
+  enum class Obstacle : uint8_t { kNone, kRing, kSpareFile, kLogBound, kSlots };
+  // Where a record goes.
+  struct Place {
+    uint64_t pad_bytes = 0;
+    bool new_segment = false;
+    Lsn lsn = 0;
+    Lsn end = 0;
+  };
+
+  void OnAdvance(Lsn published) override;
+  Place PlaceAt(Lsn at, uint64_t bytes) const;
+  Obstacle FindObstacle(Lsn at, std::span<const RecordSize> sizes, Urgency urgency) const;
+  Obstacle FindObstacle(std::span<const RecordSize> sizes, Urgency urgency) const;
+  Status CheckSizes(std::span<const RecordSize> sizes) const;
+  Status WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen, Deadline deadline);
+  Status BoundReached() const;
+  Reservation ReserveLocked(const RecordRequest& request, uint64_t bytes)
+      GEARDB_REQUIRES(reserve_mutex_);
+  RecordHeader HeaderFor(RecordType type, Lsn lsn, uint64_t bytes) const;
+  void Commit(Lsn lsn, uint64_t bytes);
+  uint64_t CopyPieces(const Reservation& reservation, const RecordContent& content);
+  Status UsableOrError() const;
+  std::string PinnedBy() const;
+
+  // The background thread.
+  void Run();
+  bool Work();
+  void Wake();
+  void StopThread();
+
+  const std::unique_ptr<RingFile> ring_;
+  const std::unique_ptr<SegmentPool> pool_;
+  const Manifest manifest_;
+  const LogOptions options_;
+  const uint64_t seed_;
+  const uint64_t segment_bytes_;
+  const uint64_t record_bytes_max_;
+  const uint64_t spare_target_;  // Free files kept after an append took what it needs.
+
+  Drain drain_;
+  PublishQueue queue_;
+
+  Mutex reserve_mutex_;
+  std::atomic<Lsn> next_;
+  std::atomic<uint64_t> next_ticket_{0};
+  std::atomic<bool> last_is_seal_;
+  std::atomic<uint64_t> records_{0};
+  std::atomic<uint64_t> seals_{0};
+  std::atomic<uint64_t> room_waits_{0};
+  const Lsn start_;
+
+  mutable Mutex pin_mutex_;
+  std::string pinned_by_ GEARDB_GUARDED_BY(pin_mutex_) = "nothing releases segments of the log yet";
+  Mutex spare_mutex_;  // Held while files are made.
+
+  std::atomic<bool> closed_{false};
+  Mutex close_mutex_;
+  bool close_done_ GEARDB_GUARDED_BY(close_mutex_) = false;
+  Status close_status_ GEARDB_GUARDED_BY(close_mutex_);
+
+  // The background thread waits for `wake_`, unless there is work.
+  Mutex work_mutex_;
+  CondVar work_;
+  bool stop_ GEARDB_GUARDED_BY(work_mutex_) = false;
+  std::atomic<bool> wake_{false};
+  std::atomic<bool> asleep_{false};  // Sleeps without a time limit: nothing is left to do.
+  std::chrono::steady_clock::time_point last_drain_{}, last_sync_{}, last_append_{}, last_spare_{};
+  Lsn seen_end_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace geardb::wal
