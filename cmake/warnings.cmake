@@ -1,5 +1,7 @@
-# geardb_warnings(target): the warnings that every target of this tree is built with.
+# geardb_warnings(target): the warnings that every target of this tree is built with. clang also
+# checks the annotations of base/mutex.h: what is guarded by which lock.
 function(geardb_warnings target)
   target_compile_options(${target} PRIVATE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Werror>)
+    -Wall -Wextra -Wshadow -Wconversion -Werror
+    $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 endfunction()
