@@ -1,5 +1,8 @@
 #include "base/env.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/env_posix.h"
 
 namespace geardb {
@@ -21,6 +24,25 @@ Result<std::vector<std::byte>> ReadWholeFile(Env* env, const std::string& path,
   GEARDB_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes));
   bytes.resize(read);
   return bytes;
+}
+
+Status ReadSparse(File* file, uint64_t offset, std::span<std::byte> into) {
+  while (!into.empty()) {
+    GEARDB_ASSIGN_OR_RETURN(const FileExtent extent, file->NextWritten(offset));
+    const bool none = extent.begin >= extent.end;
+    const uint64_t hole =
+        none ? into.size() : std::min<uint64_t>(extent.begin - offset, into.size());
+    std::memset(into.data(), 0, hole);
+    offset += hole;
+    into = into.subspan(hole);
+    if (into.empty()) break;
+    const auto wanted = into.first(std::min<uint64_t>(extent.end - offset, into.size()));
+    GEARDB_ASSIGN_OR_RETURN(const size_t read, file->Read(offset, wanted));
+    std::memset(wanted.data() + read, 0, wanted.size() - read);
+    offset += wanted.size();
+    into = into.subspan(wanted.size());
+  }
+  return Status::Ok();
 }
 
 Status ReplaceFile(Env* env, const std::string& path, std::span<const std::byte> bytes) {

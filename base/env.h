@@ -135,6 +135,10 @@ class Env {
 /// All bytes of a file, at most `bytes_max` (Corruption when it is longer).
 Result<std::vector<std::byte>> ReadWholeFile(Env* env, const std::string& path, uint64_t bytes_max);
 
+/// Fills `into` with the bytes from `offset` on; holes and what lies beyond the end are zeros, and
+/// are not read: reading a hole would bring pages of zeros into memory.
+Status ReadSparse(File* file, uint64_t offset, std::span<std::byte> into);
+
 /// Writes `<path>.new`, syncs it, renames it to `path` and syncs the directory. After an error or a
 /// crash `path` is the old file or the new one, never a mixture.
 Status ReplaceFile(Env* env, const std::string& path, std::span<const std::byte> bytes);

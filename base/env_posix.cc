@@ -158,6 +158,9 @@ class PosixFile final : public File {
                                    " shared: ", std::system_category().message(error));
       }
     }
+    // No read-ahead around faults: it would fill the page cache with zeros from holes, which then
+    // look written (NextWritten), and every open would read them.
+    (void)::madvise(at, 2 * size, MADV_RANDOM);
     return std::unique_ptr<Mapping>(std::make_unique<PosixMapping>(at, size));
   }
 
@@ -209,6 +212,11 @@ Result<std::unique_ptr<File>> PosixEnv::OpenFile(const std::string& path, FileOp
   if (options.mode == FileMode::kCreate) flags |= O_CREAT;
   Descriptor plain(OpenRetrying(path.c_str(), flags));
   if (plain.get() < 0) return ErrnoStatus(errno, "open ", path);
+  if (options.mode == FileMode::kRead) {
+    // Whoever reads much reads in large blocks. Kernel read-ahead would go on into holes and fill
+    // the page cache with zeros, which then look written (NextWritten).
+    (void)::posix_fadvise(plain.get(), 0, 0, POSIX_FADV_RANDOM);
+  }
   std::string note;
   if (options.direct) {
     Descriptor direct(OpenRetrying(path.c_str(), (flags & ~O_CREAT) | O_DIRECT));

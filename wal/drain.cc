@@ -11,12 +11,7 @@ namespace geardb::wal {
 namespace {
 
 constexpr uint64_t kWriteBytesMax = uint64_t{1} << 20;
-constexpr uint64_t kZeroAheadBytes = uint64_t{8} << 20;
-
-std::byte* AlignBlock(std::byte* memory) {
-  const auto address = reinterpret_cast<uintptr_t>(memory);
-  return memory + (AlignUp(address, kBlockBytes) - address);
-}
+constexpr uint64_t kZeroAheadBytes = uint64_t{4} << 20;
 
 }  // namespace
 
@@ -30,8 +25,7 @@ Drain::Drain(RingFile* ring, SegmentPool* pool, Lsn start)
       synced_(start),
       marks_(new std::atomic<Lsn>[kMarks]),
       last_mark_(start),
-      bounce_memory_(new std::byte[2 * kBlockBytes]),
-      bounce_(AlignBlock(bounce_memory_.get())) {}
+      bounce_(kBlockBytes) {}
 
 void Drain::NoteRecordEnd(Lsn end) {
   if (end - last_mark_ >= mark_bytes_) {
@@ -79,12 +73,12 @@ Status Drain::WriteChunk(Lsn published_now, bool partial, bool* wrote) {
   } else if (partial) {
     end = published_now;
     const size_t used = end - begin;
-    std::memcpy(bounce_, ring_->At(begin), used);
-    std::memset(bounce_ + used, 0, kBlockBytes - used);
+    std::memcpy(bounce_.data(), ring_->At(begin), used);
+    std::memset(bounce_.data() + used, 0, kBlockBytes - used);
     if constexpr (kBreak.drain_unpublished_tail) {
-      std::memcpy(bounce_, ring_->At(begin), kBlockBytes);
+      std::memcpy(bounce_.data(), ring_->At(begin), kBlockBytes);
     }
-    GEARDB_RETURN_IF_ERROR(file->Write(begin % segment_bytes, {bounce_, kBlockBytes}));
+    GEARDB_RETURN_IF_ERROR(file->Write(begin % segment_bytes, bounce_.span()));
   } else {
     *wrote = false;
     return Status::Ok();

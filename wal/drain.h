@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "wal/aligned_buffer.h"
 #include "wal/log_writer.h"
 #include "wal/ring_file.h"
 #include "wal/segment_file.h"
@@ -88,9 +89,8 @@ class Drain {
   std::atomic<uint64_t> marks_used_{0};
   Lsn last_mark_;  // The publisher's.
 
-  Mutex write_mutex_;  // Held over each drain write.
-  std::unique_ptr<std::byte[]> bounce_memory_;
-  std::byte* bounce_;  // One aligned block.
+  Mutex write_mutex_;           // Held over each drain write.
+  const AlignedBuffer bounce_;  // One block.
 
   Mutex sync_mutex_;  // Held to change who syncs, not over the fdatasync.
   CondVar sync_done_;

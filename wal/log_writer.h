@@ -66,7 +66,7 @@ struct Reservation {
 /// The bytes of one piece: of this record, given as runs that are copied one after the other, or in
 /// an earlier part of the group.
 struct PieceSource {
-  std::span<const std::span<const std::byte>> runs;  ///< Of this record.
+  std::span<const std::span<const std::byte>> runs = {};  ///< Of this record.
   PieceEntry foreign = {};                           ///< lsn != 0: in a part; `runs` is empty.
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/break.h"
 #include "base/crash_point.h"
+#include "wal/aligned_buffer.h"
 #include "wal/log_scan.h"
 #include "wal/ring_file.h"
 #include "wal/segment_file.h"
@@ -202,9 +203,8 @@ class LogOpener {
   Status DrainTail() {
     const uint64_t segment_bytes = opened_.manifest.segment_bytes;
     const Lsn tail_begin = AlignDown(segments_end(), kBlockBytes);
-    std::vector<std::byte> memory(kWriteBytesMax + kBlockBytes);
-    const auto address = reinterpret_cast<uintptr_t>(memory.data());
-    std::byte* const block = memory.data() + (AlignUp(address, kBlockBytes) - address);
+    const AlignedBuffer buffer(kWriteBytesMax);
+    std::byte* const block = buffer.data();
     for (Lsn at = tail_begin; at < end();) {
       const Lsn segment_end = AlignDown(at, segment_bytes) + segment_bytes;
       const Lsn to = std::min({end(), segment_end, at + kWriteBytesMax});

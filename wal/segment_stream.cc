@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "wal/log_format.h"
-
 namespace geardb::wal {
 namespace {
 
@@ -43,11 +41,7 @@ std::string SegmentStream::PlaceOf(Lsn lsn) const {
 bool SegmentStream::Start(Buffer* buffer, Lsn base) {
   const auto it = map_->names.find(base);
   if (it == map_->names.end()) return false;
-  if (buffer->memory == nullptr) {
-    buffer->memory.reset(new std::byte[segment_bytes_ + kBlockBytes]);
-    const auto address = reinterpret_cast<uintptr_t>(buffer->memory.get());
-    buffer->bytes = buffer->memory.get() + (AlignUp(address, kBlockBytes) - address);
-  }
+  if (buffer->bytes.empty()) buffer->bytes = AlignedBuffer(segment_bytes_);
   auto file = env_->OpenFile(JoinPath(log_directory_, it->second), {.mode = FileMode::kRead});
   buffer->base = base;
   buffer->filled = 0;
@@ -59,18 +53,18 @@ bool SegmentStream::Start(Buffer* buffer, Lsn base) {
 // Reads one block, without the mutex; what the file does not hold is zero.
 void SegmentStream::FillSome(Buffer* buffer) {
   const uint64_t at = buffer->filled;
-  const std::span<std::byte> into(buffer->bytes + at, std::min(kReadBytes, segment_bytes_ - at));
+  const std::span<std::byte> into =
+      buffer->bytes.span().subspan(at, std::min(kReadBytes, segment_bytes_ - at));
   File* const file = buffer->file.get();
   filling_ = buffer;
   mutex_.Unlock();
-  const auto read = file->Read(at, into);
-  if (read.ok()) std::memset(into.data() + *read, 0, into.size() - *read);
+  const Status status = ReadSparse(file, at, into);
   mutex_.Lock();
   filling_ = nullptr;
-  if (read.ok()) {
+  if (status.ok()) {
     buffer->filled += into.size();
   } else {
-    buffer->status = read.status();
+    buffer->status = status;
   }
   filled_.NotifyAll();
 }
@@ -128,7 +122,7 @@ Result<std::span<const std::byte>> SegmentStream::At(Lsn lsn, uint64_t bytes) {
     }
   }
   if (!buffer->status.ok()) return buffer->status;
-  return std::span<const std::byte>(buffer->bytes + offset, buffer->filled - offset);
+  return std::span<const std::byte>(buffer->bytes.data() + offset, buffer->filled - offset);
 }
 
 }  // namespace geardb::wal

@@ -13,6 +13,7 @@
 #include "base/env.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "wal/aligned_buffer.h"
 #include "wal/segment_map.h"
 
 namespace geardb::wal {
@@ -41,8 +42,7 @@ class SegmentStream {
     uint64_t filled = 0;
     Status status;
     std::unique_ptr<File> file;
-    std::unique_ptr<std::byte[]> memory;
-    std::byte* bytes = nullptr;  // 4 KiB aligned, a segment long.
+    AlignedBuffer bytes;  // A segment long.
   };
 
   bool Start(Buffer* buffer, Lsn base) GEARDB_REQUIRES(mutex_);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "wal/aligned_buffer.h"
 #include "wal/record_codec.h"
 
 namespace geardb::wal {
@@ -22,38 +23,62 @@ bool LooksLikeHeader(const std::byte* at, const Manifest& manifest, Lsn stop, ui
          header->metadata_length <= header->length && header->length <= manifest.segment_bytes;
 }
 
-Status ScanFile(File* file, const Manifest& manifest, Lsn stop, Lsn* vouched) {
-  GEARDB_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
-  std::vector<std::byte> block(kReadBytes);
-  std::vector<std::byte> record_bytes;
-  ParsedRecord record;
-  RecordHeader header;
-  uint64_t at = 0;
-  while (at < size) {
-    GEARDB_ASSIGN_OR_RETURN(FileExtent extent, file->NextWritten(at));
-    extent.begin = AlignDown(extent.begin, kRecordAlignment);
-    if (extent.begin >= size || extent.end <= extent.begin) break;
-    for (at = extent.begin; at < extent.end; at += block.size()) {
-      const uint64_t want = std::min<uint64_t>(block.size(), size - at);
-      GEARDB_ASSIGN_OR_RETURN(const size_t read, file->Read(at, std::span(block).first(want)));
-      for (uint64_t i = 0; i + sizeof(RecordHeader) <= read; i += kRecordAlignment) {
-        if (!LooksLikeHeader(block.data() + i, manifest, stop, manifest.segment_bytes, at + i,
-                             &header) ||
-            header.synced_lsn <= *vouched) {
-          continue;
-        }
-        // Rare: the record's metadata may lie beyond the block.
-        record_bytes.resize(header.length);
-        GEARDB_ASSIGN_OR_RETURN(const size_t got, file->Read(at + i, record_bytes));
-        if (got == record_bytes.size() &&
-            ParseRecord(record_bytes, header.lsn, manifest.Seed(), &record)) {
-          *vouched = std::max(*vouched, record.header.synced_lsn);
-        }
+// The records of one segment file, wherever in it they begin.
+class FileScan {
+ public:
+  FileScan(Env* env, std::string path, const Manifest& manifest, Lsn stop)
+      : env_(env), path_(std::move(path)), manifest_(manifest), stop_(stop), block_(kReadBytes) {}
+
+  Status Run(Lsn* vouched) {
+    GEARDB_ASSIGN_OR_RETURN(file_, env_->OpenFile(path_, {.mode = FileMode::kRead}));
+    GEARDB_ASSIGN_OR_RETURN(const uint64_t size, file_->Size());
+    uint64_t at = 0;
+    while (at < size) {
+      GEARDB_ASSIGN_OR_RETURN(const FileExtent extent, file_->NextWritten(at));
+      if (extent.begin >= extent.end) break;
+      for (at = AlignDown(extent.begin, kDirectAlignment); at < extent.end; at += kReadBytes) {
+        const uint64_t wanted = AlignUp(std::min(kReadBytes, extent.end - at), kDirectAlignment);
+        GEARDB_ASSIGN_OR_RETURN(const size_t read, file_->Read(at, block_.span().first(wanted)));
+        GEARDB_RETURN_IF_ERROR(ScanBlock(at, read, vouched));
+      }
+      at = extent.end;
+    }
+    return Status::Ok();
+  }
+
+ private:
+  Status ScanBlock(uint64_t at, size_t bytes, Lsn* vouched) {
+    RecordHeader header;
+    for (uint64_t i = 0; i + sizeof(RecordHeader) <= bytes; i += kRecordAlignment) {
+      if (LooksLikeHeader(block_.data() + i, manifest_, stop_, manifest_.segment_bytes, at + i,
+                          &header) &&
+          header.synced_lsn > *vouched) {
+        GEARDB_RETURN_IF_ERROR(CheckRecord(at + i, header, vouched));
       }
     }
+    return Status::Ok();
   }
-  return Status::Ok();
-}
+
+  // Rare, so the record is read by itself: its metadata may lie beyond the block.
+  Status CheckRecord(uint64_t at, const RecordHeader& header, Lsn* vouched) {
+    record_bytes_.resize(header.length);
+    GEARDB_ASSIGN_OR_RETURN(const size_t read, file_->Read(at, record_bytes_));
+    if (read == record_bytes_.size() &&
+        ParseRecord(record_bytes_, header.lsn, manifest_.Seed(), &record_)) {
+      *vouched = std::max(*vouched, record_.header.synced_lsn);
+    }
+    return Status::Ok();
+  }
+
+  Env* const env_;
+  const std::string path_;
+  const Manifest& manifest_;
+  const Lsn stop_;
+  const AlignedBuffer block_;
+  std::unique_ptr<File> file_;
+  std::vector<std::byte> record_bytes_;
+  ParsedRecord record_;
+};
 
 Status ScanRing(RingFile* ring, const Manifest& manifest, Lsn stop, Lsn* vouched) {
   ParsedRecord record;
@@ -78,9 +103,8 @@ Result<Lsn> ScanForVouched(Env* env, const std::string& log_directory, const Man
                            const SegmentMap& map, RingFile* ring, Lsn stop) {
   Lsn vouched = manifest.start;
   for (const std::string& name : map.all) {
-    GEARDB_ASSIGN_OR_RETURN(
-        auto file, env->OpenFile(JoinPath(log_directory, name), {.mode = FileMode::kRead}));
-    GEARDB_RETURN_IF_ERROR(ScanFile(file.get(), manifest, stop, &vouched));
+    FileScan scan(env, JoinPath(log_directory, name), manifest, stop);
+    GEARDB_RETURN_IF_ERROR(scan.Run(&vouched));
   }
   if (ring != nullptr) GEARDB_RETURN_IF_ERROR(ScanRing(ring, manifest, stop, &vouched));
   return vouched;
