@@ -1,0 +1,179 @@
+// FaultEnv: a file system in memory that fails the way real ones do, driven by a seed.
+//
+// The fault model
+//   Death of the process (CrashKind::kProcess) loses nothing that was written: files, names and
+//   every byte stored into a map are there afterwards. Open handles and locks are gone.
+//   Power loss (CrashKind::kPowerLoss) keeps what was synced. A 512-byte sector is atomic. Every
+//   sector written since its file's last sync holds any of the versions that it had since then,
+//   independently of all others: so writes are lost, reordered and torn. A mapped file's sectors
+//   are written back whenever the system likes: each holds its synced version, one of those that
+//   were seen by a random write-back, or the latest. A size that grew is the old or the new one.
+//   Creations, renames and removals since the last sync of their directory each happened or not.
+//   Directories themselves are durable at once.
+//   An operation that a crash interrupts (SetCrashAfter) is torn: of a write, any of its sectors
+//   have happened. After it every operation fails until Crash() is called.
+//   A full disk (set_disk_bytes_max) refuses growth with ResourceExhausted, half of a write done.
+//   A failed sync (FailSyncAfter) leaves its writes unsynced for ever, as on Linux.
+//   Damage (FlipBit, Damage) hits synced bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "base/mutex.h"
+
+namespace geardb::testing {
+
+enum class CrashKind : uint8_t { kProcess, kPowerLoss };
+
+/// SplitMix64: the tests' own random numbers, the same everywhere.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t Next() {
+    uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+  }
+  /// Below `n`; 0 when n is 0.
+  uint64_t Below(uint64_t n) { return n == 0 ? 0 : Next() % n; }
+  bool OneIn(uint64_t n) { return Below(n) == 0; }
+
+ private:
+  uint64_t state_;
+};
+
+/// Thread-safe. Files, maps and locks must be destroyed before the FaultEnv.
+class FaultEnv final : public Env {
+ public:
+  static constexpr uint64_t kSectorBytes = 512;
+  using Sector = std::array<std::byte, kSectorBytes>;
+
+  explicit FaultEnv(uint64_t seed) : random_(seed) {}
+  ~FaultEnv() override = default;
+
+  Result<std::unique_ptr<File>> OpenFile(const std::string& path, FileOptions options) override;
+  Result<std::vector<std::string>> List(const std::string& directory) override;
+  Result<bool> Exists(const std::string& path) override;
+  Status Remove(const std::string& path) override;
+  Status Rename(const std::string& from, const std::string& to) override;
+  Status CreateDirectory(const std::string& path) override;
+  Status SyncDirectory(const std::string& path) override;
+  Result<std::unique_ptr<FileLock>> Lock(const std::string& path, LockMode mode) override;
+
+  /// The process dies, or the power goes; see the top. Old handles answer IoError from here on.
+  void Crash(CrashKind kind);
+  /// This file system as it would be after a crash now, with a seed of its own. The original goes
+  /// on. May be called from a crash hook.
+  std::unique_ptr<FaultEnv> CopyAfterCrash(CrashKind kind, uint64_t seed);
+
+  /// The `operations`-th change from now (1 is the next) is torn, and everything fails after it.
+  void SetCrashAfter(uint64_t operations);
+  /// Changes (writes, syncs, creations, renames, removals) so far.
+  uint64_t operations() const;
+  bool crashed() const;
+
+  /// The `syncs`-th Sync of a file from now (1 is the next), and all after it, fail.
+  void FailSyncAfter(uint64_t syncs);
+  /// The `writes`-th Write from now, and all after it, fail.
+  void FailWriteAfter(uint64_t writes);
+  void ClearFailures();
+  void set_disk_bytes_max(uint64_t bytes);
+  uint64_t disk_bytes() const;
+  /// What the file system offers.
+  void set_direct(bool works) { direct_works_ = works; }
+  void set_maps(bool work) { maps_work_ = work; }
+
+  /// Mapped files: random sectors reach the disk, as the system's write-back does.
+  void WriteBackSome();
+
+  /// Changes a byte of a file, in every version that it may have after a crash.
+  void FlipBit(const std::string& path, uint64_t offset, int bit);
+  void Damage(const std::string& path, uint64_t offset, uint64_t bytes);
+  /// A file's bytes as a process would read them.
+  std::vector<std::byte> Contents(const std::string& path) const;
+  /// Puts a file there, durable.
+  void Put(const std::string& path, std::span<const std::byte> bytes);
+  uint64_t syncs() const;
+
+ private:
+  class FaultFile;
+  class FaultMapping;
+  class FaultLock;
+
+  // Memory of a mapped file: the file's bytes, twice in a row.
+  struct MapMemory {
+    explicit MapMemory(uint64_t bytes);
+    ~MapMemory();
+    MapMemory(const MapMemory&) = delete;
+    MapMemory& operator=(const MapMemory&) = delete;
+    std::byte* data = nullptr;
+    uint64_t bytes = 0;
+  };
+
+  struct Inode {
+    std::vector<std::byte> bytes;  // Unless mapped.
+    std::shared_ptr<MapMemory> map;
+    std::vector<std::byte> map_synced;  // Of a mapped file: what is on disk for certain.
+    // Older versions that a sector may have after power loss; the first is the synced one.
+    std::map<uint64_t, std::vector<Sector>> older;
+    uint64_t synced_size = 0;
+
+    uint64_t size() const { return map ? map->bytes : bytes.size(); }
+    std::byte* data() { return map ? map->data : bytes.data(); }
+  };
+  using InodePtr = std::shared_ptr<Inode>;
+
+  struct NameChange {
+    enum Kind { kCreate, kRename, kRemove } kind;
+    std::string from, to;
+    InodePtr inode;
+  };
+  struct LockState {
+    bool exclusive = false;
+    int owners = 0;
+  };
+
+  Status CheckAlive(uint64_t generation) const GEARDB_REQUIRES(mutex_);
+  bool CountChange() GEARDB_REQUIRES(mutex_);
+  Status Died() const;
+  void KeepOlder(Inode* inode, uint64_t sector) GEARDB_REQUIRES(mutex_);
+  void WriteSectors(Inode* inode, uint64_t offset, std::span<const std::byte> from, bool torn)
+      GEARDB_REQUIRES(mutex_);
+  Status Grow(Inode* inode, uint64_t bytes) GEARDB_REQUIRES(mutex_);
+  void LosePower() GEARDB_REQUIRES(mutex_);
+  void LosePowerOf(Inode* inode) GEARDB_REQUIRES(mutex_);
+  void LoseNames() GEARDB_REQUIRES(mutex_);
+  void CrashLocked(CrashKind kind) GEARDB_REQUIRES(mutex_);
+  void WriteBackLocked() GEARDB_REQUIRES(mutex_);
+  std::set<InodePtr> AllInodes() GEARDB_REQUIRES(mutex_);
+  static std::string DirectoryOf(const std::string& path);
+
+  mutable Mutex mutex_;
+  Random random_ GEARDB_GUARDED_BY(mutex_);
+  std::set<std::string> directories_ GEARDB_GUARDED_BY(mutex_);
+  std::map<std::string, InodePtr> names_ GEARDB_GUARDED_BY(mutex_);
+  std::map<std::string, InodePtr> synced_names_ GEARDB_GUARDED_BY(mutex_);
+  std::vector<NameChange> name_changes_ GEARDB_GUARDED_BY(mutex_);
+  std::map<std::string, LockState> locks_ GEARDB_GUARDED_BY(mutex_);
+  uint64_t generation_ GEARDB_GUARDED_BY(mutex_) = 0;
+  bool crashed_ GEARDB_GUARDED_BY(mutex_) = false;
+  uint64_t changes_ GEARDB_GUARDED_BY(mutex_) = 0;
+  uint64_t crash_at_ GEARDB_GUARDED_BY(mutex_) = UINT64_MAX;
+  uint64_t writes_left_ GEARDB_GUARDED_BY(mutex_) = UINT64_MAX;
+  uint64_t syncs_left_ GEARDB_GUARDED_BY(mutex_) = UINT64_MAX;
+  uint64_t syncs_ GEARDB_GUARDED_BY(mutex_) = 0;
+  uint64_t disk_bytes_max_ GEARDB_GUARDED_BY(mutex_) = UINT64_MAX;
+  bool direct_works_ = true;
+  bool maps_work_ = true;
+};
+
+}  // namespace geardb::testing
