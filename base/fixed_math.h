@@ -6,9 +6,10 @@
 // Log2: x = 2^e·m, m in [√½, √2), s = (m − 1)/(m + 1), log2(m) = 2/ln2·(s + s³/3 + s⁵/5 + …), the
 // series of atanh; |s| < 0.1716, so what is left out after s²¹/21 is below 2^-59 of the sum.
 // Exp2: t = n + f, |f| <= ½, 2^f = Σ (f·ln2)^k / k! for k <= 13; the rest is below 2^-57.
-// With the roundings, Log2 is within 2^-51·max(1, |log2 x|), Exp2 within a factor 1 ± 2^-51, and Pow
-// within 1 ± 2^-50·max(1, |y·log2 x|): less than 2^-40 wherever the result is finite, so that it is
-// within 0.501 ulp when rounded to f32. tests/base/fixed_math_test.cc holds it to these bounds.
+// With the roundings, Log2 is within 2^-51·max(1, |log2 x|), Exp2 within a factor 1 ± 2^-51, and
+// Pow within 1 ± 2^-50·max(1, |y·log2 x|): less than 2^-40 wherever the result is finite, so that
+// it is within 0.501 ulp when rounded to f32. tests/base/fixed_math_test.cc holds it to these
+// bounds.
 #pragma once
 
 #include <cstddef>

@@ -18,7 +18,7 @@ class LpnAllocator {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  /// Numbers [0, capacity), capacity 1…2^32 - 1.
+  /// Numbers [0, capacity), capacity 1…2^32 - 2.
   static Result<LpnAllocator> Create(IndexMemory* memory, std::string_view name, uint64_t capacity);
 
   /// Makes numbers [0, count) usable; ResourceExhausted by budget or capacity. To be able to

@@ -49,28 +49,28 @@ uint32_t Membership::CountBucket(uint64_t bucket) const {
 }
 
 uint64_t Membership::SelectInBucket(uint64_t bucket, uint32_t rank) const {
-  uint64_t word = bucket * (kBucketLeaves / 64);
-  uint32_t here = static_cast<uint32_t>(std::popcount(words_[word]));
-  for (int step = 0; step < 3 && rank >= here; ++step) {
-    rank -= here;
-    ++word;
-    here = static_cast<uint32_t>(std::popcount(words_[word]));
+  // Random ranks make branches of all this unpredictable, so it counts instead.
+  const uint64_t first = bucket * (kBucketLeaves / 64);
+  uint32_t begin[4] = {};
+  for (uint32_t i = 0; i < 3; ++i) {
+    begin[i + 1] = begin[i] + static_cast<uint32_t>(std::popcount(words_[first + i]));
   }
+  const uint32_t word =
+      (rank >= begin[1] ? 1u : 0u) + (rank >= begin[2] ? 1u : 0u) + (rank >= begin[3] ? 1u : 0u);
+  rank -= begin[word];
   // Halve the word six times, going to the half that holds the rank-th set bit.
-  uint64_t bits = words_[word];
+  uint64_t bits = words_[first + word];
   uint32_t position = 0;
+#pragma GCC unroll 6
   for (uint32_t width = 32; width > 0; width /= 2) {
     const uint64_t low = bits & ((uint64_t{1} << width) - 1);
     const uint32_t in_low = static_cast<uint32_t>(std::popcount(low));
-    if (rank >= in_low) {
-      rank -= in_low;
-      position += width;
-      bits >>= width;
-    } else {
-      bits = low;
-    }
+    const uint32_t upper = rank >= in_low ? 1u : 0u;
+    rank -= in_low & (0u - upper);
+    position += width * upper;
+    bits >>= width * upper;
   }
-  return word * 64 + position;
+  return (first + word) * 64 + position;
 }
 
 }  // namespace geardb::index

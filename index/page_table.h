@@ -88,7 +88,7 @@ class PageTable {
   static constexpr size_t kGroupsMax = 8;
 
   struct Options {
-    uint64_t lpn_capacity = 0;  ///< 1…2^32 - 1; costs address space alone.
+    uint64_t lpn_capacity = 0;  ///< 1…2^32 - 2; costs address space alone.
     size_t group_count = 1;     ///< 1…kGroupsMax.
   };
   static Result<std::unique_ptr<PageTable>> Create(IndexMemory* memory, std::string_view name,

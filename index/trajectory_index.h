@@ -91,8 +91,8 @@ class TrajectoryView {
 class TrajectoryIndex {
  public:
   struct Options {
-    uint64_t slot_capacity = 0;              ///< 1…2^32 - 1; costs address space alone.
-    std::span<const uint32_t> column_bytes;  ///< Row size of each per-trajectory column, 1…64.
+    uint64_t slot_capacity = 0;                   ///< 1…2^32 - 2; costs address space alone.
+    std::span<const uint32_t> column_bytes = {};  ///< Row sizes of per-trajectory columns, 1…64.
   };
   static Result<std::unique_ptr<TrajectoryIndex>> Create(IndexMemory* memory, std::string_view name,
                                                          const Options& options);

@@ -11,36 +11,32 @@ namespace {
 constexpr size_t kChunk = 256;
 
 /// Which of 32 entries `point` falls in; `point` becomes what is left of it there. As the loop of
-/// TreeView::Descend, but in two steps of 4 and 8 without a branch, so that the descents of a batch
-/// overlap.
+/// TreeView::Descend, but in two steps of 4 and 8 that count instead of branching, so that the
+/// descents of a batch overlap.
 template <typename Entry>
 inline uint64_t ChooseChild(const Entry* entries, uint64_t* point) {
-  uint64_t ends[3];
-  uint64_t sum = 0;
+  uint64_t block_begin[4];
+  block_begin[0] = 0;
+#pragma GCC unroll 3
   for (uint64_t block = 0; block < 3; ++block) {
     const Entry* e = entries + 8 * block;
-    sum += ((uint64_t{e[0]} + e[1]) + (uint64_t{e[2]} + e[3])) +
-           ((uint64_t{e[4]} + e[5]) + (uint64_t{e[6]} + e[7]));
-    ends[block] = sum;
+    block_begin[block + 1] =
+        block_begin[block] + (((uint64_t{e[0]} + e[1]) + (uint64_t{e[2]} + e[3])) +
+                              ((uint64_t{e[4]} + e[5]) + (uint64_t{e[6]} + e[7])));
   }
-  const uint64_t p = *point;
   uint64_t block = 0;
-  uint64_t below = 0;
-  for (const uint64_t end : ends) {
-    block += p >= end ? 1 : 0;
-    below = p >= end ? end : below;
-  }
+#pragma GCC unroll 3
+  for (uint64_t i = 1; i < 4; ++i) block += *point >= block_begin[i] ? 1 : 0;
   const Entry* e = entries + 8 * block;
-  const uint64_t in_block = p - below;
+  const uint64_t in_block = *point - block_begin[block];
+  uint64_t entry_begin[8];
+  entry_begin[0] = 0;
+#pragma GCC unroll 7
+  for (uint64_t i = 0; i < 7; ++i) entry_begin[i + 1] = entry_begin[i] + e[i];
   uint64_t child = 0;
-  uint64_t taken = 0;
-  uint64_t run = 0;
-  for (uint64_t i = 0; i < 7; ++i) {
-    run += e[i];
-    child += in_block >= run ? 1 : 0;
-    taken = in_block >= run ? run : taken;
-  }
-  *point = in_block - taken;
+#pragma GCC unroll 7
+  for (uint64_t i = 1; i < 8; ++i) child += in_block >= entry_begin[i] ? 1 : 0;
+  *point = in_block - entry_begin[child];
   return block * 8 + child;
 }
 
