@@ -89,6 +89,51 @@ Result<Lsn> DatabaseCore::Commit(Change* change, const CommitOptions& how) {
   return reservation.end;
 }
 
+Result<Lsn> DatabaseCore::CommitLocked(std::unique_ptr<Change> change, const CommitOptions& how) {
+  const wal::RecordSize size = wal::RecordSize::For(change->body_bytes().size(), {});
+  bool waited = false;
+  GEARDB_RETURN_IF_ERROR(AwaitRoom({&size, 1}, how, &waited));
+  const wal::Reservation reservation = log->Reserve({.type = how.type, .size = size});
+  change->deletes_itself = true;
+  Finish(reservation, {}, change.release());
+  return reservation.end;
+}
+
+Result<Lsn> DatabaseCore::LogRemoval(const std::shared_ptr<TableCore>& table,
+                                     const Eviction& eviction, const CommitOptions& how) {
+  auto change = std::make_unique<FunctionChange>(nullptr);
+  FunctionChange* record = change.get();
+  change->set_apply([table, record](Lsn lsn) {
+    MutexLock guard(&table->state->mutex);
+    table->state->Apply(*record->operation()->change_as_Remove(), lsn);
+  });
+  auto& body = change->body;
+  const auto removed = body.CreateVectorOfStructs(eviction.removed);
+  const auto trimmed = body.CreateVectorOfStructs(eviction.trimmed);
+  change->FinishBody({.table = table->layout().id()}, fb::Change::Remove,
+                     fb::CreateRemove(body, removed, trimmed).Union());
+  GEARDB_ASSIGN_OR_RETURN(
+      const Lsn end,
+      CommitLocked(std::move(change),
+                   {.urgency = wal::Urgency::kReserve, .deadline = how.deadline}));
+  for (const fb::Trimmed& trim : eviction.trimmed) table->plan->Note(trim.slot(), end);
+  room_made.NotifyAll();
+  return end;
+}
+
+Status DatabaseCore::LogRescale(const std::shared_ptr<TableCore>& table, uint32_t priority_table,
+                                int shift, const CommitOptions& how) {
+  auto change = std::make_unique<FunctionChange>(nullptr);
+  FunctionChange* record = change.get();
+  change->set_apply([table, record, priority_table](Lsn) {
+    MutexLock guard(&table->state->mutex);
+    table->state->Apply(*record->operation()->change_as_Rescale(), priority_table);
+  });
+  change->FinishBody({.table = table->layout().id(), .priority_table = priority_table},
+                     fb::Change::Rescale, fb::CreateRescale(change->body, shift).Union());
+  return CommitLocked(std::move(change), how).status();
+}
+
 Status DatabaseCore::Acknowledge(Lsn end, Ack ack, Deadline deadline) {
   switch (ack) {
     case Ack::kMemory:

@@ -71,6 +71,7 @@ class Change : public wal::PublishCallback {
 class FunctionChange final : public Change {
  public:
   explicit FunctionChange(std::function<void(Lsn)> apply) : apply_(std::move(apply)) {}
+  void set_apply(std::function<void(Lsn)> apply) { apply_ = std::move(apply); }
 
  private:
   void Apply(Lsn lsn) override { apply_(lsn); }
@@ -129,6 +130,14 @@ class DatabaseCore {
   /// Until the change that ends at `end` is acknowledged.
   Status Acknowledge(Lsn end, Ack ack, Deadline deadline = Deadline::Infinite());
 
+  /// Logs that trajectories leave a table, and trims; they are out of its plan already. Returns the
+  /// record's end. May release `commit` while it waits for room.
+  Result<Lsn> LogRemoval(const std::shared_ptr<TableCore>& table, const Eviction& eviction,
+                         const CommitOptions& how) GEARDB_REQUIRES(commit);
+  /// Logs a new scale of a priority table's weights. May release `commit` likewise.
+  Status LogRescale(const std::shared_ptr<TableCore>& table, uint32_t priority_table, int shift,
+                    const CommitOptions& how) GEARDB_REQUIRES(commit);
+
   /// Gives a table more ids and generations than it has, for `growth` more; waits for the sync that
   /// makes them safe to use only when it has run out.
   Status ExtendRanges(TableCore* table, const Growth& growth, Deadline deadline);
@@ -147,6 +156,9 @@ class DatabaseCore {
   Status Close();
 
  private:
+  Result<Lsn> CommitLocked(std::unique_ptr<Change> change, const CommitOptions& how)
+      GEARDB_REQUIRES(commit);
+
   mutable Mutex tables_mutex_;
   std::map<TableId, std::shared_ptr<TableCore>> tables_ GEARDB_GUARDED_BY(tables_mutex_);
   TableId last_table_id_ GEARDB_GUARDED_BY(tables_mutex_) = 0;
@@ -187,7 +199,7 @@ class PriorityTable::Impl {
   uint32_t number = 0;
   PriorityTableSpec spec;
 
-  engine::PriorityState& state() { return table->state->priority(number); }
+  engine::PriorityState& state() const { return table->state->priority(number); }
 };
 
 }  // namespace geardb

@@ -1,0 +1,96 @@
+// The way of rows into a table: from a writer's arrays into frames, and with one record into the
+// log. engine/writer.h is its public face.
+//
+//   1. check every column: name, dtype, shape; nothing is changed by a call that is refused
+//   2. take frames, copy the rows into them (no lock; nobody can see rows beyond a trajectory's end)
+//   3. commit mutex: room in the log, what must leave, LPNs, slots, ids, priorities; the LSN
+//   4. copy the pieces from the frames to the ring, publish, wait for the acknowledgement
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/internal/append_plan.h"
+#include "engine/internal/core.h"
+#include "engine/writer.h"
+
+namespace geardb::engine {
+
+/// The record of an append.
+class AppendChange final : public Change {
+ public:
+  explicit AppendChange(std::shared_ptr<TableCore> table) : table_(std::move(table)) {}
+  std::vector<FrameRef> new_frames;
+
+ private:
+  void Apply(Lsn lsn) override;
+  std::shared_ptr<TableCore> table_;
+};
+
+}  // namespace geardb::engine
+
+namespace geardb {
+
+class Writer::Impl {
+ public:
+  using AppendChange = engine::AppendChange;
+  using Calls = std::span<const engine::LaneRows>;
+  using Priorities = std::span<const InitialPriorities>;
+
+  Impl(std::shared_ptr<engine::DatabaseCore> database, std::shared_ptr<engine::TableCore> table,
+       const WriterOptions& options);
+  ~Impl();
+
+  /// One atomic record for all of `calls`, each on a lane of its own.
+  Result<std::vector<Appended>> Append(std::span<const engine::LaneRows> calls,
+                                       std::span<const InitialPriorities> priorities, Ack ack);
+  Result<Appended> Cut(uint32_t lane);
+  Status Resume(TrajectoryId id, uint32_t lane);
+
+  const WriterOptions& options() const { return options_; }
+  const engine::TableLayout& layout() const { return table_->layout(); }
+  engine::Lane& lane(uint32_t number) { return *lanes_[number]; }
+  /// NotFound or InvalidArgument, naming the priority table and the first wrong value.
+  Status CheckPriorities(Priorities priorities) const;
+  Ack AckOf(const std::optional<Ack>& wanted) const;
+  /// A lane whose trajectory was removed is free again.
+  void ForgetRemoved(engine::Lane* lane);
+
+ private:
+  Status CopyRows(Calls calls, Deadline deadline, engine::AppendPlan* plan);
+  /// After an error: frames go back, and lanes whose trajectory was removed are free again.
+  void GiveUp(Calls calls, const engine::AppendPlan& plan);
+  Status WriteParts(engine::AppendPlan* plan, const engine::CommitOptions& how);
+  /// Steps 3: waits for what has to be waited for, decides, and reserves. On an error nothing is
+  /// left behind but evictions that are logged by themselves.
+  Result<wal::Reservation> Reserve(Calls calls, Priorities priorities, Deadline deadline,
+                                   engine::AppendPlan* plan, AppendChange* change);
+  Status Admit(Calls calls, Priorities priorities, const engine::CommitOptions& how,
+               engine::AppendPlan* plan, bool* again) GEARDB_REQUIRES(database_->commit);
+  Status CheckLanes(Calls calls) const GEARDB_REQUIRES(database_->commit);
+  Status MakeRoomInTable(const engine::CommitOptions& how, engine::AppendPlan* plan, bool* again)
+      GEARDB_REQUIRES(database_->commit);
+  Status CheckItemCounts(Calls calls, Priorities priorities, engine::AppendPlan* plan)
+      GEARDB_REQUIRES(database_->commit);
+  Status RescaleIfDue(Priorities priorities, const engine::CommitOptions& how, bool* again)
+      GEARDB_REQUIRES(database_->commit);
+  void TakeNumbers(Calls calls, engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
+  void BuildBody(Calls calls, Priorities priorities, const engine::AppendPlan& plan,
+                 AppendChange* change) GEARDB_REQUIRES(database_->commit);
+  void AdvanceLanes(Calls calls, const engine::AppendPlan& plan, const wal::Reservation& record)
+      GEARDB_REQUIRES(database_->commit);
+  void Orphan();
+  Status TakeOverOrphan(TrajectoryId id, engine::Lane* lane);
+  /// What an item of the lane's trajectory gets when nobody says otherwise.
+  float InitialPriorityOf(uint32_t priority_table, const engine::Lane& lane) const;
+
+  std::shared_ptr<engine::DatabaseCore> database_;
+  std::shared_ptr<engine::TableCore> table_;
+  WriterOptions options_;
+  std::vector<std::unique_ptr<engine::Lane>> lanes_;
+  std::unique_ptr<AppendChange> reused_;  // Of a call that has been waited for.
+};
+
+}  // namespace geardb

@@ -1,0 +1,88 @@
+// The parts of an append: where its rows come from, which pages they fill, which pieces they make.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/internal/table_plan.h"
+#include "engine/internal/table_state.h"
+#include "wal/log_writer.h"
+
+namespace geardb::engine {
+
+/// Where the rows of one call come from, and for which lane: `rows` rows of each per-step column at
+/// `columns[c]`, and a final row if `final_columns` is not empty.
+struct LaneRows {
+  uint32_t lane = 0;
+  uint64_t rows = 0;
+  End end = End::kGo;
+  std::vector<const std::byte*> columns = {};        ///< Per step column.
+  std::vector<const std::byte*> final_columns = {};  ///< Per step column; null: zero. Empty: none.
+  std::vector<const std::byte*> trajectory = {};     ///< Per per-trajectory column; null: not set.
+};
+
+/// A run of rows that one call writes into one page: a piece.
+struct PageRows {
+  size_t call = 0;  ///< Index of its LaneRows.
+  bool new_page = false;
+  FrameRef frame = {};
+  uint32_t offset = 0;  ///< Of the first row in the page.
+  uint32_t count = 0;
+  Lpn lpn = kNoLpn;     ///< Known once the numbers are taken.
+  uint32_t generation = 0;
+  Lsn previous_lsn = kNoLsn;
+};
+
+/// One call's share of the record.
+struct CallPlan {
+  uint64_t stored = 0;    ///< Rows, a final row included.
+  int64_t first_row = 0;  ///< Absolute row of the first.
+  bool opens = false;     ///< A trajectory begins.
+  TrajectoryId id = 0;
+  int64_t created_us = 0;
+};
+
+/// Everything that is decided about one append.
+struct AppendPlan {
+  Growth growth;
+  std::vector<CallPlan> calls;
+  std::vector<PageRows> pages;
+  std::vector<FrameRef> new_frames;
+  // Pieces, one for each of `pages`.
+  std::vector<std::span<const std::byte>> runs;
+  std::vector<wal::PieceSource> pieces;
+  std::vector<uint64_t> piece_bytes;
+  bool in_parts = false;  ///< The pieces are in part records already.
+  Lsn group_lsn = 0;
+  uint32_t parts = 0;
+  Eviction eviction;
+
+  /// Fills `runs`, `pieces` and `piece_bytes` from `pages`.
+  void DescribePieces(const PageLayout& layout, const HostArena& arena);
+  /// The record's size with a body of `body_bytes`.
+  wal::RecordSize SizeWith(uint64_t body_bytes) const;
+};
+
+/// What CopyRowsIntoPage copies.
+struct PageCopy {
+  const TableLayout* layout = nullptr;
+  const LaneRows* call = nullptr;
+  std::byte* frame = nullptr;
+  const PageRows* page = nullptr;
+  uint64_t rows_done = 0;       ///< Rows of the call that went into earlier pages.
+  bool begins_episode = false;  ///< Streams: the call's first row is the first of an episode.
+};
+void CopyRowsIntoPage(const PageCopy& copy);
+
+/// The number of the priority table of that name.
+std::optional<uint32_t> FindPriorityTable(const TableState& state, std::string_view name);
+
+/// How many items of a priority table the call will make drawable. The lane's records so far are
+/// published, and the state's mutex is held.
+uint64_t CountNewItems(const TableState& state, size_t priority_table, const Lane& lane,
+                       const LaneRows& call);
+
+}  // namespace geardb::engine

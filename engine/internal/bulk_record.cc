@@ -1,0 +1,56 @@
+#include "engine/internal/bulk_record.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+
+namespace geardb::engine {
+
+Status BulkRecord::WaitForRoom(const wal::RecordSize& size, const CommitOptions& how) {
+  while (!database_->log->HasRoom(size, how.urgency)) {
+    GEARDB_RETURN_IF_ERROR(database_->log->WaitForRoom(size, how.urgency, how.deadline));
+  }
+  return Status::Ok();
+}
+
+Status BulkRecord::Reserve(std::span<const std::byte> bytes, const CommitOptions& how) {
+  const uint64_t record_max = database_->log->record_bytes_max();
+  const uint64_t piece_max = record_max / 2;
+  std::vector<uint64_t> sizes;
+  for (size_t done = 0; done < bytes.size(); done += piece_max) {
+    runs_.push_back(bytes.subspan(done, std::min<size_t>(piece_max, bytes.size() - done)));
+    sizes.push_back(runs_.back().size());
+  }
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    pieces_.push_back({.runs = std::span(runs_).subspan(i, 1)});
+  }
+  wal::RecordSize size = wal::RecordSize::For(change_->body_bytes().size(), sizes);
+  uint32_t parts = 0;
+  Lsn group_lsn = 0;
+  if (size.total() > record_max) {
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      const wal::RecordSize part = wal::RecordSize::For(0, std::span(sizes).subspan(i, 1));
+      GEARDB_RETURN_IF_ERROR(WaitForRoom(part, how));
+      const wal::Reservation at = database_->log->Reserve({.type = wal::RecordType::kPart,
+                                                           .size = part,
+                                                           .part = parts++,
+                                                           .group_lsn = group_lsn});
+      database_->log->Fill(at, {.body = {}, .pieces = std::span(pieces_).subspan(i, 1)});
+      database_->log->Publish(at, nullptr);
+      group_lsn = at.group_lsn;
+      pieces_[i] = {.foreign = {.lsn = at.lsn,
+                                .offset = 0,
+                                .bytes = static_cast<uint32_t>(sizes[i]),
+                                .checksum = Hash64(runs_[i], database_->manifest.Seed())}};
+    }
+    size = wal::RecordSize::For(change_->body_bytes().size(), {}, pieces_.size());
+  }
+  GEARDB_RETURN_IF_ERROR(WaitForRoom(size, how));
+  reservation_ = database_->log->Reserve(
+      {.type = how.type, .size = size, .part = parts, .group_lsn = group_lsn});
+  return Status::Ok();
+}
+
+void BulkRecord::Finish() { database_->Finish(reservation_, pieces_, change_); }
+
+}  // namespace geardb::engine

@@ -1,0 +1,37 @@
+// BulkRecord: a record that carries any number of bytes in its pieces, in parts where they are too
+// many for one record (a tag's blob, a priority for every item).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/internal/core.h"
+
+namespace geardb::engine {
+
+class BulkRecord {
+ public:
+  /// `change` has its body finished before Reserve; both outlive the record.
+  BulkRecord(DatabaseCore* database, Change* change) : database_(database), change_(change) {}
+
+  /// Writes the parts and takes the record's LSN. Waits for room without releasing the commit
+  /// mutex, so that nothing comes between what the caller decided and the record. `bytes` must
+  /// stay until Finish.
+  Status Reserve(std::span<const std::byte> bytes, const CommitOptions& how)
+      GEARDB_REQUIRES(database_->commit);
+  /// Fills and publishes.
+  void Finish();
+  Lsn lsn() const { return reservation_.lsn; }
+  Lsn end() const { return reservation_.end; }
+
+ private:
+  Status WaitForRoom(const wal::RecordSize& size, const CommitOptions& how);
+
+  DatabaseCore* const database_;
+  Change* const change_;
+  std::vector<std::span<const std::byte>> runs_;
+  std::vector<wal::PieceSource> pieces_;
+  wal::Reservation reservation_;
+};
+
+}  // namespace geardb::engine

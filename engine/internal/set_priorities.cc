@@ -1,0 +1,200 @@
+#include "engine/internal/set_priorities.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "engine/internal/bulk_record.h"
+
+namespace geardb::engine {
+namespace {
+
+/// The record of a Set: says what became of it.
+class SetChange final : public Change {
+ public:
+  SetChange(PriorityTable::Impl* impl) : impl_(impl) {}
+  PriorityOutcome outcome;
+
+ private:
+  void Apply(Lsn) override {
+    MutexLock lock(&impl_->table->state->mutex);
+    outcome = impl_->table->state->Apply(*operation()->change_as_SetPriorities(), impl_->number);
+  }
+  PriorityTable::Impl* impl_;
+};
+
+float Largest(std::span<const fb::Item> items) {
+  float largest = 0;
+  for (const fb::Item& item : items) largest = std::max(largest, item.priority());
+  return largest;
+}
+
+/// Keeps the plan's maximum exact: the largest priority of an item that is there counts.
+Status RaiseMax(PriorityTable::Impl* impl, std::span<const fb::Item> items)
+    GEARDB_REQUIRES(impl->database->commit) {
+  float& max = impl->table->plan->max_priority[impl->number];
+  if (Largest(items) <= max) return Status::Ok();
+  // Rare: look at the items as they will be when this record is applied.
+  DatabaseCore& database = *impl->database;
+  GEARDB_RETURN_IF_ERROR(
+      database.log->WaitPublished(database.log->end(), Deadline::Infinite()));
+  MutexLock lock(&impl->table->state->mutex);
+  const PriorityState& priority = impl->state();
+  for (const fb::Item& item : items) {
+    uint32_t generation = 0;
+    if (item.priority() > max &&
+        impl->table->state->GenerationOfLeaf(priority, item.leaf(), &generation) &&
+        generation == item.generation() && priority.selector().Contains(item.leaf())) {
+      max = item.priority();
+    }
+  }
+  return Status::Ok();
+}
+
+/// Logs a rescale first where the weights to come need it.
+Status RescaleIfDue(PriorityTable::Impl* impl, float largest, bool* again)
+    GEARDB_REQUIRES(impl->database->commit) {
+  std::optional<int> shift;
+  {
+    MutexLock lock(&impl->table->state->mutex);
+    index::PrioritizedSelector* selector = impl->state().prioritized();
+    if (selector == nullptr) return Status::Ok();
+    shift = selector->AdviseShift(selector->WeightOf(largest));
+  }
+  if (!shift) return Status::Ok();
+  *again = true;
+  return impl->database->LogRescale(impl->table, impl->number, *shift, {});
+}
+
+Result<SetOutcome> CommitOne(PriorityTable::Impl* impl, std::span<const fb::Item> items) {
+  DatabaseCore& database = *impl->database;
+  SetChange change(impl);
+  const auto offset = change.body.CreateVectorOfStructs(items.data(), items.size());
+  change.FinishBody({.table = impl->table->layout().id(), .priority_table = impl->number},
+                    fb::Change::SetPriorities,
+                    fb::CreateSetPriorities(change.body, offset).Union());
+  const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
+  const float largest = Largest(items);
+  wal::Reservation reservation;
+  {
+    MutexLock lock(&database.commit);
+    for (bool again = true; again;) {
+      GEARDB_RETURN_IF_ERROR(database.AwaitRoom({&size, 1}, {}, &again));
+      if (!again) GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, largest, &again));
+    }
+    GEARDB_RETURN_IF_ERROR(RaiseMax(impl, items));
+    reservation = database.log->Reserve({.size = size});
+  }
+  database.Finish(reservation, {}, &change);
+  GEARDB_RETURN_IF_ERROR(database.Acknowledge(reservation.end, Ack::kLog));
+  return SetOutcome{.applied = change.outcome.applied,
+                    .stale = change.outcome.stale,
+                    .end_lsn = reservation.end};
+}
+
+}  // namespace
+
+std::vector<ListedItem> ListItems(const PriorityTable::Impl& impl) {
+  const TableState& state = *impl.table->state;
+  const PriorityState& priority = impl.state();
+  const TableLayout& layout = state.layout();
+  std::vector<ListedItem> items;
+  items.reserve(priority.selector().count());
+  priority.selector().ForEachMember({0, priority.selector().reserved()}, [&](uint64_t leaf) {
+    if (!priority.draws_windows()) {
+      const auto& record = state.trajectories().record(static_cast<Slot>(leaf));
+      items.push_back({{record.id, static_cast<int64_t>(record.first_row)}, leaf});
+      return;
+    }
+    const index::PageRecord& page = state.pages().page(layout.LpnOfLeaf(leaf));
+    const uint64_t offset = leaf & (layout.steps_per_page() - 1);
+    items.push_back(
+        {{state.trajectories().record(page.slot).id,
+          static_cast<int64_t>(uint64_t{page.page_number} * layout.steps_per_page() + offset)},
+         leaf});
+  });
+  std::sort(items.begin(), items.end(), [](const ListedItem& a, const ListedItem& b) {
+    return a.row.id != b.row.id ? a.row.id < b.row.id : a.row.row < b.row.row;
+  });
+  return items;
+}
+
+uint64_t FindItem(const PriorityTable::Impl& impl, const RowId& row) {
+  const TableState& state = *impl.table->state;
+  const Slot slot = state.trajectories().FindById(row.id);
+  if (slot == kNoSlot) return UINT64_MAX;
+  const uint64_t leaf = state.LeafOfItem(impl.state(), slot, row.row);
+  if (leaf == UINT64_MAX || !impl.state().selector().Contains(leaf)) return UINT64_MAX;
+  return leaf;
+}
+
+Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item> items,
+                             uint64_t stale_already) {
+  GEARDB_RETURN_IF_ERROR(impl->database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(impl->database->CheckTable(*impl->table));
+  const uint64_t record_max = impl->database->log->record_bytes_max();
+  const size_t chunk = std::max<size_t>((record_max - 1024) / sizeof(fb::Item), 16);
+  SetOutcome total{.stale = stale_already};
+  while (!items.empty()) {
+    const auto part = items.first(std::min(chunk, items.size()));
+    GEARDB_ASSIGN_OR_RETURN(const SetOutcome outcome, CommitOne(impl, part));
+    total.applied += outcome.applied;
+    total.stale += outcome.stale;
+    total.end_lsn = std::max(total.end_lsn, outcome.end_lsn);
+    items = items.subspan(part.size());
+  }
+  return total;
+}
+
+Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float> priorities) {
+  DatabaseCore& database = *impl->database;
+  GEARDB_RETURN_IF_ERROR(database.CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database.CheckTable(*impl->table));
+  const float largest = *std::max_element(priorities.begin(), priorities.end());
+  std::vector<float> by_leaf(priorities.begin(), priorities.end());
+  PriorityOutcome outcome;
+  FunctionChange change([impl, &outcome, &by_leaf](Lsn) {
+    MutexLock lock(&impl->table->state->mutex);
+    outcome = impl->table->state->ApplySetAll(by_leaf, impl->number);
+  });
+  BulkRecord record(&database, &change);
+  {
+    // Kept to the end: no item may come or go between the list and the record.
+    MutexLock lock(&database.commit);
+    for (bool again = true; again;) {
+      again = false;
+      GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, largest, &again));
+    }
+    GEARDB_RETURN_IF_ERROR(database.log->WaitPublished(database.log->end(), Deadline::Infinite()));
+    uint64_t items = 0;
+    {
+      MutexLock state_lock(&impl->table->state->mutex);
+      items = impl->state().selector().count();
+      if (priorities.size() > 1 && items == priorities.size()) {
+        std::vector<std::pair<uint64_t, float>> order;
+        order.reserve(items);
+        for (const ListedItem& item : ListItems(*impl)) {
+          order.emplace_back(item.leaf, priorities[order.size()]);
+        }
+        std::sort(order.begin(), order.end());
+        for (size_t i = 0; i < order.size(); ++i) by_leaf[i] = order[i].second;
+      }
+    }
+    if (priorities.size() > 1 && items != priorities.size()) {
+      return Status::FailedPrecondition("priority table '", impl->spec.name, "' has ", items,
+                                        " items; ", priorities.size(), " priorities are given");
+    }
+    change.FinishBody(
+        {.table = impl->table->layout().id(), .priority_table = impl->number}, fb::Change::SetAll,
+        fb::CreateSetAll(change.body, by_leaf[0], 0, by_leaf.size() > 1, items).Union());
+    const auto bytes = std::as_bytes(std::span(by_leaf));
+    GEARDB_RETURN_IF_ERROR(record.Reserve(by_leaf.size() > 1 ? bytes : bytes.first(0), {}));
+    float& max = impl->table->plan->max_priority[impl->number];
+    if (items > 0) max = std::max(max, largest);
+  }
+  record.Finish();
+  GEARDB_RETURN_IF_ERROR(database.Acknowledge(record.end(), Ack::kLog));
+  return SetOutcome{.applied = outcome.applied, .stale = outcome.stale, .end_lsn = record.end()};
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,33 @@
+// Updates of raw priorities: from lists of items to log records.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/internal/core.h"
+#include "engine/table.h"
+
+namespace geardb::engine {
+
+/// An item and its place in the selector.
+struct ListedItem {
+  RowId row;
+  uint64_t leaf = 0;
+};
+
+/// All items in order of (id, row). The state's mutex is held.
+std::vector<ListedItem> ListItems(const PriorityTable::Impl& impl);
+
+/// The leaf of an item, or UINT64_MAX. The state's mutex is held.
+uint64_t FindItem(const PriorityTable::Impl& impl, const RowId& row);
+
+/// Logs and applies updates; priorities are valid. `stale_already` items were gone before. More than
+/// fit one record go as several, applied in order.
+Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item> items,
+                             uint64_t stale_already);
+
+/// Logs and applies a priority for every item: in order of (id, row), or one for all.
+Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float> priorities);
+
+}  // namespace geardb::engine

@@ -1,0 +1,187 @@
+// How a writer's trajectories end without rows: cut, resumed by another writer, orphaned.
+
+#include <cstring>
+
+#include "engine/internal/append.h"
+#include "engine/internal/episode.h"
+
+namespace geardb {
+
+using engine::Lane;
+namespace fb = engine::fb;
+
+Result<Appended> Writer::Impl::Cut(uint32_t number) {
+  GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
+  Lane& lane = *lanes_[number];
+  if (lane.id == 0) {
+    return Status::FailedPrecondition("table '", layout().spec().name, "': lane ", number,
+                                      " has no open trajectory");
+  }
+  auto table = table_;
+  engine::FunctionChange change(nullptr);
+  change.set_apply([table, &change](Lsn lsn) {
+    MutexLock lock(&table->state->mutex);
+    table->state->Apply(*change.operation()->change_as_Close(), lsn);
+  });
+  const engine::CommitOptions how{
+      .urgency = wal::Urgency::kReserve,
+      .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
+  const wal::RecordSize bound =
+      wal::RecordSize::For(1024 + table_->state->priority_table_count() * 64, {});
+  Appended appended{.id = lane.id, .first_row = lane.rows_end};
+  wal::Reservation reservation;
+  {
+    MutexLock lock(&database_->commit);
+    bool waited = false;
+    GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&bound, 1}, how, &waited));
+    if (lane.removed.load()) {
+      return Status::NotFound("trajectory ", lane.id, " of table '", layout().spec().name,
+                              "' was removed");
+    }
+    GEARDB_RETURN_IF_ERROR(database_->log->WaitPublished(table_->plan->last_lsn(lane.slot),
+                                                         Deadline::Infinite()));
+    // With final rows a single row cannot be both the last step and the final row.
+    const bool nothing_left =
+        layout().spec().final_row && !layout().spec().stream && lane.rows_end == 1;
+    auto& body = change.body;
+    std::vector<fb::Ended> ended;
+    std::vector<fb::Removed> removed;
+    std::vector<flatbuffers::Offset<fb::NewItems>> items;
+    if (nothing_left) {
+      removed.push_back(table_->plan->Remove(lane.slot));
+      appended.id = 0;
+    } else {
+      ended.emplace_back(lane.slot, lane.generation, static_cast<uint8_t>(End::kCut));
+      for (uint32_t i = 0; i < table_->state->priority_table_count(); ++i) {
+        items.push_back(fb::CreateNewItems(body, i, InitialPriorityOf(i, lane)));
+      }
+    }
+    const auto ended_offset = body.CreateVectorOfStructs(ended);
+    const auto removed_offset = body.CreateVectorOfStructs(removed);
+    const auto items_offset = body.CreateVector(items);
+    change.FinishBody({.table = layout().id()}, fb::Change::Close,
+                      fb::CreateClose(body, ended_offset, removed_offset, items_offset).Union());
+    reservation =
+        database_->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+    if (!nothing_left) {
+      table_->plan->Note(lane.slot, reservation.end);
+      table_->plan->NoteClosed(lane.slot);
+    }
+    lane.Reset();
+    lane.removed.store(false);
+  }
+  database_->Finish(reservation, {}, &change);
+  GEARDB_RETURN_IF_ERROR(database_->Acknowledge(reservation.end, Ack::kLog));
+  appended.end_lsn = reservation.end;
+  return appended;
+}
+
+Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
+  GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
+  Lane& lane = *lanes_[number];
+  ForgetRemoved(&lane);
+  if (lane.id != 0) {
+    return Status::FailedPrecondition("table '", layout().spec().name, "': lane ", number,
+                                      " has trajectory ", lane.id, " open");
+  }
+  auto table = table_;
+  engine::FunctionChange change(nullptr);
+  change.set_apply([table, &change](Lsn lsn) {
+    MutexLock lock(&table->state->mutex);
+    table->state->Apply(*change.operation()->change_as_Adopt(), lsn);
+  });
+  const engine::CommitOptions how{
+      .urgency = wal::Urgency::kReserve,
+      .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
+  const wal::RecordSize bound = wal::RecordSize::For(1024, {});
+  wal::Reservation reservation;
+  {
+    MutexLock lock(&database_->commit);
+    bool waited = false;
+    GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&bound, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(
+        database_->log->WaitPublished(database_->log->end(), Deadline::Infinite()));
+    GEARDB_RETURN_IF_ERROR(TakeOverOrphan(id, &lane));
+    auto& body = change.body;
+    const fb::Adopted adopted(lane.slot, lane.generation, database_->manifest.epoch.open, number,
+                              false);
+    const auto adopted_offset = body.CreateVectorOfStructs(&adopted, 1);
+    change.FinishBody({.table = layout().id()}, fb::Change::Adopt,
+                      fb::CreateAdopt(body, adopted_offset).Union());
+    reservation =
+        database_->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+    table_->plan->SetOpenLane(lane.slot, &lane);
+    table_->plan->Note(lane.slot, reservation.end);
+  }
+  database_->Finish(reservation, {}, &change);
+  return database_->Acknowledge(reservation.end, Ack::kLog);
+}
+
+Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
+  MutexLock lock(&table_->state->mutex);
+  const engine::TableState& state = *table_->state;
+  const Slot slot = state.trajectories().FindById(id);
+  if (slot == kNoSlot) {
+    return Status::NotFound("table '", layout().spec().name, "' has no trajectory ", id);
+  }
+  const index::TrajectoryRecord& record = state.trajectories().record(slot);
+  if (record.state != index::TrajectoryState::kOrphaned) {
+    return Status::FailedPrecondition(
+        "trajectory ", id, " of table '", layout().spec().name, "' is ",
+        record.state == index::TrajectoryState::kOpen ? "open: another writer has it" : "closed");
+  }
+  lane->Reset();
+  lane->id = id;
+  lane->slot = slot;
+  lane->generation = record.generation;
+  lane->rows_end = static_cast<int64_t>(record.rows_end);
+  lane->tail_lpn = record.tail_lpn;
+  if (record.tail_lpn != kNoLpn) {
+    const index::GroupPageRecord& page = state.pages().group_page(0, record.tail_lpn);
+    lane->tail_generation = state.pages().page(record.tail_lpn).generation;
+    lane->tail_frame = page.frame;
+    lane->tail_lsn = page.newest_lsn;
+  }
+  if (layout().spec().stream && lane->rows_end > 0) {
+    engine::RowCursor cursor(state, record);
+    lane->episode_ended = engine::EndOfRow(&cursor, lane->rows_end - 1) != End::kGo;
+  }
+  size_t offset = 0;
+  for (size_t c = 0; c < state.trajectories().column_count(); ++c) {
+    const auto value = state.trajectories().column(c, slot);
+    std::memcpy(lane->columns.data() + offset, value.data(), value.size());
+    offset += value.size();
+  }
+  return Status::Ok();
+}
+
+void Writer::Impl::Orphan() {
+  std::vector<fb::Adopted> orphans;
+  {
+    MutexLock lock(&database_->commit);
+    for (const auto& lane : lanes_) {
+      if (lane->id == 0 || lane->removed.load()) continue;
+      table_->plan->SetOpenLane(lane->slot, nullptr);
+      orphans.emplace_back(lane->slot, lane->generation, 0, 0, true);
+    }
+  }
+  if (orphans.empty() || !database_->CheckWritable().ok() || table_->dropped.load()) return;
+  auto table = table_;
+  engine::FunctionChange change(nullptr);
+  change.set_apply([table, &change](Lsn lsn) {
+    MutexLock lock(&table->state->mutex);
+    table->state->Apply(*change.operation()->change_as_Adopt(), lsn);
+  });
+  change.FinishBody(
+      {.table = layout().id()}, fb::Change::Adopt,
+      fb::CreateAdopt(change.body, change.body.CreateVectorOfStructs(orphans)).Union());
+  const auto end = database_->Commit(&change, {.urgency = wal::Urgency::kReserve,
+                                               .deadline = Deadline::AfterMs(
+                                                   options_.admission_timeout_ms)});
+  // Nobody to tell: without the record they become orphans at the next open.
+  if (end.ok()) database_->log->WaitPublished(*end, Deadline::Infinite()).ok();
+}
+
+}  // namespace geardb

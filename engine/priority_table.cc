@@ -1,0 +1,139 @@
+#include "engine/priority_table.h"
+
+#include <algorithm>
+
+#include "engine/internal/core.h"
+#include "engine/internal/sampling.h"
+#include "engine/internal/set_priorities.h"
+#include "engine/table.h"
+
+namespace geardb {
+namespace {
+
+Status CheckPriorities(const PriorityTableSpec& spec, std::span<const float> priorities) {
+  for (size_t i = 0; i < priorities.size(); ++i) {
+    if (index::ValidPriority(priorities[i])) continue;
+    return Status::InvalidArgument("priority table '", spec.name, "': priority ", i, " is ",
+                                   priorities[i], "; expected a finite value of at least 0");
+  }
+  return Status::Ok();
+}
+
+Status CheckSizes(const PriorityTableSpec& spec, size_t items, size_t priorities) {
+  if (items == priorities) return Status::Ok();
+  return Status::InvalidArgument("priority table '", spec.name, "': ", priorities,
+                                 " priorities for ", items, " items");
+}
+
+}  // namespace
+
+PriorityTable::PriorityTable(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PriorityTable::~PriorityTable() = default;
+
+const PriorityTableSpec& PriorityTable::spec() const { return impl_->spec; }
+
+Result<SetOutcome> PriorityTable::Set(std::span<const ItemHandle> handles,
+                                      std::span<const float> priorities) {
+  GEARDB_RETURN_IF_ERROR(CheckSizes(spec(), handles.size(), priorities.size()));
+  GEARDB_RETURN_IF_ERROR(CheckPriorities(spec(), priorities));
+  std::vector<engine::fb::Item> items;
+  items.reserve(handles.size());
+  for (size_t i = 0; i < handles.size(); ++i) {
+    items.emplace_back(handles[i].leaf, handles[i].generation, priorities[i]);
+  }
+  return engine::CommitSet(impl_.get(), items, 0);
+}
+
+Result<SetOutcome> PriorityTable::Set(std::span<const RowId> rows,
+                                      std::span<const float> priorities) {
+  GEARDB_RETURN_IF_ERROR(CheckSizes(spec(), rows.size(), priorities.size()));
+  GEARDB_RETURN_IF_ERROR(CheckPriorities(spec(), priorities));
+  std::vector<engine::fb::Item> items;
+  uint64_t stale = 0;
+  {
+    MutexLock lock(&impl_->table->state->mutex);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const uint64_t leaf = engine::FindItem(*impl_, rows[i]);
+      uint32_t generation = 0;
+      if (leaf == UINT64_MAX ||
+          !impl_->table->state->GenerationOfLeaf(impl_->state(), leaf, &generation)) {
+        ++stale;
+        continue;
+      }
+      items.emplace_back(leaf, generation, priorities[i]);
+    }
+  }
+  return engine::CommitSet(impl_.get(), items, stale);
+}
+
+Result<SetOutcome> PriorityTable::SetAll(std::span<const float> priorities) {
+  GEARDB_RETURN_IF_ERROR(CheckPriorities(spec(), priorities));
+  if (priorities.empty()) {
+    return Status::InvalidArgument("priority table '", spec().name, "': no priorities are given");
+  }
+  return engine::CommitSetAll(impl_.get(), priorities);
+}
+
+uint64_t PriorityTable::Count() const {
+  MutexLock lock(&impl_->table->state->mutex);
+  return impl_->state().selector().count();
+}
+
+uint64_t PriorityTable::DrawableCount() const {
+  MutexLock lock(&impl_->table->state->mutex);
+  return impl_->state().selector().drawable();
+}
+
+std::vector<RowId> PriorityTable::Items() const {
+  MutexLock lock(&impl_->table->state->mutex);
+  std::vector<RowId> rows;
+  for (const engine::ListedItem& item : engine::ListItems(*impl_)) rows.push_back(item.row);
+  return rows;
+}
+
+Result<float> PriorityTable::Priority(const RowId& row) const {
+  MutexLock lock(&impl_->table->state->mutex);
+  const uint64_t leaf = engine::FindItem(*impl_, row);
+  if (leaf == UINT64_MAX) {
+    return Status::NotFound("priority table '", spec().name, "': row ", row.row,
+                            " of trajectory ", row.id, " is no item");
+  }
+  const index::PrioritizedSelector* selector = impl_->state().prioritized();
+  return selector ? selector->raw_priority(leaf) : 1.0f;
+}
+
+Result<double> PriorityTable::Probability(const RowId& row) const {
+  MutexLock lock(&impl_->table->state->mutex);
+  const uint64_t leaf = engine::FindItem(*impl_, row);
+  if (leaf == UINT64_MAX) {
+    return Status::NotFound("priority table '", spec().name, "': row ", row.row,
+                            " of trajectory ", row.id, " is no item");
+  }
+  const index::PrioritizedSelector* selector = impl_->state().prioritized();
+  if (selector) return selector->view().Probability(leaf);
+  return 1.0 / static_cast<double>(impl_->state().selector().count());
+}
+
+float PriorityTable::MaxPriority() const {
+  MutexLock lock(&impl_->table->state->mutex);
+  return impl_->state().max_priority();
+}
+
+PriorityTableStats PriorityTable::Stats() const {
+  MutexLock lock(&impl_->table->state->mutex);
+  const engine::PriorityState& priority = impl_->state();
+  PriorityTableStats stats = priority.counters;
+  stats.items = priority.selector().count();
+  stats.drawable_items = priority.selector().drawable();
+  stats.draws = priority.next_draw;
+  stats.max_priority = priority.max_priority();
+  if (priority.prioritized()) stats.scale_shift = priority.prioritized()->shift();
+  return stats;
+}
+
+Result<std::unique_ptr<Sampler>> PriorityTable::NewSampler(const SamplerOptions& options) {
+  GEARDB_ASSIGN_OR_RETURN(auto impl, engine::MakeSampler(impl_, options));
+  return std::unique_ptr<Sampler>(new Sampler(std::move(impl)));
+}
+
+}  // namespace geardb
