@@ -21,7 +21,7 @@ LogReader::Core::Core(Env* env, std::string log_directory, const Manifest& manif
       ring_(ring),
       stream_(env, log_directory_, &map_, manifest.segment_bytes, options.read_ahead),
       position_(options.from) {
-  report_.start_lsn = options.from;
+  report_.start_lsn = report_.segments_end_lsn = report_.end_lsn = options.from;
   report_.vouched_lsn = manifest.start;
 }
 

@@ -202,6 +202,7 @@ bool FaultEnv::CountChange() {
   ++changes_;
   if (random_.OneIn(4)) WriteBackLocked();
   if (changes_ < crash_at_) return false;
+  DetachMaps();
   crashed_ = true;
   return true;
 }
@@ -260,7 +261,7 @@ Result<std::unique_ptr<File>> FaultEnv::OpenFile(const std::string& path, FileOp
       return Status::NotFound("open ", path, ": No such file or directory");
     }
     if (CountChange()) return Died();
-    auto inode = std::make_shared<Inode>();
+    auto inode = std::make_shared<Inode>(next_inode_++);
     it = names_.emplace(path, inode).first;
     name_changes_.push_back({NameChange::kCreate, path, "", inode});
   }
@@ -347,7 +348,7 @@ Result<std::unique_ptr<FileLock>> FaultEnv::Lock(const std::string& path, LockMo
   const bool exclusive = mode == LockMode::kExclusive;
   if (names_.count(path) == 0) {
     if (!exclusive) return Status::NotFound("open ", path, ": No such file or directory");
-    auto inode = std::make_shared<Inode>();
+    auto inode = std::make_shared<Inode>(next_inode_++);
     names_[path] = inode;
     synced_names_[path] = inode;
   }
@@ -360,8 +361,8 @@ Result<std::unique_ptr<FileLock>> FaultEnv::Lock(const std::string& path, LockMo
   return std::unique_ptr<FileLock>(std::make_unique<FaultLock>(this, path, generation_));
 }
 
-std::set<FaultEnv::InodePtr> FaultEnv::AllInodes() {
-  std::set<InodePtr> all;
+std::set<FaultEnv::InodePtr, FaultEnv::InodeLess> FaultEnv::AllInodes() {
+  std::set<InodePtr, InodeLess> all;
   for (const auto& [name, inode] : names_) all.insert(inode);
   for (const auto& [name, inode] : synced_names_) all.insert(inode);
   for (const NameChange& change : name_changes_) all.insert(change.inode);
@@ -391,11 +392,6 @@ void FaultEnv::WriteBackSome() {
 // Chooses among everything that the disk may hold now.
 void FaultEnv::LosePowerOf(Inode* inode) {
   const uint64_t mode = random_.Below(4);  // 0: nothing unsynced is left, 1: all of it.
-  if (inode->map) {
-    for (uint64_t sector = 0; sector < inode->size() / kSectorBytes; ++sector) {
-      KeepOlder(inode, sector);  // Also makes the synced version the first.
-    }
-  }
   for (auto& [sector, versions] : inode->older) {
     const uint64_t at = sector * kSectorBytes;
     if (at >= inode->size()) continue;
@@ -404,11 +400,11 @@ void FaultEnv::LosePowerOf(Inode* inode) {
                           : mode == 1 ? versions.size()
                                       : random_.Below(versions.size() + 1);
     if (pick == versions.size()) continue;
-    std::memcpy(inode->data() + at, versions[pick].data(),
+    std::memcpy(inode->bytes.data() + at, versions[pick].data(),
                 std::min(kSectorBytes, inode->size() - at));
   }
   inode->older.clear();
-  if (!inode->map && inode->size() > inode->synced_size && random_.OneIn(2)) {
+  if (inode->size() > inode->synced_size && random_.OneIn(2)) {
     inode->bytes.resize(inode->synced_size);
   }
 }
@@ -440,27 +436,28 @@ void FaultEnv::LosePower() {
   LoseNames();
 }
 
-void FaultEnv::CrashLocked(CrashKind kind) {
-  // The dead process may go on storing into its maps: the files take their bytes back first.
-  if (kind == CrashKind::kPowerLoss) LosePower();
+// Files take their mapped bytes back; what was only stored stays unsynced.
+void FaultEnv::DetachMaps() {
   for (const InodePtr& inode : AllInodes()) {
     if (inode->map == nullptr) continue;
-    inode->bytes.assign(inode->data(), inode->data() + inode->size());
-    if (kind == CrashKind::kProcess) {
-      // What was only stored stays unsynced: later power loss may take it back.
-      for (uint64_t sector = 0; sector < inode->bytes.size() / kSectorBytes; ++sector) {
-        const std::byte* const synced = inode->map_synced.data() + sector * kSectorBytes;
-        if (inode->older.count(sector) != 0 ||
-            std::memcmp(inode->data() + sector * kSectorBytes, synced, kSectorBytes) == 0) {
-          continue;
-        }
-        std::memcpy(inode->older[sector].emplace_back().data(), synced, kSectorBytes);
+    for (uint64_t sector = 0; sector < inode->size() / kSectorBytes; ++sector) {
+      const std::byte* const synced = inode->map_synced.data() + sector * kSectorBytes;
+      if (inode->older.count(sector) != 0 ||
+          std::memcmp(inode->data() + sector * kSectorBytes, synced, kSectorBytes) == 0) {
+        continue;
       }
+      std::memcpy(inode->older[sector].emplace_back().data(), synced, kSectorBytes);
     }
+    inode->bytes.assign(inode->data(), inode->data() + inode->size());
     inode->map.reset();
     inode->map_synced.clear();
   }
+}
+
+void FaultEnv::CrashLocked(CrashKind kind) {
+  DetachMaps();
   if (kind == CrashKind::kPowerLoss) {
+    LosePower();
     synced_names_ = names_;
     name_changes_.clear();
     for (const InodePtr& inode : AllInodes()) inode->synced_size = inode->size();
@@ -469,6 +466,12 @@ void FaultEnv::CrashLocked(CrashKind kind) {
   ++generation_;
   crashed_ = false;
   crash_at_ = UINT64_MAX;
+}
+
+void FaultEnv::Die() {
+  MutexLock lock(&mutex_);
+  DetachMaps();
+  crashed_ = true;
 }
 
 void FaultEnv::Crash(CrashKind kind) {
@@ -480,11 +483,11 @@ std::unique_ptr<FaultEnv> FaultEnv::CopyAfterCrash(CrashKind kind, uint64_t seed
   auto copy = std::make_unique<FaultEnv>(seed);
   MutexLock lock(&mutex_);
   MutexLock copy_lock(&copy->mutex_);
-  std::map<InodePtr, InodePtr> copies;
+  std::map<InodePtr, InodePtr, InodeLess> copies;
   const auto copied = [&](const InodePtr& inode) {
     InodePtr& twin = copies[inode];
     if (twin != nullptr) return twin;
-    twin = std::make_shared<Inode>();
+    twin = std::make_shared<Inode>(inode->id);
     twin->bytes = inode->bytes;
     twin->map_synced = inode->map_synced;
     twin->older = inode->older;
@@ -496,6 +499,7 @@ std::unique_ptr<FaultEnv> FaultEnv::CopyAfterCrash(CrashKind kind, uint64_t seed
     return twin;
   };
   copy->directories_ = directories_;
+  copy->next_inode_ = next_inode_;
   for (const auto& [name, inode] : names_) copy->names_[name] = copied(inode);
   for (const auto& [name, inode] : synced_names_) copy->synced_names_[name] = copied(inode);
   for (const NameChange& change : name_changes_) {
@@ -579,7 +583,7 @@ std::vector<std::byte> FaultEnv::Contents(const std::string& path) const {
 
 void FaultEnv::Put(const std::string& path, std::span<const std::byte> bytes) {
   MutexLock lock(&mutex_);
-  auto inode = std::make_shared<Inode>();
+  auto inode = std::make_shared<Inode>(next_inode_++);
   inode->bytes.assign(bytes.begin(), bytes.end());
   inode->synced_size = bytes.size();
   directories_.insert(DirectoryOf(path));

@@ -69,7 +69,11 @@ class FaultEnv final : public Env {
   Status SyncDirectory(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path, LockMode mode) override;
 
-  /// The process dies, or the power goes; see the top. Old handles answer IoError from here on.
+  /// The process stops here: every operation fails from now on, and what it stores into its maps
+  /// is no longer seen. Its objects can be destroyed without a trace.
+  void Die();
+  /// Die(), if it has not, then what the crash does to the disk; see the top. The files can be
+  /// opened again; old handles answer IoError for ever.
   void Crash(CrashKind kind);
   /// This file system as it would be after a crash now, with a seed of its own. The original goes
   /// on. May be called from a crash hook.
@@ -120,6 +124,8 @@ class FaultEnv final : public Env {
   };
 
   struct Inode {
+    explicit Inode(uint64_t number) : id(number) {}
+    const uint64_t id;
     std::vector<std::byte> bytes;  // Unless mapped.
     std::shared_ptr<MapMemory> map;
     std::vector<std::byte> map_synced;  // Of a mapped file: what is on disk for certain.
@@ -131,6 +137,10 @@ class FaultEnv final : public Env {
     std::byte* data() { return map ? map->data : bytes.data(); }
   };
   using InodePtr = std::shared_ptr<Inode>;
+  // By number, not by address: the same seed must choose the same.
+  struct InodeLess {
+    bool operator()(const InodePtr& a, const InodePtr& b) const { return a->id < b->id; }
+  };
 
   struct NameChange {
     enum Kind { kCreate, kRename, kRemove } kind;
@@ -149,12 +159,13 @@ class FaultEnv final : public Env {
   void WriteSectors(Inode* inode, uint64_t offset, std::span<const std::byte> from, bool torn)
       GEARDB_REQUIRES(mutex_);
   Status Grow(Inode* inode, uint64_t bytes) GEARDB_REQUIRES(mutex_);
+  void DetachMaps() GEARDB_REQUIRES(mutex_);
   void LosePower() GEARDB_REQUIRES(mutex_);
   void LosePowerOf(Inode* inode) GEARDB_REQUIRES(mutex_);
   void LoseNames() GEARDB_REQUIRES(mutex_);
   void CrashLocked(CrashKind kind) GEARDB_REQUIRES(mutex_);
   void WriteBackLocked() GEARDB_REQUIRES(mutex_);
-  std::set<InodePtr> AllInodes() GEARDB_REQUIRES(mutex_);
+  std::set<InodePtr, InodeLess> AllInodes() GEARDB_REQUIRES(mutex_);
   static std::string DirectoryOf(const std::string& path);
 
   mutable Mutex mutex_;
@@ -164,6 +175,7 @@ class FaultEnv final : public Env {
   std::map<std::string, InodePtr> synced_names_ GEARDB_GUARDED_BY(mutex_);
   std::vector<NameChange> name_changes_ GEARDB_GUARDED_BY(mutex_);
   std::map<std::string, LockState> locks_ GEARDB_GUARDED_BY(mutex_);
+  uint64_t next_inode_ GEARDB_GUARDED_BY(mutex_) = 1;
   uint64_t generation_ GEARDB_GUARDED_BY(mutex_) = 0;
   bool crashed_ GEARDB_GUARDED_BY(mutex_) = false;
   uint64_t changes_ GEARDB_GUARDED_BY(mutex_) = 0;
