@@ -188,9 +188,8 @@ std::vector<ModelItem> WindowModel::Items(const ModelRule& rule) const {
   std::vector<ModelItem> items;
   for (const auto& [id, trajectory] : trajectories_) {
     if (rule.trajectories) {
-      const bool ended = trajectory.state == ModelState::kClosed ||
-                         (trajectory.state == ModelState::kOrphaned && !table_.stream);
-      if (ended && trajectory.StepCount() > 0) {
+      const bool closed = trajectory.state == ModelState::kClosed;
+      if (closed && trajectory.StepCount() > 0) {
         items.push_back(ModelItem{id, trajectory.first_row()});
       }
       continue;

@@ -343,15 +343,16 @@ TEST_F(WindowModelTest, NStepOfACrossingWindowStaysInItsEpisode) {
   EXPECT_EQ(Look(without, 0, n_step).bootstrap_rows, (std::vector<int64_t>{1, 1, 4}));
 }
 
-TEST_F(WindowModelTest, TrajectoriesAreItemsOnceTheyHaveEnded) {
+TEST_F(WindowModelTest, TrajectoriesAreItemsOnceTheyAreClosed) {
   Make(true, false);
   const ModelRule rule{.trajectories = true};
   Append(3);
   EXPECT_EQ(Anchors(rule), Numbers{});
   model_->SetState(1, ModelState::kOrphaned);
-  EXPECT_EQ(Anchors(rule), (Numbers{0}));
-  EXPECT_EQ(model_->Length(rule, {1, 0}), 3);
+  EXPECT_EQ(Anchors(rule), Numbers{});
   Append(1, End::kTerminated);
+  EXPECT_EQ(Anchors(rule), (Numbers{0}));
+  EXPECT_EQ(model_->Length(rule, {1, 0}), 4);
   model_->Trim(1, 1);
   EXPECT_EQ(Anchors(rule), (Numbers{1}));
   const ModelView view{.column = 0, .item_length = true, .plus = 1, .pad = Byte(0)};

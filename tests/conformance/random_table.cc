@@ -1,0 +1,206 @@
+#include "tests/conformance/random_table.h"
+
+#include <cstring>
+
+namespace geardb::conformance {
+namespace {
+
+Shape RandomShape(RandomChoice* choice) {
+  switch (choice->Below(8)) {
+    case 0:
+    case 1:
+    case 2:
+      return Shape();
+    case 3:
+    case 4:
+      return Shape({choice->Between(1, 7)});
+    case 5:
+    case 6:
+      return Shape({choice->Between(1, 3), choice->Between(1, 5)});
+    default:
+      return Shape({choice->Between(256, 300), 4});
+  }
+}
+
+std::vector<Column> RandomColumns(RandomChoice* choice, bool final_row) {
+  std::vector<Column> columns;
+  columns.push_back(Column{.name = "obs",
+                           .dtype = choice->Of({DType::kU8, DType::kI16, DType::kF32, DType::kF16,
+                                                DType::kBf16, DType::kU16, DType::kI8}),
+                           .shape = RandomShape(choice),
+                           .in_final_row = final_row});
+  const DType reward = choice->Percent(60)
+                           ? DType::kF32
+                           : choice->Of({DType::kF64, DType::kI8, DType::kI64, DType::kF16});
+  columns.push_back(Column{.name = "reward", .dtype = reward, .shape = {}});
+  columns.push_back(Column{.name = "discount", .shape = {}});
+  columns.push_back(
+      Column{.name = "life", .dtype = choice->Of({DType::kBool, DType::kU8}), .shape = {}});
+  columns.push_back(Column{.name = "action",
+                           .dtype = choice->Of({DType::kI64, DType::kU64, DType::kU32, DType::kI32,
+                                                DType::kBool, DType::kF64}),
+                           .shape = RandomShape(choice),
+                           .in_final_row = final_row && choice->Percent(30)});
+  columns.push_back(Column{.name = "goal",
+                           .dtype = choice->Of({DType::kF32, DType::kU8, DType::kI32}),
+                           .shape = Shape({choice->Between(1, 4)}),
+                           .kind = ColumnKind::kPerTrajectory});
+  columns.push_back(
+      Column{.name = "first_priority", .shape = {}, .kind = ColumnKind::kPerTrajectory});
+  choice->Shuffle(&columns);
+  return columns;
+}
+
+PriorityTableSpec RandomPriorityTable(RandomChoice* choice, const TableSpec& table) {
+  PriorityTableSpec spec;
+  spec.name = "draws" + std::to_string(table.priority_tables.size());
+  spec.item = choice->Percent(25) ? ItemKind::kTrajectory : ItemKind::kWindow;
+  const auto rule = [choice] { return static_cast<EdgeRule>(choice->Below(5)); };
+  if (spec.item == ItemKind::kWindow) {
+    spec.window.extent = Extent{choice->Percent(40) ? 0 : choice->Between(1, 4),
+                                choice->Percent(30) ? 1 : choice->Between(2, 6),
+                                choice->Percent(30) ? 0 : choice->Between(1, 4)};
+    spec.window.stride = choice->Percent(60) ? 1 : choice->Between(2, 4);
+    spec.window.stride_from_end = choice->Percent(25);
+    spec.window.left = rule();
+    spec.window.right = rule();
+    spec.window.cross_ends = table.stream && choice->Percent(50);
+  }
+  spec.selector = choice->Of({SelectorKind::kUniform, SelectorKind::kPrioritized});
+  spec.alpha = choice->Of({0.0, 0.6, 1.0});
+  spec.initial = static_cast<InitialPriority>(choice->Below(3));
+  spec.initial_priority_value = choice->Of({0.5f, 1.0f, 3.0f});
+  if (spec.initial == InitialPriority::kColumn) spec.initial_priority_column = "first_priority";
+  spec.seed = choice->Bits();
+  return spec;
+}
+
+template <typename T>
+void Put(T value, std::byte* element) {
+  std::memcpy(element, &value, sizeof(T));
+}
+
+void PutRandomElement(DType dtype, RandomChoice* choice, std::byte* element) {
+  const uint64_t bits = choice->Bits();
+  const auto number = static_cast<double>(choice->Between(-100'000, 100'000)) / 777.0;
+  switch (dtype) {
+    case DType::kF16:  // Any but those without a value.
+      return Put(static_cast<uint16_t>((bits & 0x7C00) == 0x7C00 ? bits & 0xBFFF : bits), element);
+    case DType::kBf16:
+      return Put(static_cast<uint16_t>((bits & 0x7F80) == 0x7F80 ? bits & 0xBFFF : bits), element);
+    case DType::kF32:
+      return Put(static_cast<float>(number), element);
+    case DType::kF64:
+      return Put(number, element);
+    case DType::kBool:
+      return Put(static_cast<uint8_t>(bits & 1), element);
+    default:
+      std::memcpy(element, &bits, DTypeBytes(dtype));
+  }
+}
+
+Side SideOf(EdgeRule rule) {
+  switch (rule) {
+    case EdgeRule::kRequire:
+      return Side::kRequire;
+    case EdgeRule::kClip:
+      return Side::kClip;
+    case EdgeRule::kPad:
+      return Side::kPad;
+    case EdgeRule::kRepeat:
+      return Side::kRepeat;
+    case EdgeRule::kShift:
+      return Side::kShift;
+  }
+  return Side::kRequire;
+}
+
+size_t PlaceOf(const TableSpec& spec, const std::vector<size_t>& places, std::string_view name) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (spec.columns[places[i]].name == name) return i;
+  }
+  GEARDB_CHECK(false);
+}
+
+}  // namespace
+
+size_t RandomTable::StepColumn(std::string_view name) const {
+  return PlaceOf(spec, step_columns, name);
+}
+
+size_t RandomTable::TrajectoryColumn(std::string_view name) const {
+  return PlaceOf(spec, trajectory_columns, name);
+}
+
+size_t RowBytesOf(const Column& column) {
+  return static_cast<size_t>(column.shape.elements()) * DTypeBytes(column.dtype);
+}
+
+RandomTable MakeRandomTable(RandomChoice* choice) {
+  RandomTable table;
+  TableSpec& spec = table.spec;
+  spec.name = "table";
+  spec.final_row = choice->Percent(50);
+  spec.stream = choice->Percent(40);
+  spec.columns = RandomColumns(choice, spec.final_row);
+  spec.steps_per_page = choice->Of({1u, 2u, 4u, 16u});
+  if (choice->Percent(20)) {
+    // Room for the pages that the open trajectories of all lanes keep.
+    spec.steps_max = 12 * spec.steps_per_page + static_cast<uint64_t>(choice->Between(40, 80));
+  } else if (choice->Percent(15)) {
+    spec.trajectories_max = static_cast<uint64_t>(choice->Between(8, 14));
+  }
+  for (int64_t i = choice->Between(2, 4); i > 0; --i) {
+    spec.priority_tables.push_back(RandomPriorityTable(choice, spec));
+  }
+  for (size_t i = 0; i < spec.columns.size(); ++i) {
+    const bool per_step = spec.columns[i].kind == ColumnKind::kPerStep;
+    (per_step ? table.step_columns : table.trajectory_columns).push_back(i);
+  }
+  return table;
+}
+
+ModelTable ModelTableOf(const RandomTable& table) {
+  ModelTable model;
+  for (size_t i = 0; i < table.step_columns.size(); ++i) {
+    const Column& column = table.step_column(i);
+    model.columns.push_back(ModelColumn{column.dtype, static_cast<size_t>(column.shape.elements()),
+                                        column.in_final_row});
+  }
+  model.final_row = table.spec.final_row;
+  model.stream = table.spec.stream;
+  return model;
+}
+
+ModelRule ModelRuleOf(const PriorityTableSpec& spec) {
+  if (spec.item == ItemKind::kTrajectory) return ModelRule{.trajectories = true};
+  const WindowRule& window = spec.window;
+  return ModelRule{.before = window.extent.before,
+                   .length = window.extent.length,
+                   .after = window.extent.after,
+                   .stride = window.stride,
+                   .stride_from_end = window.stride_from_end,
+                   .left = SideOf(window.left),
+                   .right = SideOf(window.right),
+                   .cross_ends = window.cross_ends};
+}
+
+Bytes RandomRow(const Column& column, RandomChoice* choice) {
+  const size_t element_bytes = DTypeBytes(column.dtype);
+  Bytes bytes(RowBytesOf(column));
+  if (bytes.size() > 256) {  // Large rows: a counter is enough to tell them apart, and quick.
+    const uint64_t first = choice->Bits();
+    for (size_t at = 0; at + 8 <= bytes.size(); at += 8) {
+      const uint64_t word =
+          (first + at) & (column.dtype == DType::kBool ? 0x0101010101010101u : 0x3333333333333333u);
+      std::memcpy(&bytes[at], &word, 8);
+    }
+    return bytes;
+  }
+  for (size_t at = 0; at < bytes.size(); at += element_bytes) {
+    PutRandomElement(column.dtype, choice, &bytes[at]);
+  }
+  return bytes;
+}
+
+}  // namespace geardb::conformance

@@ -1,0 +1,120 @@
+// StoreTwin: a table of a real database and the model of it, changed together at random.
+//
+// Invariants: after every change the model holds the same trajectories as the table, and
+// `DrawnTable::priorities` the same items with the same raw priorities.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/database.h"
+#include "tests/conformance/random_choice.h"
+#include "tests/conformance/random_table.h"
+#include "tests/conformance/window_model.h"
+
+namespace geardb::conformance {
+
+/// A priority table as it must be.
+struct DrawnTable {
+  PriorityTableSpec spec;
+  ModelRule rule;
+  std::map<ModelItem, float> priorities;  ///< Of all items; what it says is ignored if uniform.
+  float max_priority = 1;
+
+  bool uniform() const { return spec.selector == SelectorKind::kUniform; }
+  /// w of an item, and the sum over all.
+  double Weight(float priority) const;
+  double TotalWeight() const;
+};
+
+class StoreTwin {
+ public:
+  /// Creates the table in a new database in `directory`. Failures are GoogleTest failures.
+  StoreTwin(RandomTable table, std::string directory, RandomChoice* choice);
+
+  /// One random change to both.
+  void Change();
+  /// Closes the database and opens it again.
+  void Reopen();
+  /// The table's records, its counts, and the items of every priority table with their priorities
+  /// and probabilities are those of the model.
+  void CheckAll();
+
+  const RandomTable& random_table() const { return random_table_; }
+  Table* table() const { return table_.get(); }
+  const WindowModel& model() const { return model_; }
+  std::vector<DrawnTable>& drawn() { return drawn_; }
+  PriorityTable* priority_table(const DrawnTable& drawn) const;
+  const Bytes& TrajectoryValue(TrajectoryId id, size_t column) const;
+  std::map<TrajectoryId, uint64_t>& times_sampled() { return times_sampled_; }
+  /// Sets priorities by the handles of `items`, which may have duplicates, in both.
+  void SetByHandle(DrawnTable* drawn, std::span<const ItemHandle> handles,
+                   const std::vector<ModelItem>& items);
+
+ private:
+  struct Lane {
+    size_t writer = 0;
+    uint32_t number = 0;
+    TrajectoryId id = 0;
+  };
+  /// Rows to append to one lane, as the model and as the store want them.
+  struct Rows {
+    std::vector<std::vector<Bytes>> rows;
+    std::vector<Bytes> final_row;
+    std::map<size_t, Bytes> trajectory;  ///< By index among the per-trajectory columns.
+    End end = End::kGo;
+  };
+
+  struct Call;
+  using GivenPriorities = std::map<const DrawnTable*, std::vector<float>>;
+
+  void OpenDatabase();
+  void OpenWriters();
+  Rows RandomRows(const Lane& lane, int64_t count, End end);
+  End RandomEnd();
+  int64_t RandomCount(const Lane& lane, End* end);
+  void AppendToLane(Lane* lane);
+  void GivePriorities(const Lane& lane, const Rows& rows, GivenPriorities* given,
+                      std::vector<float>* values);
+  std::vector<Rows> RandomRowsOfLanes(const std::vector<Lane*>& lanes, std::vector<End>* ends);
+  void AppendToLanes(size_t writer);
+  /// Applies what the store did with `rows` to the model.
+  void TakeOver(Lane* lane, const Rows& rows, const Appended& appended);
+  /// How many items of `drawn` this append would make drawable.
+  size_t CountNewItems(const DrawnTable& drawn, const Lane& lane, const Rows& rows) const;
+  Result<Appended> AppendOneRow(const Lane& lane);
+  void CutLane(Lane* lane);
+  void TrimSome();
+  void RemoveSome();
+  void OrphanWriter(size_t writer);
+  void ResumeSome();
+  /// Resumes all orphans, or removes them: they take room that no capacity can free.
+  void AdoptOrphans();
+  void SetTrajectoryColumns();
+  void SetPriorities();
+  void SetAllPriorities(DrawnTable* drawn);
+  /// Brings the model up to what a capacity removed.
+  void FollowCapacity();
+  /// New items get their initial priorities, those that are gone leave.
+  void Settle(const GivenPriorities& given = {});
+  void CheckItems(DrawnTable* drawn);
+  float RandomPriority();
+  bool has_capacity() const;
+
+  RandomTable random_table_;
+  std::string directory_;
+  RandomChoice* choice_;
+  std::unique_ptr<Database> database_;
+  std::shared_ptr<Table> table_;
+  std::vector<std::unique_ptr<Writer>> writers_;
+  std::vector<Lane> lanes_;
+  WindowModel model_;
+  std::vector<DrawnTable> drawn_;
+  std::map<TrajectoryId, std::vector<Bytes>> trajectory_values_;
+  std::map<TrajectoryId, uint64_t> times_sampled_;
+  TrajectoryId last_id_ = 0;
+};
+
+}  // namespace geardb::conformance

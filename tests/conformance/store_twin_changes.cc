@@ -1,0 +1,271 @@
+// The changes of a StoreTwin that append nothing.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "tests/conformance/store_twin.h"
+#include "tests/testing/matchers.h"
+
+namespace geardb::conformance {
+
+void StoreTwin::CutLane(Lane* lane) {
+  Writer* const writer = writers_[lane->writer].get();
+  if (lane->id == 0) {
+    ASSERT_STATUS(kFailedPrecondition, writer->Cut(lane->number), "");
+    return;
+  }
+  ASSERT_OK_AND_ASSIGN(const Appended cut, writer->Cut(lane->number));
+  const bool left = model_.Cut(lane->id);
+  ASSERT_EQ(cut.id, left ? lane->id : 0);
+  lane->id = 0;
+  Settle();
+}
+
+void StoreTwin::TrimSome() {
+  if (model_.trajectories().empty()) return;
+  auto chosen = model_.trajectories().begin();
+  std::advance(chosen, choice_->Below(model_.trajectories().size()));
+  const auto& [id, trajectory] = *chosen;
+  // At least one step stays, and in an open trajectory another row (which a cut may take).
+  const int64_t keep = trajectory.state == ModelState::kClosed ? 0 : 1;
+  std::vector<int64_t> firsts = {0};
+  for (const ModelRow& row : trajectory.rows) {
+    const bool last = row.number + keep >= trajectory.steps_end();
+    if (!row.final && !last) firsts.push_back(row.number);
+  }
+  if (trajectory.StepCount() == 0) return;
+  const int64_t first = choice_->Of(firsts);
+  ASSERT_OK(table_->Truncate(id, first));
+  model_.Trim(id, first);
+  Settle();
+}
+
+/// An append that is expected to be refused.
+Result<Appended> StoreTwin::AppendOneRow(const Lane& lane) {
+  std::vector<Bytes> bytes;
+  std::vector<ColumnValue> values;
+  for (size_t c = 0; c < random_table_.step_columns.size(); ++c) {
+    const Column& column = random_table_.step_column(c);
+    bytes.push_back(RandomRow(column, choice_));
+    values.push_back({column.name, TensorView(bytes.back().data(), column.dtype, column.shape)});
+  }
+  return writers_[lane.writer]->Append(values, {.lane = lane.number, .ack = {}});
+}
+
+void StoreTwin::RemoveSome() {
+  if (model_.trajectories().size() < 2) return;
+  std::set<TrajectoryId> ids;
+  for (const auto& [id, trajectory] : model_.trajectories()) {
+    if (choice_->Percent(10)) ids.insert(id);
+  }
+  std::vector<TrajectoryId> list(ids.begin(), ids.end());
+  choice_->Shuffle(&list);
+  if (choice_->Percent(20)) {
+    // All or, with an unknown id, none.
+    std::vector<TrajectoryId> unknown = list;
+    unknown.push_back(last_id_ + 1000);
+    ASSERT_STATUS(kNotFound, table_->Remove(unknown), std::to_string(last_id_ + 1000));
+    return;
+  }
+  if (list.empty()) return;
+  ASSERT_OK(table_->Remove(list));
+  for (const TrajectoryId id : list) model_.Remove(id);
+  for (Lane& lane : lanes_) {
+    if (!ids.contains(lane.id)) continue;
+    Writer* const writer = writers_[lane.writer].get();
+    ASSERT_STATUS(kNotFound, AppendOneRow(lane), std::to_string(lane.id));
+    lane.id = 0;
+    ASSERT_EQ(writer->open_trajectory(lane.number), 0u);
+  }
+  Settle();
+}
+
+void StoreTwin::OrphanWriter(size_t writer) {
+  uint32_t lanes = 0;
+  writers_[writer].reset();
+  for (Lane& lane : lanes_) {
+    if (lane.writer != writer) continue;
+    ++lanes;
+    if (lane.id != 0) model_.SetState(lane.id, ModelState::kOrphaned);
+    lane.id = 0;
+  }
+  ASSERT_OK_AND_ASSIGN(writers_[writer],
+                       table_->NewWriter(WriterOptions{.lanes = lanes, .ack = {}}));
+  Settle();
+  if (has_capacity()) AdoptOrphans();
+}
+
+void StoreTwin::ResumeSome() {
+  for (Lane& lane : lanes_) {
+    if (lane.id != 0) continue;
+    for (const auto& [id, trajectory] : model_.trajectories()) {
+      if (trajectory.state != ModelState::kOrphaned || choice_->Percent(30)) continue;
+      ASSERT_OK(writers_[lane.writer]->Resume(id, lane.number));
+      model_.SetState(id, ModelState::kOpen);
+      lane.id = id;
+      break;
+    }
+  }
+  Settle();
+}
+
+void StoreTwin::AdoptOrphans() {
+  std::vector<TrajectoryId> orphans;
+  for (const auto& [id, trajectory] : model_.trajectories()) {
+    if (trajectory.state == ModelState::kOrphaned) orphans.push_back(id);
+  }
+  for (Lane& lane : lanes_) {
+    if (lane.id != 0 || orphans.empty()) continue;
+    lane.id = orphans.back();
+    orphans.pop_back();
+    ASSERT_OK(writers_[lane.writer]->Resume(lane.id, lane.number));
+    model_.SetState(lane.id, ModelState::kOpen);
+  }
+  if (orphans.empty()) return Settle();
+  ASSERT_OK(table_->Remove(orphans));
+  for (const TrajectoryId id : orphans) model_.Remove(id);
+  Settle();
+}
+
+void StoreTwin::SetTrajectoryColumns() {
+  if (model_.trajectories().empty()) return;
+  auto chosen = model_.trajectories().begin();
+  std::advance(chosen, choice_->Below(model_.trajectories().size()));
+  const size_t goal = random_table_.TrajectoryColumn("goal");
+  const Column& column = random_table_.trajectory_column(goal);
+  const Bytes bytes = RandomRow(column, choice_);
+  const ColumnValue value{column.name, TensorView(bytes.data(), column.dtype, column.shape)};
+  ASSERT_OK(table_->SetColumns(chosen->first, {&value, 1}));
+  trajectory_values_[chosen->first][goal] = bytes;
+}
+
+// Priorities.
+
+void StoreTwin::SetPriorities() {
+  DrawnTable& drawn = drawn_[choice_->Below(drawn_.size())];
+  if (drawn.uniform()) return;
+  if (choice_->Percent(25)) return SetAllPriorities(&drawn);
+  std::vector<RowId> rows;
+  std::vector<float> priorities;
+  uint64_t stale = 0;
+  std::vector<ModelItem> items;
+  for (const auto& [item, priority] : drawn.priorities) items.push_back(item);
+  for (uint64_t i = choice_->Below(12); i > 0; --i) {
+    const bool unknown = items.empty() || choice_->Percent(10);
+    ModelItem item = unknown ? ModelItem{last_id_ + 7, 0} : choice_->Of(items);
+    if (!unknown && !drawn.rule.trajectories && choice_->Percent(10)) item.row += 1;
+    priorities.push_back(RandomPriority());
+    const auto found = drawn.priorities.find(item);
+    if (found == drawn.priorities.end()) {
+      ++stale;
+    } else {
+      found->second = priorities.back();  // The last of duplicates stays.
+      drawn.max_priority = std::max(drawn.max_priority, priorities.back());
+    }
+    if (drawn.rule.trajectories) item.row = choice_->Between(0, 99);  // Ignored.
+    rows.push_back(RowId{item.id, item.row});
+  }
+  ASSERT_OK_AND_ASSIGN(const SetOutcome outcome, priority_table(drawn)->Set(rows, priorities));
+  EXPECT_EQ(outcome.stale, stale) << drawn.spec.name;
+  EXPECT_EQ(outcome.applied, rows.size() - stale) << drawn.spec.name;
+}
+
+void StoreTwin::SetAllPriorities(DrawnTable* drawn) {
+  const size_t items = drawn->priorities.size();
+  if (choice_->Percent(20)) {
+    const std::vector<float> wrong(items + 2, 1.0f);
+    ASSERT_STATUS(kFailedPrecondition, priority_table(*drawn)->SetAll(wrong),
+                  std::to_string(items + 2));
+    return;
+  }
+  if (items == 0) return;
+  std::vector<float> values(choice_->Percent(30) ? 1 : items);
+  for (float& value : values) value = RandomPriority();
+  ASSERT_OK_AND_ASSIGN(const SetOutcome outcome, priority_table(*drawn)->SetAll(values));
+  EXPECT_EQ(outcome.applied, items);
+  EXPECT_EQ(outcome.stale, 0u);
+  size_t i = 0;
+  for (auto& [item, priority] : drawn->priorities) priority = values[values.size() == 1 ? 0 : i++];
+  const float largest = *std::max_element(values.begin(), values.end());
+  drawn->max_priority = std::max(drawn->max_priority, largest);
+}
+
+void StoreTwin::SetByHandle(DrawnTable* drawn, std::span<const ItemHandle> handles,
+                            const std::vector<ModelItem>& items) {
+  std::vector<float> priorities;
+  uint64_t stale = 0;
+  for (const ModelItem& item : items) {
+    priorities.push_back(static_cast<float>(choice_->Between(2, 16)) / 4.0f);
+    const auto found = drawn->priorities.find(item);
+    if (found == drawn->priorities.end()) {
+      ++stale;
+      continue;
+    }
+    found->second = priorities.back();
+    drawn->max_priority = std::max(drawn->max_priority, priorities.back());
+  }
+  ASSERT_OK_AND_ASSIGN(const SetOutcome outcome, priority_table(*drawn)->Set(handles, priorities));
+  EXPECT_EQ(outcome.stale, stale) << drawn->spec.name;
+  EXPECT_EQ(outcome.applied, items.size() - stale) << drawn->spec.name;
+}
+
+void StoreTwin::Settle(const GivenPriorities& given) {
+  const size_t column = random_table_.TrajectoryColumn("first_priority");
+  for (DrawnTable& drawn : drawn_) {
+    const auto explicit_values = given.find(&drawn);
+    size_t next_given = 0;
+    std::map<ModelItem, float> priorities;
+    const float max_before = drawn.max_priority;
+    for (const ModelItem& item : model_.Items(drawn.rule)) {
+      const auto found = drawn.priorities.find(item);
+      if (found != drawn.priorities.end()) {
+        priorities[item] = found->second;
+        continue;
+      }
+      float priority = max_before;
+      if (explicit_values != given.end()) {
+        ASSERT_LT(next_given, explicit_values->second.size());
+        priority = explicit_values->second[next_given++];
+      } else if (drawn.spec.initial == InitialPriority::kConstant) {
+        priority = drawn.spec.initial_priority_value;
+      } else if (drawn.spec.initial == InitialPriority::kColumn) {
+        std::memcpy(&priority, TrajectoryValue(item.id, column).data(), sizeof(priority));
+      }
+      priorities[item] = priority;
+      drawn.max_priority = std::max(drawn.max_priority, priority);
+    }
+    drawn.priorities = std::move(priorities);
+  }
+}
+
+void StoreTwin::FollowCapacity() {
+  if (!has_capacity() || ::testing::Test::HasFatalFailure()) return;
+  const TableSpec& spec = random_table_.spec;
+  std::map<TrajectoryId, int64_t> there;
+  uint64_t rows = 0;
+  for (const TrajectoryRecord& record : table_->Scan({})) {
+    there[record.id] = record.first_row;
+    rows += static_cast<uint64_t>(record.rows_end - record.first_row);
+  }
+  ASSERT_TRUE(spec.steps_max == 0 || rows <= spec.steps_max) << rows;
+  ASSERT_TRUE(spec.trajectories_max == 0 || there.size() <= spec.trajectories_max);
+  std::vector<TrajectoryId> gone;
+  for (const auto& [id, trajectory] : model_.trajectories()) {
+    const auto found = there.find(id);
+    if (found == there.end()) {
+      ASSERT_EQ(trajectory.state, ModelState::kClosed) << "an open trajectory was removed";
+      gone.push_back(id);
+      continue;
+    }
+    if (found->second == trajectory.first_row()) continue;
+    ASSERT_GT(found->second, trajectory.first_row());
+    ASSERT_LT(found->second, trajectory.rows_end());
+    ASSERT_EQ(found->second % spec.steps_per_page, 0) << "a capacity trims whole pages";
+    model_.Trim(id, found->second);
+  }
+  for (const TrajectoryId id : gone) model_.Remove(id);
+}
+
+}  // namespace geardb::conformance

@@ -1,0 +1,100 @@
+// Random programs of changes and draws: the store must agree with the brute-force model on every
+// item, every row shown, every mask, return, weight and probability; and every item must come.
+//
+// GEARDB_CONFORMANCE_PROGRAMS sets how many programs run, GEARDB_CONFORMANCE_SEED the first one's
+// seed: a failure names the seed of its program, which one of these runs alone.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "tests/conformance/batch_check.h"
+#include "tests/conformance/read_check.h"
+#include "tests/conformance/store_twin.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/temp_dir.h"
+
+namespace geardb::conformance {
+namespace {
+
+uint64_t FromEnvironment(const char* name, uint64_t absent) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? absent : std::strtoull(text, nullptr, 10);
+}
+
+/// Draws after which an item of the smallest probability was missed with a chance below e^-20.
+double DrawsToSeeAll(const DrawnTable& drawn) {
+  double smallest = std::numeric_limits<double>::max();
+  double drawable = 0;
+  for (const auto& [item, priority] : drawn.priorities) {
+    const double weight = drawn.Weight(priority);
+    if (weight == 0) continue;
+    smallest = std::min(smallest, weight);
+    ++drawable;
+  }
+  return (std::log(drawable) + 20) * drawn.TotalWeight() / smallest;
+}
+
+/// Draws with one random sampler; with `see_all` until every drawable item has come.
+void CheckDraws(StoreTwin* twin, DrawnTable* drawn, bool see_all, RandomChoice* choice) {
+  SCOPED_TRACE("priority table " + drawn->spec.name);
+  const RandomSampler sampler = MakeRandomSampler(twin->random_table(), drawn->rule, choice);
+  PriorityTable* const priority_table = twin->priority_table(*drawn);
+  ASSERT_OK_AND_ASSIGN(const auto draws, priority_table->NewSampler(sampler.options));
+  size_t drawable = 0;
+  for (const auto& [item, priority] : drawn->priorities) {
+    drawable += drawn->Weight(priority) > 0 ? 1 : 0;
+  }
+  if (drawable == 0) {
+    EXPECT_STATUS(kDeadlineExceeded, draws->Next(Deadline::Now()), "");
+    return;
+  }
+  BatchCheck check(twin, drawn, sampler);
+  const double most =
+      see_all ? DrawsToSeeAll(*drawn) : 3 * static_cast<double>(sampler.options.batch);
+  std::vector<ItemHandle> handles;
+  for (double drawn_items = 0; drawn_items < most;) {
+    ASSERT_OK_AND_ASSIGN(Batch batch, draws->Next());
+    check.Check(batch);
+    if (::testing::Test::HasFailure()) return;
+    drawn_items += static_cast<double>(batch.size());
+    handles.assign(batch.handles().begin(), batch.handles().end());
+    if (see_all && check.seen().size() == drawable) break;
+  }
+  if (see_all) ASSERT_EQ(check.seen().size(), drawable) << "of " << most << " draws";
+  if (!drawn->uniform()) twin->SetByHandle(drawn, handles, check.items());
+}
+
+void RunProgram(uint64_t seed) {
+  RandomChoice choice(seed);
+  const testing::TempDir directory;
+  StoreTwin twin(MakeRandomTable(&choice), directory.path(), &choice);
+  const int64_t rounds = choice.Between(2, 3);
+  for (int64_t round = 1; round <= rounds && !::testing::Test::HasFailure(); ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    for (int64_t i = choice.Between(5, 15); i > 0; --i) twin.Change();
+    if (choice.Percent(30)) twin.Reopen();
+    twin.CheckAll();
+    if (::testing::Test::HasFailure()) return;
+    CheckReads(&twin, &choice);
+    for (DrawnTable& drawn : twin.drawn()) {
+      CheckDraws(&twin, &drawn, round == rounds, &choice);
+      if (::testing::Test::HasFailure()) return;
+    }
+    twin.CheckAll();
+  }
+}
+
+TEST(WindowConformanceTest, StoreAgreesWithTheModel) {
+  const uint64_t first = FromEnvironment("GEARDB_CONFORMANCE_SEED", 1);
+  const uint64_t programs = FromEnvironment("GEARDB_CONFORMANCE_PROGRAMS", 200);
+  for (uint64_t seed = first; seed < first + programs && !HasFailure(); ++seed) {
+    SCOPED_TRACE("GEARDB_CONFORMANCE_SEED=" + std::to_string(seed) +
+                 " GEARDB_CONFORMANCE_PROGRAMS=1");
+    RunProgram(seed);
+  }
+}
+
+}  // namespace
+}  // namespace geardb::conformance
