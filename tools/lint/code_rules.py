@@ -72,7 +72,7 @@ def check_names(tree):
     types = re.compile(r"\b(?:class|struct|union|enum(?:\s+class)?|namespace|using)\s+"
                        r"(?:GEARDB_\w+\(.*?\)\s+)?([A-Za-z_]\w*)")
     banned = "|".join(sorted(config.BANNED_NAMES))
-    variables = re.compile(rf"(?:[\w>&*])[ \t&*]+((?:{banned})_?)\s*(?:[=;,){{]|\[\d)")
+    variables = re.compile(rf"(?:[\w>&*])[ \t&*]+((?:{banned}))\s*(?:[=;,){{]|\[\d)")
     for path in tree.cpp(*LIBRARY, "tools", "tests", "python"):
         stem = path.rsplit("/", 1)[-1].split(".")[0]
         for part in [*path.split("/")[:-1], *stem.split("_")]:

@@ -82,6 +82,7 @@ ALLOWED = [
     ("files", "base/env_posix.cc", "the one place that makes system calls on files"),
     ("files", "index/index_memory.cc", "a memfd: memory, not a file of the store"),
     ("files", "engine/internal/arena.cc", "a memfd, and the memory limits of the kernel"),
+    ("random", "wal/open_log.cc", "the uuid of a new log must differ from every other log's"),
     ("wall_clock", "base/clock.cc", "the clock itself"),
     ("std_mutex", "base/mutex.h", "what Mutex and CondVar are made of"),
     ("names", "base/env.h", "data() and size() are what the standard library calls them"),
