@@ -19,8 +19,9 @@ inline void SetCrashHook(CrashHook hook) {
   internal::crash_hook.store(hook, std::memory_order_release);
 }
 
-/// Marks a place where a crash is interesting: "copy_into_ring", "drain", "rotate", "sync",
-/// "recovery_cut", "recovery_drain", "recovery_sync", "recovery_serve", "manifest".
+/// Marks a place where a crash is interesting. The log has "copy_into_ring", "drain", "rotate",
+/// "sync", "synced", "manifest", and in an open "recovery_read", "recovery_cut", "recovery_drain",
+/// "recovery_drained_some", "recovery_sync", "recovery_epoch", "recovery_serve".
 inline void CrashPoint(const char* name) {
   if (internal::crash_hook.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
     internal::crash_hook.load(std::memory_order_acquire)(name);

@@ -123,6 +123,7 @@ Status Drain::SyncLocked() {
     NoteFsync(
         static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
   }
+  CrashPoint("synced");
   synced_.store(kBreak.read_sync_target_late ? boundary() : target, std::memory_order_release);
   return Status::Ok();
 }
