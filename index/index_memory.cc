@@ -18,6 +18,8 @@ namespace {
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kSmallStep = uint64_t{64} << 10;
 constexpr uint64_t kLargeStep = uint64_t{1} << 20;
+constexpr uint64_t kReservePerBudget = 1024;
+constexpr uint64_t kReserveMax = uint64_t{1} << 45;
 
 }  // namespace
 
@@ -66,15 +68,16 @@ Status Region::Commit(size_t part, uint64_t bytes) {
 }
 
 Result<std::unique_ptr<IndexMemory>> IndexMemory::Create(const Options& options) {
-  if (options.reserve_bytes == 0 || options.budget_bytes == 0) {
-    return Status::InvalidArgument("index memory '", options.name, "' of ", options.reserve_bytes,
-                                   " reserved and ", options.budget_bytes,
-                                   " budget bytes: neither may be 0");
+  if (options.budget_bytes == 0) {
+    return Status::InvalidArgument("index memory '", options.name, "' has a budget of 0 bytes");
   }
   std::unique_ptr<IndexMemory> memory(new IndexMemory());
   memory->name_ = options.name;
   memory->budget_bytes_ = options.budget_bytes;
-  memory->reserve_bytes_ = AlignUp(options.reserve_bytes, kPageBytes);
+  const uint64_t chosen =
+      std::min(options.budget_bytes, kReserveMax / kReservePerBudget) * kReservePerBudget;
+  memory->reserve_bytes_ =
+      AlignUp(options.reserve_bytes != 0 ? options.reserve_bytes : chosen, kPageBytes);
   memory->fd_ = ::memfd_create(options.name.c_str(), MFD_CLOEXEC);
   if (memory->fd_ < 0) {
     return Status::IoError("memfd_create for index memory '", options.name,

@@ -78,12 +78,13 @@ class Region {
 class IndexMemory {
  public:
   struct Options {
-    uint64_t reserve_bytes = uint64_t{1} << 40;  ///< Address space; costs nothing until committed.
     uint64_t budget_bytes = uint64_t{64} << 20;
+    /// Address space; it costs nothing until committed. 0: 1024 times the budget, at most 2^45.
+    uint64_t reserve_bytes = 0;
     std::string name = "index";  ///< Of the memfd, and in errors.
   };
 
-  /// InvalidArgument for sizes of zero; IoError when the kernel refuses.
+  /// InvalidArgument for a budget of zero; IoError when the kernel refuses.
   static Result<std::unique_ptr<IndexMemory>> Create(const Options& options);
   ~IndexMemory();
   IndexMemory(const IndexMemory&) = delete;

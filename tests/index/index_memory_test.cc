@@ -1,3 +1,5 @@
+// concurrent: index/index_memory.h
+
 #include "index/index_memory.h"
 
 #include <gtest/gtest.h>
@@ -19,9 +21,14 @@ namespace {
 constexpr uint64_t kKiB = 1024;
 constexpr uint64_t kMiB = 1024 * kKiB;
 
-TEST(IndexMemoryTest, ZeroSizesAreRefused) {
-  EXPECT_STATUS(kInvalidArgument, IndexMemory::Create({.reserve_bytes = 0}), "0 reserved");
-  EXPECT_STATUS(kInvalidArgument, IndexMemory::Create({.budget_bytes = 0}), "0 budget");
+TEST(IndexMemoryTest, BudgetOfZeroIsRefused) {
+  EXPECT_STATUS(kInvalidArgument, IndexMemory::Create({.budget_bytes = 0}), "budget of 0");
+}
+
+TEST(IndexMemoryTest, AddressSpaceFollowsTheBudget) {
+  auto memory = IndexMemory::Create({.budget_bytes = 5000});
+  ASSERT_OK(memory);
+  EXPECT_EQ(memory.value()->reserve_bytes(), 5000u * 1024);
 }
 
 TEST(IndexMemoryTest, PartsArePageAlignedAndApart) {
@@ -86,7 +93,7 @@ TEST(IndexMemoryTest, AddressSpaceEnds) {
 }
 
 TEST(IndexMemoryTest, ReleasedBytesComeBackZeroAndUncharged) {
-  auto memory = IndexMemory::Create({.reserve_bytes = 4 * kMiB, .budget_bytes = 8 * kMiB});
+  auto memory = IndexMemory::Create({.budget_bytes = 8 * kMiB, .reserve_bytes = 4 * kMiB});
   ASSERT_OK(memory);
   for (int round = 0; round < 3; ++round) {
     ASSERT_OK_AND_ASSIGN(Region region, memory.value()->Reserve("a", {4 * kMiB}));

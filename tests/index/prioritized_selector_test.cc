@@ -279,7 +279,7 @@ TEST(PrioritizedSelectorTest, CapacityBulkAndHistoryDoNotChangeDraws) {
   constexpr uint64_t kLeaves = 20'000;
   const auto direct = Make(memory.get(), kLeaves);
   auto wide = PrioritizedSelector::Create(memory.get(), "wide",
-                                          {.leaf_capacity = uint64_t{1} << 35, .alpha = 0.6});
+                                          {.leaf_capacity = uint64_t{1} << 32, .alpha = 0.6});
   ASSERT_OK(wide);
   ASSERT_OK(wide.value()->Reserve(kLeaves));
   const auto bulk = Make(memory.get(), kLeaves + 999);

@@ -37,7 +37,7 @@ struct Seen {
 class IndexSharedViewsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto memory = IndexMemory::Create({.reserve_bytes = kBytes, .budget_bytes = kBytes});
+    auto memory = IndexMemory::Create({.budget_bytes = kBytes, .reserve_bytes = kBytes});
     ASSERT_OK(memory);
     memory_ = std::move(memory).value();
     ASSERT_OK_AND_ASSIGN(uniform_, UniformSelector::Create(memory_.get(), "u", 50'000));

@@ -98,7 +98,7 @@ TEST(UniformSelectorTest, EmptyDrawsNothing) {
 
 TEST(UniformSelectorTest, LeavesBeyondTheReservedAreNoMembers) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), uint64_t{1} << 40, 10);
+  const auto selector = Make(memory.get(), uint64_t{1} << 37, 10);
   selector->Insert(LeafRange{0, 10}, 1);
   EXPECT_TRUE(selector->Contains(9));
   EXPECT_FALSE(selector->Contains(10));
@@ -110,7 +110,7 @@ TEST(UniformSelectorTest, LeavesBeyondTheReservedAreNoMembers) {
 TEST(UniformSelectorTest, CapacityBulkAndHistoryDoNotChangeDraws) {
   const auto memory = TestMemory();
   const auto direct = Make(memory.get(), 30'000, 30'000);
-  const auto wide = Make(memory.get(), uint64_t{1} << 40, 30'000);
+  const auto wide = Make(memory.get(), uint64_t{1} << 37, 30'000);
   const auto bulk = Make(memory.get(), 50'000, 30'000);
   std::mt19937_64 random(8);
   wide->Insert(LeafRange{0, 30'000}, 1);

@@ -227,7 +227,7 @@ TEST(WeightTreeTest, CapacityDoesNotChangeDraws) {
   std::vector<uint32_t> weights(5000);
   for (uint32_t& weight : weights) weight = RandomWeight(&random);
   Tree tight(memory.get(), 5000, 5000);
-  Tree wide(memory.get(), uint64_t{1} << 35, 10);
+  Tree wide(memory.get(), uint64_t{1} << 33, 10);
   tight->SetRun(0, weights);
   wide->SetRun(0, std::span(weights).first(10));
   ASSERT_OK(wide->Reserve(5000));
