@@ -62,7 +62,8 @@ void CheckDraws(StoreTwin* twin, DrawnTable* drawn, bool see_all, RandomChoice* 
     handles.assign(batch.handles().begin(), batch.handles().end());
     if (see_all && check.seen().size() == drawable) break;
   }
-  if (see_all) ASSERT_EQ(check.seen().size(), drawable) << "of " << most << " draws";
+  ASSERT_TRUE(!see_all || check.seen().size() == drawable)
+      << check.seen().size() << " of " << drawable << " items in " << most << " draws";
   if (!drawn->uniform()) twin->SetByHandle(drawn, handles, check.items());
 }
 
