@@ -1,0 +1,115 @@
+#include "wal/segment_file.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/testing/fault_env.h"
+#include "tests/testing/matchers.h"
+#include "wal/aligned_buffer.h"
+
+namespace geardb::wal {
+namespace {
+
+constexpr uint64_t kSegment = 65536;
+
+class SegmentFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_OK(env_.CreateDirectory("log")); }
+
+  testing::FaultEnv env_{1};
+  SegmentPool pool_{&env_, "log", kSegment, /*direct=*/true};
+};
+
+TEST_F(SegmentFileTest, NamesAreNumbers) {
+  EXPECT_EQ(SegmentName(7), "segment-000007");
+  uint64_t number = 0;
+  EXPECT_TRUE(ParseSegmentName("segment-000007", &number));
+  EXPECT_EQ(number, 7u);
+  EXPECT_TRUE(ParseSegmentName(SegmentName(123456789), &number));
+  EXPECT_EQ(number, 123456789u);
+  for (const char* name : {"segment-", "segment-1", "segment-00000x", "ring", "segment-0000001.bak",
+                           "xsegment-000001"}) {
+    EXPECT_FALSE(ParseSegmentName(name, &number)) << name;
+  }
+}
+
+TEST_F(SegmentFileTest, ASpareIsDurableBeforeItIsHandedOut) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    testing::FaultEnv env(seed);
+    ASSERT_OK(env.CreateDirectory("log"));
+    SegmentPool pool(&env, "log", kSegment, true);
+    ASSERT_OK(pool.CreateSpare());
+    EXPECT_EQ(pool.free_count(), 1u);
+    env.Crash(testing::CrashKind::kPowerLoss);
+    EXPECT_EQ(env.Contents("log/segment-000001").size(), kSegment);
+  }
+}
+
+TEST_F(SegmentFileTest, BoundFilesAreFoundByLsnAndReleasedWhenTheyEnd) {
+  ASSERT_OK(pool_.CreateSpare());
+  ASSERT_OK(pool_.CreateSpare());
+  EXPECT_EQ(pool_.Find(0), nullptr);
+  pool_.Bind(0);
+  pool_.Bind(kSegment);
+  EXPECT_EQ(pool_.free_count(), 0u);
+  EXPECT_NE(pool_.Find(0), pool_.Find(kSegment));
+  EXPECT_EQ(pool_.Find(kSegment - 1), pool_.Find(0));
+  EXPECT_EQ(pool_.LiveFrom(kSegment - 1).size(), 2u);
+  EXPECT_EQ(pool_.LiveFrom(kSegment).size(), 1u);
+  pool_.ReleaseBelow(kSegment - 1);
+  EXPECT_EQ(pool_.live_count(), 2u);
+  pool_.ReleaseBelow(kSegment);
+  EXPECT_EQ(pool_.live_count(), 1u);
+  EXPECT_EQ(pool_.free_count(), 1u);
+  EXPECT_EQ(pool_.oldest_base(), kSegment);
+  EXPECT_EQ(pool_.Find(0), nullptr);
+}
+
+TEST_F(SegmentFileTest, AWriteMakesItDirtyUntilASyncTakesIt) {
+  ASSERT_OK(pool_.CreateSpare());
+  pool_.Bind(0);
+  EXPECT_TRUE(pool_.TakeDirty().empty());
+  const AlignedBuffer block(4096);
+  ASSERT_OK(pool_.Find(0)->Write(4096, block.span()));
+  EXPECT_EQ(pool_.TakeDirty().size(), 1u);
+  EXPECT_TRUE(pool_.TakeDirty().empty());
+}
+
+TEST_F(SegmentFileTest, AFullDiskMakesNoSpareAndLeavesNoFile) {
+  ASSERT_OK(pool_.CreateSpare());
+  env_.set_disk_bytes_max(kSegment + 1000);
+  EXPECT_STATUS(kResourceExhausted, pool_.CreateSpare(), "spare segment file");
+  ASSERT_OK_AND_ASSIGN(const auto names, env_.List("log"));
+  EXPECT_EQ(names, std::vector<std::string>{"segment-000001"});
+  env_.set_disk_bytes_max(UINT64_MAX);
+  EXPECT_OK(pool_.CreateSpare());
+}
+
+TEST_F(SegmentFileTest, WithoutDirectIoItIsBufferedAndSaysWhy) {
+  ASSERT_OK(pool_.CreateSpare());
+  EXPECT_EQ(pool_.write_path(), "direct");
+  env_.set_direct(false);
+  SegmentPool other(&env_, "log", kSegment, true);
+  ASSERT_OK(other.AddFree("segment-000001"));
+  EXPECT_EQ(other.write_path(), "buffered (O_DIRECT: Invalid argument)");
+  SegmentPool chosen(&env_, "log", kSegment, false);
+  ASSERT_OK(chosen.AddFree("segment-000001"));
+  EXPECT_EQ(chosen.write_path(), "buffered (by choice)");
+}
+
+TEST_F(SegmentFileTest, AShortFileIsMadeWholeAndALongOneRefused) {
+  env_.Put("log/segment-000001", std::vector<std::byte>(100));
+  ASSERT_OK(pool_.AddFree("segment-000001"));
+  EXPECT_EQ(env_.Contents("log/segment-000001").size(), kSegment);
+  env_.Put("log/segment-000002", std::vector<std::byte>(kSegment + 1));
+  EXPECT_STATUS(kCorruption, pool_.AddFree("segment-000002"), "log/segment-000002 has 65537");
+}
+
+TEST_F(SegmentFileTest, KnowsHowFarItWasWritten) {
+  ASSERT_OK(pool_.CreateSpare());
+  EXPECT_EQ(pool_.NextFree()->written_bytes(), 0u);
+  ASSERT_OK(pool_.NextFree()->WriteZeros(0, 8192));
+  EXPECT_EQ(pool_.NextFree()->written_bytes(), 8192u);
+}
+
+}  // namespace
+}  // namespace geardb::wal
