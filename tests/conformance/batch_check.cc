@@ -177,17 +177,18 @@ void BatchCheck::CheckOutput(const Batch& batch, const Output& output) {
 void BatchCheck::CheckView(const Batch& batch, size_t view) {
   const AskedView& asked = sampler_.views[view];
   const Column& column = twin_->random_table().step_column(asked.view.column);
-  Output data{.name = NameOf(view),
-              .dtype = asked.dtype,
-              .inner = column.shape,
-              .pad = {},
-              .single = asked.single,
-              .entries = asked.entries,
-              .items = {}};
-  if (asked.view.stack > 1) data.inner = column.shape.WithOuter({asked.view.stack});
-  data.entry_bytes = static_cast<size_t>(data.inner.elements()) * DTypeBytes(asked.dtype);
-  data.pad = Repeated(asked.view.pad, data.inner.elements());
-  Output mask = data;
+  Output shown_rows{.name = NameOf(view),
+                    .dtype = asked.dtype,
+                    .inner = column.shape,
+                    .pad = {},
+                    .single = asked.single,
+                    .entries = asked.entries,
+                    .items = {}};
+  if (asked.view.stack > 1) shown_rows.inner = column.shape.WithOuter({asked.view.stack});
+  shown_rows.entry_bytes =
+      static_cast<size_t>(shown_rows.inner.elements()) * DTypeBytes(asked.dtype);
+  shown_rows.pad = Repeated(asked.view.pad, shown_rows.inner.elements());
+  Output mask = shown_rows;
   mask.inner = Shape();
   mask.entry_bytes = 1;
   mask.pad = Bytes(1);
@@ -201,23 +202,23 @@ void BatchCheck::CheckView(const Batch& batch, size_t view) {
     const ShownView& shown = ExpectedOf(item).views[view];
     counts.push_back(shown.entries);
     offsets.push_back(offsets.back() + shown.entries);
-    data.items.push_back(shown.bytes);
+    shown_rows.items.push_back(shown.bytes);
     valid.items.push_back(BytesOf(shown.valid));
     learn.items.push_back(BytesOf(shown.learn));
     is_first.items.push_back(BytesOf(shown.is_first));
     end.items.push_back(BytesOf(shown.end));
   }
-  CheckOutput(batch, data);
-  ASSERT_OK_AND_ASSIGN(const auto lengths, batch.ViewLengths(data.name));
+  CheckOutput(batch, shown_rows);
+  ASSERT_OK_AND_ASSIGN(const auto lengths, batch.ViewLengths(shown_rows.name));
   EXPECT_EQ(std::vector<int64_t>(lengths.begin(), lengths.end()), counts);
   if (sampler_.options.layout == BatchLayout::kPacked) {
-    ASSERT_OK_AND_ASSIGN(const auto cu_seqlens, batch.CuSeqlens(data.name));
+    ASSERT_OK_AND_ASSIGN(const auto cu_seqlens, batch.CuSeqlens(shown_rows.name));
     EXPECT_EQ(std::vector<int64_t>(cu_seqlens.begin(), cu_seqlens.end()), offsets);
   }
   if (!sampler_.options.views[view].masks) return;
   for (auto [output, suffix] : {std::pair(&valid, ".valid"), std::pair(&learn, ".learn"),
                                 std::pair(&is_first, ".is_first"), std::pair(&end, ".end")}) {
-    output->name = data.name + suffix;
+    output->name = shown_rows.name + suffix;
     const DType dtype = batch[output->name].dtype;
     output->dtype = output != &end && IsByte(dtype) ? dtype : DType::kU8;
     CheckOutput(batch, *output);

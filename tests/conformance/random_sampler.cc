@@ -1,6 +1,7 @@
 #include "tests/conformance/random_sampler.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace geardb::conformance {
@@ -66,7 +67,8 @@ struct Reach {
 };
 
 Reach ReachOf(const ModelRule& rule, int64_t stack) {
-  if (rule.trajectories) return Reach{stack - 1, 9};
+  // Of a trajectory older rows are its first one again.
+  if (rule.trajectories) return Reach{0, 9};
   return Reach{-rule.before + stack - 1, rule.length + rule.after};
 }
 
@@ -80,36 +82,38 @@ void NameRows(View* view, AskedView* asked, std::vector<int64_t> rows) {
 void NameRange(const ModelRule& rule, Reach reach, RandomChoice* choice, View* view,
                AskedView* asked) {
   const int64_t begin = choice->Between(reach.first, reach.end - 1);
-  const int64_t stride = choice->Percent(60) ? 1 : choice->Between(1, 3);
-  const int64_t most = (reach.end - 1 - begin) / stride + 1;
+  const int64_t stride =
+      choice->Percent(60)
+          ? 1
+          : choice->Of({int64_t{1}, int64_t{2}, int64_t{3}, int64_t{-1}, int64_t{-2}});
+  const int64_t most =
+      (stride > 0 ? reach.end - 1 - begin : begin - reach.first) / std::abs(stride) + 1;
   const int64_t count = choice->Between(1, most);
   const int64_t plus = choice->Percent(60) ? 0 : choice->Between(0, most - count);
-  view->rows.begin = begin;
+  view->rows.begin = asked->view.begin = begin;
+  view->rows.stride = asked->view.stride = stride;
   view->rows.count = count;
-  view->rows.stride = stride;
   view->rows.plus = plus;
-  for (int64_t i = 0; i < count + plus; ++i) asked->view.rows.push_back(begin + i * stride);
   asked->entries = count + plus;
-  const bool length_fits = rule.trajectories || rule.length <= most;
-  if (!length_fits || choice->Percent(40)) return;
-  // As many as the item's length part has, instead.
+  const bool length_fits = rule.trajectories ? stride > 0 : rule.length <= most;
+  if (!length_fits || choice->Percent(40)) {
+    for (int64_t i = 0; i < count + plus; ++i) asked->view.rows.push_back(begin + i * stride);
+    return;
+  }
+  // As many as the item's length part has.
   view->rows.count = ViewRows::kItemLength;
-  view->rows.plus =
-      rule.trajectories ? choice->Between(0, 2) : choice->Between(0, most - rule.length);
-  asked->view.rows.clear();
-  asked->view.item_length = true;
-  asked->view.begin = begin;
-  asked->view.stride = stride;
+  view->rows.plus = choice->Between(0, rule.trajectories ? 2 : most - rule.length);
   asked->view.plus = view->rows.plus;
+  asked->view.item_length = true;
   asked->entries = std::nullopt;
   if (!rule.trajectories) asked->entries = rule.length + view->rows.plus;
 }
 
 void ChooseRows(const ModelRule& rule, const RandomSampler& sampler, RandomChoice* choice,
                 View* view, AskedView* asked) {
-  int64_t stack = choice->Percent(65) || rule.trajectories ? 1 : choice->Between(2, 3);
+  int64_t stack = choice->Percent(65) ? 1 : choice->Between(2, 3);
   if (ReachOf(rule, stack).first >= ReachOf(rule, stack).end) stack = 1;
-  const bool stack_before = rule.before >= stack - 1;
+  const bool stack_before = rule.trajectories || rule.before >= stack - 1;
   if (sampler.n_step && stack_before && choice->Percent(30)) {
     view->rows.bootstrap = asked->view.bootstrap = true;
     const bool every_row = sampler.n_step->every_row;

@@ -1,6 +1,4 @@
 // GatherCpu against the most naive copy there is.
-#include "kernels/gather.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -11,6 +9,7 @@
 
 #include "base/page_view.h"
 #include "kernels/convert.h"
+#include "kernels/gather.h"
 
 namespace geardb {
 namespace {
