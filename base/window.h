@@ -32,7 +32,7 @@ struct Extent {
 
 /// The window rule of a priority table.
 struct WindowRule {
-  Extent extent;
+  Extent extent = {};
   /// Anchors lie at rows k * stride, or, with `stride_from_end`, at (last step) - k * stride of an
   /// episode that has ended.
   int64_t stride = 1;

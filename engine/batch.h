@@ -58,9 +58,10 @@ class Batch {
   /// Gives the buffers back to the sampler; the batch is empty then.
   void Release();
 
+  struct Rep;  ///< Defined in engine/internal.
+
  private:
   friend class Sampler;
-  struct Rep;
   explicit Batch(std::unique_ptr<Rep> rep);
   std::unique_ptr<Rep> rep_;
 };

@@ -37,8 +37,8 @@ struct Ticket {
 
 /// A named record of the log: one atomic cut over all tables, with a blob of the learner's.
 struct Tag {
-  std::string name;
-  std::vector<std::byte> blob;
+  std::string name = {};
+  std::vector<std::byte> blob = {};
   Lsn lsn = 0;
   int64_t created_us = 0;
 };
@@ -54,7 +54,7 @@ struct RecoveryReport {
   uint64_t damaged_pages = 0;  ///< Pages with a bad piece; their trajectories are lost by name.
   bool clean = false;          ///< The log ended with a seal: nothing can have been lost.
   double seconds = 0;
-  std::string note;  ///< For people: "cut at LSN x, durability unknown", or empty.
+  std::string note = {};  ///< For people: "cut at LSN x, durability unknown", or empty.
 };
 
 /// An open directory. Thread-safe. Tables, writers and samplers hold a reference to what they need:

@@ -36,7 +36,7 @@ struct DatabaseOptions {
   int64_t sync_interval_ms = 1000;
 
   // Performance.
-  Budgets budgets;
+  Budgets budgets = {};
   /// Threads fault in the whole frame budget at open.
   bool prefault = false;
   /// Size of a log segment and of the ring, powers of two of at least 64 KiB and 32 KiB; fixed when

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/internal/core.h"
+#include "engine/internal/sampler_impl.h"
 #include "engine/internal/sampling.h"
 #include "engine/internal/set_priorities.h"
 #include "engine/table.h"
@@ -95,8 +96,8 @@ Result<float> PriorityTable::Priority(const RowId& row) const {
   MutexLock lock(&impl_->table->state->mutex);
   const uint64_t leaf = engine::FindItem(*impl_, row);
   if (leaf == UINT64_MAX) {
-    return Status::NotFound("priority table '", spec().name, "': row ", row.row,
-                            " of trajectory ", row.id, " is no item");
+    return Status::NotFound("priority table '", spec().name, "': row ", row.row, " of trajectory ",
+                            row.id, " is no item");
   }
   const index::PrioritizedSelector* selector = impl_->state().prioritized();
   return selector ? selector->raw_priority(leaf) : 1.0f;
@@ -106,8 +107,8 @@ Result<double> PriorityTable::Probability(const RowId& row) const {
   MutexLock lock(&impl_->table->state->mutex);
   const uint64_t leaf = engine::FindItem(*impl_, row);
   if (leaf == UINT64_MAX) {
-    return Status::NotFound("priority table '", spec().name, "': row ", row.row,
-                            " of trajectory ", row.id, " is no item");
+    return Status::NotFound("priority table '", spec().name, "': row ", row.row, " of trajectory ",
+                            row.id, " is no item");
   }
   const index::PrioritizedSelector* selector = impl_->state().prioritized();
   if (selector) return selector->view().Probability(leaf);

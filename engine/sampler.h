@@ -25,7 +25,7 @@ struct ViewRows {
   /// Rows added after `count` (a bootstrap observation: one more).
   int64_t plus = 0;
   /// Any rows, instead of the above, when not empty.
-  std::vector<int64_t> list;
+  std::vector<int64_t> list = {};
   /// The n-step bootstrap row instead of the above: one row, or one per step with `every_row`.
   bool bootstrap = false;
 };
@@ -34,9 +34,10 @@ struct ViewRows {
 /// without the L axis when `rows` names exactly one row (a list of one, count 1, or an extent of
 /// length 1) and the item is a window.
 struct View {
-  std::string column;  ///< Per step; a per-trajectory column yields [n, ...] and ignores `rows`.
-  std::string name;    ///< Of the output; empty: the column's.
-  ViewRows rows;
+  std::string column =
+      {};                 ///< Per step; a per-trajectory column yields [n, ...] and ignores `rows`.
+  std::string name = {};  ///< Of the output; empty: the column's.
+  ViewRows rows = {};
   /// k > 1: every entry shows rows r-k+1 … r on a new axis; rows left of the edge follow the left
   /// edge rule (clip and shift repeat).
   int64_t stack = 1;
@@ -54,13 +55,13 @@ struct View {
 /// `nstep.discount` f32 (the product of m discounts: γ^m), `nstep.bootstrap_row` i64, `nstep.mask`
 /// f32 (0 where the episode terminated within, else 1). Sutton & Barto, 2nd ed., section 7.1.
 struct NStep {
-  std::string reward_column;
+  std::string reward_column = {};
   int64_t n = 1;
   double gamma = 0.99;
   /// Per-step column of discounts that replaces γ; empty: γ.
-  std::string discount_column;
+  std::string discount_column = {};
   /// Per-step column, non-zero where a life was lost: counts as terminated there; empty: none.
-  std::string life_loss_column;
+  std::string life_loss_column = {};
   /// For every row of the length part: outputs have the L axis.
   bool every_row = false;
 };
@@ -72,8 +73,8 @@ enum class BatchLayout : uint8_t {
 
 struct SamplerOptions {
   int64_t batch = 64;  ///< Items of a batch.
-  std::vector<View> views;
-  std::optional<NStep> n_step;
+  std::vector<View> views = {};
+  std::optional<NStep> n_step = {};
   BatchLayout layout = BatchLayout::kPadded;
   /// Exponent β of the importance weights (n·P)^−β / max. Schaul et al., section 3.4.
   double beta = 0.4;
@@ -85,7 +86,7 @@ struct SamplerOptions {
   /// Observers: the key of its draws. Others: with `restart_draw`, sets the priority table's seed.
   uint64_t seed = 0;
   /// Begins again at this draw number (logged), instead of going on after the last one.
-  std::optional<uint64_t> restart_draw;
+  std::optional<uint64_t> restart_draw = {};
   /// How long Next waits for an item to draw.
   int64_t timeout_ms = 10'000;
 };

@@ -56,8 +56,7 @@ Status ValidateColumn(const TableSpec& spec, const Column& column) {
   }
   const uint64_t bytes = RowBytes(column);
   if (bytes == 0) {
-    return Status::InvalidArgument("column '", column.name, "' has shape ",
-                                   column.shape.ToString(),
+    return Status::InvalidArgument("column '", column.name, "' has shape ", column.shape.ToString(),
                                    "; dimensions must be positive and a row at most ", kRowBytesMax,
                                    " bytes");
   }
@@ -78,7 +77,9 @@ Status ValidateColumn(const TableSpec& spec, const Column& column) {
   return Status::Ok();
 }
 
-bool IsEdgeRule(EdgeRule rule) { return static_cast<int>(rule) <= static_cast<int>(EdgeRule::kShift); }
+bool IsEdgeRule(EdgeRule rule) {
+  return static_cast<int>(rule) <= static_cast<int>(EdgeRule::kShift);
+}
 
 Status ValidateWindowRule(const TableSpec& table, const PriorityTableSpec& spec) {
   const WindowRule& window = spec.window;
@@ -119,8 +120,9 @@ Status ValidateInitialPriority(const TableSpec& table, const PriorityTableSpec& 
         column.dtype == DType::kF32) {
       return Status::Ok();
     }
-    return Status::InvalidArgument("priority table '", spec.name, "' takes priorities from column '",
-                                   column.name, "', which is no per-trajectory f32 scalar");
+    return Status::InvalidArgument("priority table '", spec.name,
+                                   "' takes priorities from column '", column.name,
+                                   "', which is no per-trajectory f32 scalar");
   }
   return Status::InvalidArgument("priority table '", spec.name, "' takes priorities from column '",
                                  spec.initial_priority_column, "', which table '", table.name,
@@ -251,7 +253,8 @@ uint32_t ChooseStepsPerPage(const TableSpec& spec) {
   for (const Column& column : spec.columns) {
     if (column.kind == ColumnKind::kPerStep) bytes_per_step += RowBytes(column);
   }
-  const uint64_t by_bytes = std::bit_floor(std::max<uint64_t>(kPageBytesTarget / bytes_per_step, 1));
+  const uint64_t by_bytes =
+      std::bit_floor(std::max<uint64_t>(kPageBytesTarget / bytes_per_step, 1));
   const uint64_t quarter = (std::min<uint64_t>(spec.expected_steps, uint64_t{1} << 40) + 3) / 4;
   const uint64_t by_length = spec.expected_steps == 1 ? 1 : std::bit_ceil(quarter);
   return static_cast<uint32_t>(

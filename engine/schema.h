@@ -21,9 +21,9 @@ enum class ColumnKind : uint8_t {
 
 /// A named tensor of fixed dtype and shape.
 struct Column {
-  std::string name;  ///< 1…64 characters of [A-Za-z0-9_./-], not starting with "geardb.".
+  std::string name = {};  ///< 1…64 characters of [A-Za-z0-9_./-], not starting with "geardb.".
   DType dtype = DType::kF32;
-  Shape shape;  ///< Of one row; no dimension may be 0. Default: a scalar.
+  Shape shape = {};  ///< Of one row; no dimension may be 0. Default: a scalar.
   ColumnKind kind = ColumnKind::kPerStep;
   /// Given with terminated or truncated when the table has `final_row` (an observation); the
   /// final row's other columns hold zero.
@@ -53,17 +53,17 @@ enum class InitialPriority : uint8_t {
 
 /// A priority table: items over the trajectories of a table, with a weight each.
 struct PriorityTableSpec {
-  std::string name;
+  std::string name = {};
   ItemKind item = ItemKind::kWindow;
   /// Windows only: the rows {before, length, after} that every item promises, where anchors lie,
   /// and what happens at the edges (base/window.h).
-  WindowRule window;
+  WindowRule window = {};
   SelectorKind selector = SelectorKind::kPrioritized;
   /// Exponent α of w = p^α; prioritized only; 0…4. Schaul et al., "Prioritized Experience Replay".
   double alpha = 0.6;
   InitialPriority initial = InitialPriority::kMax;
   float initial_priority_value = 1.0f;
-  std::string initial_priority_column;
+  std::string initial_priority_column = {};
   /// Key of every draw; with the draw number it decides which items come.
   uint64_t seed = 0;
 
@@ -72,8 +72,8 @@ struct PriorityTableSpec {
 
 /// Trajectories of one schema.
 struct TableSpec {
-  std::string name;
-  std::vector<Column> columns;
+  std::string name = {};
+  std::vector<Column> columns = {};
   /// A closed trajectory of length T stores T + 1 rows: row T holds the columns with
   /// `in_final_row`, so that the next observation of the last step exists without being stored
   /// twice. It is never an anchor. A cut makes the last row the final row.
@@ -91,7 +91,7 @@ struct TableSpec {
   uint64_t bytes_max = 0;
   Remover remover = Remover::kFifo;
 
-  std::vector<PriorityTableSpec> priority_tables;
+  std::vector<PriorityTableSpec> priority_tables = {};
 
   friend bool operator==(const TableSpec&, const TableSpec&) = default;
 };

@@ -26,13 +26,13 @@ struct DatabaseStats {
   uint64_t log_bytes = 0;    ///< Written since the open.
   uint64_t fdatasyncs = 0;
   uint64_t fdatasync_p50_us = 0;
-  std::string log_io;  ///< "direct" or "buffered", with the reason.
+  std::string log_io = {};  ///< "direct" or "buffered", with the reason.
   // Memory.
-  BudgetStats frames;
-  BudgetStats index;
-  BudgetStats batches;
-  std::string frame_pages;  ///< "huge", "4 KiB": the pages behind the frames.
-  std::vector<std::string> tables;
+  BudgetStats frames = {};
+  BudgetStats index = {};
+  BudgetStats batches = {};
+  std::string frame_pages = {};  ///< "huge", "4 KiB": the pages behind the frames.
+  std::vector<std::string> tables = {};
 };
 
 struct TableStats {

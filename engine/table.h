@@ -33,8 +33,8 @@ struct RowId {
 /// beyond the trajectory are clamped, `step` may be negative but not 0. An absent bound is the
 /// edge in the direction of the step.
 struct RowRange {
-  std::optional<int64_t> begin;
-  std::optional<int64_t> end;
+  std::optional<int64_t> begin = {};
+  std::optional<int64_t> end = {};
   int64_t step = 1;
 };
 
@@ -55,26 +55,26 @@ struct TrajectoryRecord {
 
 /// Owned rows of one column: shape [rows, ...].
 struct ColumnRows {
-  std::string column;
-  std::vector<std::byte> bytes;
+  std::string column = {};
+  std::vector<std::byte> bytes = {};
   TensorView view() const { return TensorView(bytes.data(), dtype, shape); }
   DType dtype = DType::kF32;
-  Shape shape;
+  Shape shape = {};
 };
 
 /// One column of a Gather, with its own rows.
 struct GatherColumn {
-  std::string_view column;
+  std::string_view column = {};
   /// Rows in any order, repeated or not. The output has shape [rows.size(), ...].
-  std::span<const RowId> rows;
+  std::span<const RowId> rows = {};
 };
 
 /// What Scan visits.
 struct ScanOptions {
-  TrajectoryId from_id = 0;              ///< Trajectories with at least this id…
-  TrajectoryId end_id = UINT64_MAX;      ///< …and below this one.
-  std::optional<TrajectoryState> state;  ///< Only of this state.
-  uint64_t limit = UINT64_MAX;           ///< At most so many.
+  TrajectoryId from_id = 0;                   ///< Trajectories with at least this id…
+  TrajectoryId end_id = UINT64_MAX;           ///< …and below this one.
+  std::optional<TrajectoryState> state = {};  ///< Only of this state.
+  uint64_t limit = UINT64_MAX;                ///< At most so many.
 };
 
 /// An open table. Thread-safe.

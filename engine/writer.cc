@@ -12,8 +12,8 @@ using engine::TableLayout;
 
 /// How the values of a call are shaped: [outer..., row shape].
 struct Outer {
-  Shape dims;               // None for a single row, {rows} or {lanes} otherwise.
-  bool any_count = false;   // The only dimension may be any number ≥ 1.
+  Shape dims;              // None for a single row, {rows} or {lanes} otherwise.
+  bool any_count = false;  // The only dimension may be any number ≥ 1.
 };
 
 /// Which columns a set of values must name: all of a kind, or any.
@@ -153,9 +153,8 @@ Result<Appended> AppendToLane(Writer::Impl* impl, ColumnValues rows, Outer outer
   call.rows = static_cast<uint64_t>(outer.dims.elements());
   Outer single;
   if (NeedsFinal(layout, options.end)) {
-    GEARDB_ASSIGN_OR_RETURN(
-        call.final_columns,
-        BindStepColumns(layout, options.final, Wanted::kFinalColumns, &single));
+    GEARDB_ASSIGN_OR_RETURN(call.final_columns,
+                            BindStepColumns(layout, options.final, Wanted::kFinalColumns, &single));
   } else if (!options.final.empty()) {
     return Status::InvalidArgument("table '", layout.spec().name,
                                    "': a final row is given, but the call does not end with "
@@ -166,8 +165,8 @@ Result<Appended> AppendToLane(Writer::Impl* impl, ColumnValues rows, Outer outer
   const bool nothing_left = layout.spec().final_row && !layout.spec().stream &&
                             options.end == End::kCut && lane.id == 0 && call.rows == 1;
   if (nothing_left) return Appended{};
-  GEARDB_ASSIGN_OR_RETURN(const auto appended, impl->Append({&call, 1}, options.priorities,
-                                                            impl->AckOf(options.ack)));
+  GEARDB_ASSIGN_OR_RETURN(const auto appended,
+                          impl->Append({&call, 1}, options.priorities, impl->AckOf(options.ack)));
   return appended[0];
 }
 
@@ -217,8 +216,8 @@ Result<std::vector<Appended>> Writer::AppendLanes(ColumnValues rows,
                           BindStepColumns(layout, rows, Wanted::kAllStepColumns, &outer));
   Bases final_bases;
   if (any_final) {
-    GEARDB_ASSIGN_OR_RETURN(final_bases, BindStepColumns(layout, options.final,
-                                                         Wanted::kFinalColumns, &outer));
+    GEARDB_ASSIGN_OR_RETURN(final_bases,
+                            BindStepColumns(layout, options.final, Wanted::kFinalColumns, &outer));
   } else if (!options.final.empty() && !layout.spec().final_row) {
     return Status::InvalidArgument("table '", layout.spec().name,
                                    "': final rows are given, but the table has no final_row");

@@ -27,7 +27,7 @@ struct WriterOptions {
   /// Trajectories that may be open at once: the number of environments of a vectorised simulator.
   uint32_t lanes = 1;
   /// Default acknowledgement of this writer's calls; absent: the database's.
-  std::optional<Ack> ack;
+  std::optional<Ack> ack = {};
   /// How long a call may wait for admission (room in the log, in memory, in the table).
   int64_t admission_timeout_ms = 10'000;
 };
@@ -36,8 +36,8 @@ struct WriterOptions {
 /// lane and row: one for each, or a single one for all. A number that does not fit is refused,
 /// naming the number expected.
 struct InitialPriorities {
-  std::string_view priority_table;
-  std::span<const float> values;
+  std::string_view priority_table = {};
+  std::span<const float> values = {};
 };
 
 /// What may come with the rows of a call on one lane.
@@ -51,7 +51,7 @@ struct AppendOptions {
   /// Per-trajectory columns to set now (at any call of the trajectory; absent ones hold zero).
   ColumnValues trajectory = {};
   std::span<const InitialPriorities> priorities = {};
-  std::optional<Ack> ack;
+  std::optional<Ack> ack = {};
 };
 
 /// What may come with a row for each lane.
@@ -64,7 +64,7 @@ struct AppendLanesOptions {
   /// Per-trajectory columns, shape [lanes, ...], set for every lane that does not skip.
   ColumnValues trajectory = {};
   std::span<const InitialPriorities> priorities = {};
-  std::optional<Ack> ack;
+  std::optional<Ack> ack = {};
 };
 
 /// Where the rows went.

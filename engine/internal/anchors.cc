@@ -57,8 +57,8 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
       episode = FindEpisode(&cursor, rule, row, Reach{rule.extent.before + 1, INT64_MAX});
       episode_end = std::max(episode.rows_end, row + 1);
     }
-    const bool anchor = IsAnchor(rule, episode, row) &&
-                        (!flags_matter || MayBeAnchor(&cursor, rule, row));
+    const bool anchor =
+        IsAnchor(rule, episode, row) && (!flags_matter || MayBeAnchor(&cursor, rule, row));
     const uint64_t leaf = cursor.LeafOf(row);
     const bool member = selector.Contains(leaf);
     if (anchor && !member) {

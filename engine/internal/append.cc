@@ -40,6 +40,7 @@ uint64_t BodyBytesMax(const AppendPlan& plan, const engine::TableState& state,
 void engine::AppendChange::Apply(Lsn lsn) {
   MutexLock lock(&table_->state->mutex);
   table_->state->Apply(*operation()->change_as_Append(), lsn, new_frames);
+  table_->state->changed.NotifyAll();
 }
 
 Writer::Impl::Impl(std::shared_ptr<engine::DatabaseCore> database,
@@ -84,8 +85,8 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
           std::min<uint64_t>(call.stored - done, layout().steps_per_page() - offset));
       PageRows rows{.call = i, .new_page = offset == 0, .offset = offset, .count = count};
       if (rows.new_page) {
-        GEARDB_ASSIGN_OR_RETURN(
-            rows.frame, database_->arena->Allocate(table_->state->pool(), deadline));
+        GEARDB_ASSIGN_OR_RETURN(rows.frame,
+                                database_->arena->Allocate(table_->state->pool(), deadline));
         plan->new_frames.push_back(rows.frame);
       } else {
         rows.frame = lane.tail_frame;
@@ -209,8 +210,8 @@ Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendP
   for (const LaneRows& call : calls) {
     const Lane& lane = *lanes_[call.lane];
     if (lane.id == 0) continue;
-    GEARDB_RETURN_IF_ERROR(database_->log->WaitPublished(table_->plan->last_lsn(lane.slot),
-                                                         Deadline::Infinite()));
+    GEARDB_RETURN_IF_ERROR(
+        database_->log->WaitPublished(table_->plan->last_lsn(lane.slot), Deadline::Infinite()));
   }
   MutexLock lock(&table_->state->mutex);
   std::vector<std::pair<uint32_t, float>> largest;
@@ -221,8 +222,8 @@ Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendP
       items += engine::CountNewItems(*table_->state, number, *lanes_[call.lane], call);
     }
     if (given.values.size() != items && given.values.size() != 1) {
-      return Status::InvalidArgument("priority table '", given.priority_table, "': ",
-                                     given.values.size(), " initial priorities for ", items,
+      return Status::InvalidArgument("priority table '", given.priority_table,
+                                     "': ", given.values.size(), " initial priorities for ", items,
                                      " items that become drawable");
     }
     if (items == 0) continue;
@@ -318,8 +319,8 @@ Status Writer::Impl::Admit(Calls calls, Priorities priorities, const CommitOptio
   if (size.total() > database_->log->record_bytes_max()) {
     return Status::InvalidArgument(
         "table '", layout().spec().name, "': a call with ", plan->growth.rows, " rows in ",
-        plan->pages.size(), " pages needs a log record of ", size.total(),
-        " bytes; at most ", database_->log->record_bytes_max(), " fit the ring (a quarter of it)");
+        plan->pages.size(), " pages needs a log record of ", size.total(), " bytes; at most ",
+        database_->log->record_bytes_max(), " fit the ring (a quarter of it)");
   }
   GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&size, 1}, how, again));
   if (*again) return Status::Ok();
@@ -441,9 +442,8 @@ void Writer::Impl::BuildBody(Calls calls, Priorities priorities, const AppendPla
     float value = InitialPriorityOf(i, *lanes_[calls[0].lane]);
     std::vector<float> each;
     bool per_rows = false;
-    const auto given = std::find_if(priorities.begin(), priorities.end(), [&](const auto& p) {
-      return p.priority_table == spec.name;
-    });
+    const auto given = std::find_if(priorities.begin(), priorities.end(),
+                                    [&](const auto& p) { return p.priority_table == spec.name; });
     if (given != priorities.end() && given->values.size() == 1) {
       value = given->values[0];
     } else if (given != priorities.end()) {
@@ -466,11 +466,11 @@ void Writer::Impl::BuildBody(Calls calls, Priorities priorities, const AppendPla
   const auto sets_offset = sets.empty() ? 0 : body.CreateVectorOfStructs(sets);
   const auto values_offset = values.empty() ? 0 : body.CreateVector(values);
   const auto items_offset = items.empty() ? 0 : body.CreateVector(items);
-  change->FinishBody({.table = layout().id()}, fb::Change::Append,
-                     fb::CreateAppend(body, removed_offset, trimmed_offset, opened_offset,
-                                      rows_offset, pages_offset, pieces_offset, sets_offset,
-                                      values_offset, items_offset)
-                         .Union());
+  change->FinishBody(
+      {.table = layout().id()}, fb::Change::Append,
+      fb::CreateAppend(body, removed_offset, trimmed_offset, opened_offset, rows_offset,
+                       pages_offset, pieces_offset, sets_offset, values_offset, items_offset)
+          .Union());
 }
 
 void Writer::Impl::AdvanceLanes(Calls calls, const AppendPlan& plan,
@@ -500,8 +500,7 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   TakeNumbers(calls, plan);
   BuildBody(calls, priorities, *plan, change);
   // A record that nobody will ever replay, in the tree that is built to lose data.
-  const wal::RecordType type =
-      kBreak.skip_log ? wal::RecordType::kPart : wal::RecordType::kData;
+  const wal::RecordType type = kBreak.skip_log ? wal::RecordType::kPart : wal::RecordType::kData;
   const wal::Reservation reservation =
       database_->log->Reserve({.type = type,
                                .size = plan->SizeWith(change->body_bytes().size()),

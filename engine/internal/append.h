@@ -2,7 +2,8 @@
 // log. engine/writer.h is its public face.
 //
 //   1. check every column: name, dtype, shape; nothing is changed by a call that is refused
-//   2. take frames, copy the rows into them (no lock; nobody can see rows beyond a trajectory's end)
+//   2. take frames, copy the rows into them (no lock; nobody can see rows beyond a trajectory's
+//   end)
 //   3. commit mutex: room in the log, what must leave, LPNs, slots, ids, priorities; the LSN
 //   4. copy the pieces from the frames to the ring, publish, wait for the acknowledgement
 #pragma once

@@ -95,8 +95,7 @@ uint64_t CountNewItems(const TableState& state, size_t priority_table, const Lan
   RowCursor cursor(state, record);
   const auto first = static_cast<int64_t>(record.first_row);
   const int64_t old_end = lane.rows_end;
-  const auto stored =
-      static_cast<int64_t>(call.rows + (call.final_columns.empty() ? 0 : 1));
+  const auto stored = static_cast<int64_t>(call.rows + (call.final_columns.empty() ? 0 : 1));
   const bool by_flags = table.stream && !rule.cross_ends;
 
   Episode episode;
@@ -107,8 +106,8 @@ uint64_t CountNewItems(const TableState& state, size_t priority_table, const Lan
   if (by_flags) {
     episode.begin = old_end;
     if (!lane.episode_ended) {
-      while (episode.begin > first && (episode.begin == old_end ||
-                                       (cursor.FlagsOf(episode.begin) & kRowFirst) == 0)) {
+      while (episode.begin > first &&
+             (episode.begin == old_end || (cursor.FlagsOf(episode.begin) & kRowFirst) == 0)) {
         --episode.begin;
       }
     }

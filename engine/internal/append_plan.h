@@ -31,7 +31,7 @@ struct PageRows {
   FrameRef frame = {};
   uint32_t offset = 0;  ///< Of the first row in the page.
   uint32_t count = 0;
-  Lpn lpn = kNoLpn;     ///< Known once the numbers are taken.
+  Lpn lpn = kNoLpn;  ///< Known once the numbers are taken.
   uint32_t generation = 0;
   Lsn previous_lsn = kNoLsn;
 };

@@ -40,8 +40,9 @@ std::string SharedMemoryPageKind() {
 uint64_t DefaultFrameBudget() {
   const uint64_t pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES));
   const uint64_t machine = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t limit = std::min(ReadNumber("/sys/fs/cgroup/memory.max", machine),
-                                  ReadNumber("/sys/fs/cgroup/memory/memory.limit_in_bytes", machine));
+  const uint64_t limit =
+      std::min(ReadNumber("/sys/fs/cgroup/memory.max", machine),
+               ReadNumber("/sys/fs/cgroup/memory/memory.limit_in_bytes", machine));
   return std::min(limit, machine) / 4;
 }
 
@@ -172,9 +173,9 @@ Result<FrameRef> HostArena::Allocate(FramePool* pool, Deadline deadline) {
     ReclaimRetired();
     if (TryAllocate(pool, &frame)) return frame;
     if (retired_.empty() || deadline.passed()) {
-      return Status::ResourceExhausted(
-          "no frame of ", pool->frame_bytes(), " bytes for ", pool->owner_, ": the frame budget of ",
-          budget_bytes_, " bytes has ", used_bytes_, " bytes in use");
+      return Status::ResourceExhausted("no frame of ", pool->frame_bytes(), " bytes for ",
+                                       pool->owner_, ": the frame budget of ", budget_bytes_,
+                                       " bytes has ", used_bytes_, " bytes in use");
     }
     // Readers do not announce that they leave: look again soon.
     freed_.WaitUntil(&mutex_, Deadline::AfterMs(kReclaimPollMs));

@@ -79,8 +79,8 @@ class HostArena {
   struct Slab {
     FramePool* owner = nullptr;
     uint32_t used = 0;
-    uint32_t run = 0;                  // Slabs of a frame larger than one; 0 for small frames.
-    std::vector<uint64_t> free_bits;   // One per frame; empty for large frames.
+    uint32_t run = 0;                 // Slabs of a frame larger than one; 0 for small frames.
+    std::vector<uint64_t> free_bits;  // One per frame; empty for large frames.
   };
   struct Retired {
     uint64_t version;

@@ -31,10 +31,8 @@ Status BulkRecord::Reserve(std::span<const std::byte> bytes, const CommitOptions
     for (size_t i = 0; i < runs_.size(); ++i) {
       const wal::RecordSize part = wal::RecordSize::For(0, std::span(sizes).subspan(i, 1));
       GEARDB_RETURN_IF_ERROR(WaitForRoom(part, how));
-      const wal::Reservation at = database_->log->Reserve({.type = wal::RecordType::kPart,
-                                                           .size = part,
-                                                           .part = parts++,
-                                                           .group_lsn = group_lsn});
+      const wal::Reservation at = database_->log->Reserve(
+          {.type = wal::RecordType::kPart, .size = part, .part = parts++, .group_lsn = group_lsn});
       database_->log->Fill(at, {.body = {}, .pieces = std::span(pieces_).subspan(i, 1)});
       database_->log->Publish(at, nullptr);
       group_lsn = at.group_lsn;

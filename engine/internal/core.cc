@@ -113,9 +113,8 @@ Result<Lsn> DatabaseCore::LogRemoval(const std::shared_ptr<TableCore>& table,
   change->FinishBody({.table = table->layout().id()}, fb::Change::Remove,
                      fb::CreateRemove(body, removed, trimmed).Union());
   GEARDB_ASSIGN_OR_RETURN(
-      const Lsn end,
-      CommitLocked(std::move(change),
-                   {.urgency = wal::Urgency::kReserve, .deadline = how.deadline}));
+      const Lsn end, CommitLocked(std::move(change),
+                                  {.urgency = wal::Urgency::kReserve, .deadline = how.deadline}));
   for (const fb::Trimmed& trim : eviction.trimmed) table->plan->Note(trim.slot(), end);
   room_made.NotifyAll();
   return end;
@@ -159,12 +158,11 @@ Status DatabaseCore::ExtendRanges(TableCore* table, const Growth& growth, Deadli
   FunctionChange change([](Lsn) {});
   change.FinishBody(
       {.table = table->layout().id()}, fb::Change::Ranges,
-      fb::CreateRanges(change.body, ids_end, static_cast<uint32_t>(std::min<uint64_t>(
-                                                 generations_end, UINT32_MAX)))
+      fb::CreateRanges(change.body, ids_end,
+                       static_cast<uint32_t>(std::min<uint64_t>(generations_end, UINT32_MAX)))
           .Union());
   GEARDB_ASSIGN_OR_RETURN(
-      const Lsn end,
-      Commit(&change, {.urgency = wal::Urgency::kReserve, .deadline = deadline}));
+      const Lsn end, Commit(&change, {.urgency = wal::Urgency::kReserve, .deadline = deadline}));
   const Status synced = log->WaitSynced(end, deadline);
   // The change is on this stack: it must have been applied before it goes.
   GEARDB_RETURN_IF_ERROR(log->WaitPublished(end, Deadline::Infinite()));

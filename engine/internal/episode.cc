@@ -68,8 +68,7 @@ Episode FindEpisode(RowCursor* cursor, const WindowRule& rule, int64_t row, Reac
   const int64_t left_limit = std::max(first, row - std::min(reach.left, kNoLimit));
   while (begin > left_limit && (cursor->FlagsOf(begin) & kRowFirst) == 0) --begin;
   episode.begin = begin;
-  episode.head_missing =
-      begin == first && first > 0 && (cursor->FlagsOf(begin) & kRowFirst) == 0;
+  episode.head_missing = begin == first && first > 0 && (cursor->FlagsOf(begin) & kRowFirst) == 0;
 
   const int64_t right_limit =
       reach.right >= rows_end - row ? rows_end : std::max(row + 1, row + reach.right);

@@ -17,13 +17,12 @@ Result<std::unique_ptr<PriorityState>> PriorityState::Create(index::IndexMemory*
   std::unique_ptr<index::Selector> selector;
   index::PrioritizedSelector* prioritized = nullptr;
   if (spec.selector == SelectorKind::kUniform) {
-    GEARDB_ASSIGN_OR_RETURN(
-        selector, index::UniformSelector::Create(memory, spec.name, leaf_capacity));
+    GEARDB_ASSIGN_OR_RETURN(selector,
+                            index::UniformSelector::Create(memory, spec.name, leaf_capacity));
   } else {
-    GEARDB_ASSIGN_OR_RETURN(auto made,
-                            index::PrioritizedSelector::Create(
-                                memory, spec.name, {.leaf_capacity = leaf_capacity,
-                                                    .alpha = spec.alpha}));
+    GEARDB_ASSIGN_OR_RETURN(
+        auto made, index::PrioritizedSelector::Create(
+                       memory, spec.name, {.leaf_capacity = leaf_capacity, .alpha = spec.alpha}));
     prioritized = made.get();
     selector = std::move(made);
   }

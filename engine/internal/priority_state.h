@@ -34,6 +34,8 @@ class PriorityState {
   uint64_t next_draw = 0;   ///< One past the last draw handed over: what the log says.
   uint64_t next_ahead = 0;  ///< One past the last draw made, handed over or not.
 
+  int samplers = 0;  ///< That draw and are no observers.
+
   PriorityTableStats counters;  ///< Since the open; items and shift are filled in by Stats.
 
  private:

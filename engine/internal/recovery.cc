@@ -8,8 +8,7 @@ namespace {
 
 /// True when every column set names a column and a slot below `slots_end`, and the values have
 /// exactly their bytes.
-bool ColumnSetsFit(const TableLayout& layout,
-                   const flatbuffers::Vector<const fb::ColumnSet*>* sets,
+bool ColumnSetsFit(const TableLayout& layout, const flatbuffers::Vector<const fb::ColumnSet*>* sets,
                    const flatbuffers::Vector<uint8_t>* values, uint64_t slots_end) {
   if (sets == nullptr) return values == nullptr;
   uint64_t bytes = 0;
@@ -187,10 +186,10 @@ Status Recovery::CheckAppend(const fb::Append& append, const wal::RecordView& re
   }
   if (append.opened()) {
     for (const fb::Opened* opened : *append.opened()) {
-      const bool free = opened->slot() >= state.trajectories().reserved() ||
-                        free_slots.count(opened->slot()) > 0 ||
-                        state.trajectories().record(opened->slot()).state ==
-                            index::TrajectoryState::kFree;
+      const bool free =
+          opened->slot() >= state.trajectories().reserved() ||
+          free_slots.count(opened->slot()) > 0 ||
+          state.trajectories().record(opened->slot()).state == index::TrajectoryState::kFree;
       if (!free || opened->slot() == kNoSlot || opened->generation() == 0) {
         return BadRecord(record, "a trajectory begins in a slot that is taken");
       }
@@ -206,12 +205,10 @@ Status Recovery::CheckAppend(const fb::Append& append, const wal::RecordView& re
     const auto opened = rows_end.find(rows->slot());
     uint64_t end = 0;
     if (opened == rows_end.end()) {
-      const bool live = rows->slot() < state.trajectories().reserved() &&
-                        free_slots.count(rows->slot()) == 0 &&
-                        state.trajectories().record(rows->slot()).state !=
-                            index::TrajectoryState::kFree &&
-                        state.trajectories().record(rows->slot()).generation ==
-                            rows->generation();
+      const bool live =
+          rows->slot() < state.trajectories().reserved() && free_slots.count(rows->slot()) == 0 &&
+          state.trajectories().record(rows->slot()).state != index::TrajectoryState::kFree &&
+          state.trajectories().record(rows->slot()).generation == rows->generation();
       if (!live) return BadRecord(record, "rows for a trajectory that is not there");
       end = state.trajectories().record(rows->slot()).rows_end;
     }
@@ -232,8 +229,7 @@ Status Recovery::CheckAppend(const fb::Append& append, const wal::RecordView& re
       row += here;
     }
   }
-  if (pages != (append.pages() ? append.pages()->size() : 0) ||
-      pieces != record.pieces.size()) {
+  if (pages != (append.pages() ? append.pages()->size() : 0) || pieces != record.pieces.size()) {
     return BadRecord(record, "the number of its pages or pieces is not that of its rows");
   }
   if (!PrioritiesFit(append.items())) {
@@ -257,9 +253,8 @@ Status Recovery::CopyPieces(const fb::Append& append, const wal::RecordView& rec
       if (where.first() == 0) {
         frame = frames[taken++];
       } else {
-        frame = state.pages()
-                    .group_page(0, state.trajectories().record(rows->slot()).tail_lpn)
-                    .frame;
+        frame =
+            state.pages().group_page(0, state.trajectories().record(rows->slot()).tail_lpn).frame;
       }
       const PieceColumns columns(pages, where.count());
       const bool good = view.good && view.bytes.size() == columns.bytes();
@@ -282,8 +277,7 @@ Status Recovery::CopyPieces(const fb::Append& append, const wal::RecordView& rec
   return Status::Ok();
 }
 
-Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
-                        TableCore* table) {
+Status Recovery::Append(const fb::Append& append, const wal::RecordView& record, TableCore* table) {
   TableState& state = *table->state;
   MutexLock lock(&state.mutex);
   if (append.rows() == nullptr) return BadRecord(record, "an append without rows");
@@ -330,7 +324,7 @@ Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
   state.Apply(*flatbuffers::GetRoot<fb::Remove>(leaving.GetBufferPointer()), record.lsn);
   if (append.pages()) {
     for (const fb::NewPage* page : *append.pages()) {
-      if (page->generation() == 0 || state.pages().page(page->lpn()).slot != kNoSlot) {
+      if (page->generation() == 0 || state.pages().page(page->lpn()).in_use) {
         return BadRecord(record, "a page takes an LPN that is in use");
       }
     }
@@ -373,7 +367,9 @@ Status Recovery::SetAll(const fb::Operation& operation, const wal::RecordView& r
 
 Status Recovery::WriteTag(const fb::WriteTag& stored, const wal::RecordView& record) {
   if (stored.name() == nullptr) return BadRecord(record, "a tag has no name");
-  Tag tag{.name = stored.name()->str(), .blob = {}, .lsn = record.lsn,
+  Tag tag{.name = stored.name()->str(),
+          .blob = {},
+          .lsn = record.lsn,
           .created_us = stored.created_us()};
   if (stored.blob_in_pieces()) {
     for (const wal::PieceView& piece : record.pieces) {

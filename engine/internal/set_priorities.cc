@@ -19,6 +19,7 @@ class SetChange final : public Change {
   void Apply(Lsn) override {
     MutexLock lock(&impl_->table->state->mutex);
     outcome = impl_->table->state->Apply(*operation()->change_as_SetPriorities(), impl_->number);
+    impl_->table->state->changed.NotifyAll();
   }
   PriorityTable::Impl* impl_;
 };
@@ -36,8 +37,7 @@ Status RaiseMax(PriorityTable::Impl* impl, std::span<const fb::Item> items)
   if (Largest(items) <= max) return Status::Ok();
   // Rare: look at the items as they will be when this record is applied.
   DatabaseCore& database = *impl->database;
-  GEARDB_RETURN_IF_ERROR(
-      database.log->WaitPublished(database.log->end(), Deadline::Infinite()));
+  GEARDB_RETURN_IF_ERROR(database.log->WaitPublished(database.log->end(), Deadline::Infinite()));
   MutexLock lock(&impl->table->state->mutex);
   const PriorityState& priority = impl->state();
   for (const fb::Item& item : items) {
@@ -87,9 +87,8 @@ Result<SetOutcome> CommitOne(PriorityTable::Impl* impl, std::span<const fb::Item
   }
   database.Finish(reservation, {}, &change);
   GEARDB_RETURN_IF_ERROR(database.Acknowledge(reservation.end, Ack::kLog));
-  return SetOutcome{.applied = change.outcome.applied,
-                    .stale = change.outcome.stale,
-                    .end_lsn = reservation.end};
+  return SetOutcome{
+      .applied = change.outcome.applied, .stale = change.outcome.stale, .end_lsn = reservation.end};
 }
 
 }  // namespace
@@ -156,6 +155,7 @@ Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float
   FunctionChange change([impl, &outcome, &by_leaf](Lsn) {
     MutexLock lock(&impl->table->state->mutex);
     outcome = impl->table->state->ApplySetAll(by_leaf, impl->number);
+    impl->table->state->changed.NotifyAll();
   });
   BulkRecord record(&database, &change);
   {

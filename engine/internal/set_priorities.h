@@ -22,8 +22,8 @@ std::vector<ListedItem> ListItems(const PriorityTable::Impl& impl);
 /// The leaf of an item, or UINT64_MAX. The state's mutex is held.
 uint64_t FindItem(const PriorityTable::Impl& impl, const RowId& row);
 
-/// Logs and applies updates; priorities are valid. `stale_already` items were gone before. More than
-/// fit one record go as several, applied in order.
+/// Logs and applies updates; priorities are valid. `stale_already` items were gone before. More
+/// than fit one record go as several, applied in order.
 Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item> items,
                              uint64_t stale_already);
 

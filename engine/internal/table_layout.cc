@@ -5,10 +5,11 @@ namespace geardb::engine {
 TableLayout::TableLayout(TableSpec spec, TableId id) : spec_(std::move(spec)), id_(id) {
   std::vector<uint64_t> row_bytes;
   for (const Column& column : spec_.columns) {
-    const uint64_t bytes = static_cast<uint64_t>(column.shape.elements()) * DTypeBytes(column.dtype);
+    const uint64_t bytes =
+        static_cast<uint64_t>(column.shape.elements()) * DTypeBytes(column.dtype);
     if (column.kind == ColumnKind::kPerTrajectory) {
-      trajectory_columns_.push_back(TrajectoryColumn{column.name, column.dtype, column.shape,
-                                                     static_cast<uint32_t>(bytes)});
+      trajectory_columns_.push_back(
+          TrajectoryColumn{column.name, column.dtype, column.shape, static_cast<uint32_t>(bytes)});
       continue;
     }
     step_columns_.push_back(

@@ -81,8 +81,7 @@ bool TablePlan::Over(const Growth& growth) const {
   const uint64_t frame_bytes = state_->layout().pages().frame_bytes();
   return (spec.steps_max > 0 && rows_ + growth.rows > spec.steps_max) ||
          (spec.bytes_max > 0 && (lpns_.used() + growth.pages) * frame_bytes > spec.bytes_max) ||
-         (spec.trajectories_max > 0 &&
-          slots_.used() + growth.trajectories > spec.trajectories_max);
+         (spec.trajectories_max > 0 && slots_.used() + growth.trajectories > spec.trajectories_max);
 }
 
 Status TablePlan::FullStatus(const Growth& growth) const {

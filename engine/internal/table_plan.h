@@ -35,8 +35,8 @@ struct Lane {
   Lpn tail_lpn = kNoLpn;
   uint32_t tail_generation = 0;
   FrameRef tail_frame;
-  Lsn tail_lsn = kNoLsn;       ///< Record of the tail page's newest piece.
-  bool episode_ended = true;   ///< Streams: the next row is the first of an episode.
+  Lsn tail_lsn = kNoLsn;           ///< Record of the tail page's newest piece.
+  bool episode_ended = true;       ///< Streams: the next row is the first of an episode.
   std::vector<std::byte> columns;  ///< Per-trajectory values, one column after the other.
   /// Set when the trajectory is removed, before its frames are retired.
   std::atomic<bool> removed{false};

@@ -30,9 +30,9 @@ uint64_t LeafCapacity(const index::IndexMemory& memory, const TableLayout& layou
                               ? SlotCapacity(memory)
                               : LpnCapacity(memory) * layout.steps_per_page();
   // A prioritized leaf takes 8 bytes and a bit, a uniform one a bit and its share of a count.
-  const uint64_t affordable =
-      spec.selector == SelectorKind::kPrioritized ? memory.budget_bytes() / 8
-                                                  : memory.budget_bytes() * 8;
+  const uint64_t affordable = spec.selector == SelectorKind::kPrioritized
+                                  ? memory.budget_bytes() / 8
+                                  : memory.budget_bytes() * 8;
   return std::max<uint64_t>(std::min(places, affordable), 1024);
 }
 
@@ -58,9 +58,9 @@ Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, con
   for (const TrajectoryColumn& column : state->layout_.trajectory_columns()) {
     column_bytes.push_back(column.bytes);
   }
-  auto pages = index::PageTable::Create(memory.index, spec.name + " pages",
-                                        {.lpn_capacity = LpnCapacity(*memory.index),
-                                         .group_count = 1});
+  auto pages =
+      index::PageTable::Create(memory.index, spec.name + " pages",
+                               {.lpn_capacity = LpnCapacity(*memory.index), .group_count = 1});
   auto trajectories = index::TrajectoryIndex::Create(
       memory.index, spec.name + " trajectories",
       {.slot_capacity = SlotCapacity(*memory.index), .column_bytes = column_bytes});
@@ -77,9 +77,8 @@ Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
   GEARDB_ASSIGN_OR_RETURN(
       auto priority,
       PriorityState::Create(memory_.index, spec, LeafCapacity(*memory_.index, layout_, spec)));
-  const uint64_t leaves = priority->draws_windows()
-                              ? pages_->reserved() * layout_.steps_per_page()
-                              : trajectories_->reserved();
+  const uint64_t leaves = priority->draws_windows() ? pages_->reserved() * layout_.steps_per_page()
+                                                    : trajectories_->reserved();
   if (leaves > 0) GEARDB_RETURN_IF_ERROR(priority->selector().Reserve(leaves));
   priorities_.push_back(std::move(priority));
   return Status::Ok();
@@ -140,7 +139,7 @@ bool TableState::GenerationOfLeaf(const PriorityState& priority, uint64_t leaf,
     if (leaf >> layout_.pages().steps_shift() >= pages_->reserved()) return false;
     const index::PageRecord& page = pages_->page(lpn);
     *generation = page.generation;
-    return page.slot != kNoSlot;
+    return page.in_use;
   }
   if (leaf >= trajectories_->reserved()) return false;
   const index::TrajectoryRecord& record = trajectories_->record(static_cast<Slot>(leaf));
@@ -164,8 +163,7 @@ void TableState::ReleaseHeadPage(index::TrajectoryRecord* record) {
 }
 
 void TableState::RemoveTrajectory(const fb::Removed& removed) {
-  index::TrajectoryRecord* record =
-      trajectories_->FindLive(removed.slot(), removed.generation());
+  index::TrajectoryRecord* record = trajectories_->FindLive(removed.slot(), removed.generation());
   if (record == nullptr) return;
   rows_ -= record->rows_end - record->first_row;
   RowCursor cursor(*this, *record);
@@ -189,8 +187,7 @@ void TableState::RemoveTrajectory(const fb::Removed& removed) {
 }
 
 void TableState::Trim(const fb::Trimmed& trimmed, Lsn lsn) {
-  index::TrajectoryRecord* record =
-      trajectories_->FindLive(trimmed.slot(), trimmed.generation());
+  index::TrajectoryRecord* record = trajectories_->FindLive(trimmed.slot(), trimmed.generation());
   if (record == nullptr || trimmed.first_row() <= record->first_row ||
       trimmed.first_row() >= record->rows_end) {
     return;
@@ -340,8 +337,8 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, std::span<const FrameR
       }
     }
     AnchorUpdate update(this, i);
-    const bool per_rows = items && items->per_rows() && items->values() &&
-                          items->values()->size() == changes.size();
+    const bool per_rows =
+        items && items->per_rows() && items->values() && items->values()->size() == changes.size();
     for (size_t c = 0; c < changes.size(); ++c) {
       update.Add(changes[c]);
       if (per_rows) update.Insert(items->values()->Get(static_cast<uint32_t>(c)));
@@ -401,8 +398,8 @@ void TableState::Apply(const fb::Adopt& adopt, Lsn lsn) {
         trajectories_->FindLive(adopted->slot(), adopted->generation());
     if (record == nullptr || record->state == index::TrajectoryState::kClosed) continue;
     const bool was_open = record->state == index::TrajectoryState::kOpen;
-    record->state = adopted->orphaned() ? index::TrajectoryState::kOrphaned
-                                        : index::TrajectoryState::kOpen;
+    record->state =
+        adopted->orphaned() ? index::TrajectoryState::kOrphaned : index::TrajectoryState::kOpen;
     record->session = adopted->session();
     record->lane = adopted->lane();
     record->last_lsn = lsn;

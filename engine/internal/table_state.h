@@ -1,5 +1,6 @@
-// TableState: what a table is, as of the published end of the log. Everything a draw or a read looks
-// at is here; it changes only by applying log records, in LSN order, live and at recovery alike.
+// TableState: what a table is, as of the published end of the log. Everything a draw or a read
+// looks at is here; it changes only by applying log records, in LSN order, live and at recovery
+// alike.
 //
 // Invariants:
 // - A step's leaf is set in a priority table's members iff the row is an anchor of it
@@ -43,6 +44,8 @@ class TableState {
   ~TableState();
 
   mutable Mutex mutex;
+  /// Notified when something may have become drawable, with `mutex`.
+  CondVar changed;
 
   const TableLayout& layout() const { return layout_; }
   FramePool* pool() const { return pool_; }

@@ -23,10 +23,10 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
   change.set_apply([table, &change](Lsn lsn) {
     MutexLock lock(&table->state->mutex);
     table->state->Apply(*change.operation()->change_as_Close(), lsn);
+    table->state->changed.NotifyAll();
   });
-  const engine::CommitOptions how{
-      .urgency = wal::Urgency::kReserve,
-      .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
+  const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
+                                  .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
   const wal::RecordSize bound =
       wal::RecordSize::For(1024 + table_->state->priority_table_count() * 64, {});
   Appended appended{.id = lane.id, .first_row = lane.rows_end};
@@ -39,8 +39,8 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
       return Status::NotFound("trajectory ", lane.id, " of table '", layout().spec().name,
                               "' was removed");
     }
-    GEARDB_RETURN_IF_ERROR(database_->log->WaitPublished(table_->plan->last_lsn(lane.slot),
-                                                         Deadline::Infinite()));
+    GEARDB_RETURN_IF_ERROR(
+        database_->log->WaitPublished(table_->plan->last_lsn(lane.slot), Deadline::Infinite()));
     // With final rows a single row cannot be both the last step and the final row.
     const bool nothing_left =
         layout().spec().final_row && !layout().spec().stream && lane.rows_end == 1;
@@ -92,9 +92,8 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
     MutexLock lock(&table->state->mutex);
     table->state->Apply(*change.operation()->change_as_Adopt(), lsn);
   });
-  const engine::CommitOptions how{
-      .urgency = wal::Urgency::kReserve,
-      .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
+  const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
+                                  .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
   const wal::RecordSize bound = wal::RecordSize::For(1024, {});
   wal::Reservation reservation;
   {
@@ -177,9 +176,9 @@ void Writer::Impl::Orphan() {
   change.FinishBody(
       {.table = layout().id()}, fb::Change::Adopt,
       fb::CreateAdopt(change.body, change.body.CreateVectorOfStructs(orphans)).Union());
-  const auto end = database_->Commit(&change, {.urgency = wal::Urgency::kReserve,
-                                               .deadline = Deadline::AfterMs(
-                                                   options_.admission_timeout_ms)});
+  const auto end =
+      database_->Commit(&change, {.urgency = wal::Urgency::kReserve,
+                                  .deadline = Deadline::AfterMs(options_.admission_timeout_ms)});
   // Nobody to tell: without the record they become orphans at the next open.
   if (end.ok()) database_->log->WaitPublished(*end, Deadline::Infinite()).ok();
 }

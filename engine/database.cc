@@ -1,0 +1,392 @@
+#include "engine/database.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/internal/bulk_record.h"
+#include "engine/internal/core.h"
+#include "engine/internal/recovery.h"
+#include "engine/internal/table_change.h"
+
+namespace geardb {
+namespace {
+
+namespace fb = engine::fb;
+
+constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
+constexpr int64_t kAdmissionMs = 10'000;
+/// Bytes of a record that its header, metadata and body may take beside the pieces of one page.
+constexpr uint64_t kRecordOverhead = 4096;
+/// What a new table may hand out before it has to ask again.
+constexpr uint64_t kFirstRange = uint64_t{1} << 20;
+
+Status CheckDirectory(Env* env, const std::string& directory, const DatabaseOptions& options,
+                      const wal::LogOptions& log) {
+  const auto manifest = env->Exists(JoinPath(directory, wal::kManifestName));
+  if (!manifest.ok()) return manifest.status();
+  if (*manifest) {
+    if (!options.error_if_exists) return Status::Ok();
+    return Status::AlreadyExists("there is a database in '", directory, "'");
+  }
+  if (!options.create_if_missing || options.read_only) {
+    return Status::NotFound("there is no database in '", directory, "'");
+  }
+  return wal::CreateLog(env, directory, log);
+}
+
+Status CheckBudgets(const DatabaseOptions& options) {
+  if (options.sync_interval_ms < 1) {
+    return Status::InvalidArgument("sync_interval_ms is ", options.sync_interval_ms,
+                                   "; expected at least 1");
+  }
+  if (static_cast<uint8_t>(options.ack) > static_cast<uint8_t>(Ack::kSync)) {
+    return Status::InvalidArgument("unknown acknowledgement ", static_cast<int>(options.ack));
+  }
+  return Status::Ok();
+}
+
+/// Pages that lost a piece cost their trajectories, and nothing else.
+Status RemoveDamaged(engine::DatabaseCore* core, const engine::Recovery& recovery) {
+  std::string names;
+  for (const auto& [table_id, slots] : recovery.damaged()) {
+    const auto table = core->TableById(table_id);
+    if (table == nullptr) continue;
+    std::vector<TrajectoryId> ids;
+    {
+      MutexLock lock(&table->state->mutex);
+      for (const auto& [slot, generation] : slots) {
+        const auto& record = table->state->trajectories().record(slot);
+        if (record.state == index::TrajectoryState::kFree || record.generation != generation) {
+          continue;
+        }
+        ids.push_back(record.id);
+      }
+    }
+    for (const TrajectoryId id : ids) {
+      names += " '" + table->layout().spec().name + "'/" + std::to_string(id);
+    }
+    if (core->log != nullptr && !ids.empty()) {
+      GEARDB_RETURN_IF_ERROR(engine::RemoveTrajectories(core, table, ids));
+    }
+  }
+  if (!names.empty()) core->recovery.note += "; trajectories with damaged pages:" + names;
+  return Status::Ok();
+}
+
+}  // namespace
+
+Database::Database(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Database::~Database() { Close().ok(); }
+
+Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
+                                                 const DatabaseOptions& options) {
+  const auto began = std::chrono::steady_clock::now();
+  GEARDB_RETURN_IF_ERROR(CheckBudgets(options));
+  auto impl = std::make_shared<Impl>(options);
+  impl->directory = directory;
+  Budgets& budgets = impl->options.budgets;
+  if (budgets.frames_bytes == 0) budgets.frames_bytes = engine::DefaultFrameBudget();
+  if (budgets.index_bytes == 0) {
+    budgets.index_bytes = std::max(budgets.frames_bytes / 8, kIndexBytesMin);
+  }
+  const wal::LogOptions log{.log_bytes_max = options.log_bytes_max,
+                            .sync_interval_ms = options.sync_interval_ms,
+                            .segment_bytes = options.segment_bytes,
+                            .ring_bytes = options.ring_bytes,
+                            .background = options.background};
+  GEARDB_ASSIGN_OR_RETURN(
+      impl->arena,
+      engine::HostArena::Create(
+          {.budget_bytes = budgets.frames_bytes, .prefault = options.prefault}, &impl->epochs));
+  GEARDB_ASSIGN_OR_RETURN(
+      impl->index_memory,
+      index::IndexMemory::Create({.budget_bytes = budgets.index_bytes, .name = "geardb-index"}));
+  GEARDB_RETURN_IF_ERROR(CheckDirectory(impl->env, directory, options, log));
+
+  engine::Recovery recovery(impl.get());
+  GEARDB_ASSIGN_OR_RETURN(
+      wal::OpenedLog opened,
+      wal::OpenLog(
+          impl->env, directory,
+          {.log = log, .read_only = options.read_only, .allow_damaged_prefix = options.read_only},
+          [&](const wal::RecordView& record) { return recovery.Visit(record); }));
+  impl->manifest = opened.manifest;
+  impl->lock = std::move(opened.lock);
+  impl->log = std::move(opened.writer);
+  const wal::ReadReport& read = opened.report.read;
+  RecoveryReport& report = impl->recovery;
+  report.clean = read.seal_lsn != kNoLsn;
+  GEARDB_RETURN_IF_ERROR(recovery.Finish(report.clean));
+  report.start = read.start_lsn;
+  report.end = read.end_lsn;
+  report.records = read.records;
+  report.bytes = read.bytes;
+  report.ring_records = read.ring_records;
+  report.orphaned = recovery.orphaned();
+  report.damaged_pages = recovery.damaged_pages();
+  report.note = opened.report.note;
+  if (!read.damage.ok()) report.note = read.damage.ToString();
+  GEARDB_RETURN_IF_ERROR(RemoveDamaged(impl.get(), recovery));
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return std::unique_ptr<Database>(new Database(std::move(impl)));
+}
+
+// ---- Tables.
+
+namespace {
+
+std::shared_ptr<Table::Impl> HandleOf(const std::shared_ptr<Database::Impl>& database,
+                                      std::shared_ptr<engine::TableCore> table) {
+  auto impl = std::make_shared<Table::Impl>();
+  impl->database = database;
+  impl->table = std::move(table);
+  return impl;
+}
+
+/// A page must fit a record of the log, and memory at least one slab.
+Status CheckTableFits(const engine::DatabaseCore& database, const TableSpec& spec) {
+  const engine::TableLayout layout(spec, 0);
+  const uint64_t record_max = database.log->record_bytes_max();
+  const uint64_t piece = layout.pages().bytes_per_step() * layout.steps_per_page();
+  if (piece + kRecordOverhead > record_max) {
+    return Status::InvalidArgument("table '", spec.name, "': a page of ", layout.steps_per_page(),
+                                   " steps has ", piece, " bytes; a record of the log has at most ",
+                                   record_max, " (a quarter of the ring): use a larger ring_bytes ",
+                                   "or a smaller steps_per_page");
+  }
+  const uint64_t frames = database.arena->budget_bytes();
+  if (spec.bytes_max > frames) {
+    return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
+                                   " bytes, but the frame budget is ", frames, " bytes");
+  }
+  if (spec.bytes_max > 0 && spec.bytes_max < 2 * layout.pages().frame_bytes()) {
+    return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
+                                   " bytes, less than two pages of ", layout.pages().frame_bytes());
+  }
+  const uint64_t pages_of_steps = spec.steps_max / layout.steps_per_page();
+  if (pages_of_steps > frames / layout.pages().frame_bytes()) {
+    return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.steps_max,
+                                   " steps in ", pages_of_steps, " pages of ",
+                                   layout.pages().frame_bytes(), " bytes, but the frame budget is ",
+                                   frames, " bytes");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
+  engine::DatabaseCore& core = *impl_;
+  GEARDB_RETURN_IF_ERROR(core.CheckWritable());
+  GEARDB_RETURN_IF_ERROR(ValidateTableSpec(spec));
+  GEARDB_RETURN_IF_ERROR(CheckTableFits(core, spec));
+  TableSpec chosen = spec;
+  chosen.steps_per_page = ChooseStepsPerPage(spec);
+  std::shared_ptr<engine::TableCore> table;
+  engine::FunctionChange change([](Lsn) {});
+  const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
+                                  .deadline = Deadline::AfterMs(kAdmissionMs)};
+  wal::Reservation reservation;
+  {
+    MutexLock lock(&core.commit);
+    const auto stored = engine::EncodeTableSpec(&change.body, chosen);
+    const TableId id = core.NextTableId();
+    change.FinishBody(
+        {.table = id}, fb::Change::CreateTable,
+        fb::CreateCreateTable(change.body, stored, kFirstRange, static_cast<uint32_t>(kFirstRange))
+            .Union());
+    const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
+    bool waited = false;
+    GEARDB_RETURN_IF_ERROR(core.AwaitRoom({&size, 1}, how, &waited));
+    if (core.FindTable(spec.name) != nullptr) {
+      return Status::AlreadyExists("database '", core.directory, "' has a table '", spec.name, "'");
+    }
+    chosen.priority_tables.clear();
+    GEARDB_ASSIGN_OR_RETURN(table, core.AddTable(chosen, id));
+    table->plan->ids_end = kFirstRange;
+    table->plan->generations_end = kFirstRange;
+    Status status = table->plan->TakeOver(true);
+    if (!status.ok()) {
+      core.ForgetTable(id);
+      return status;
+    }
+    reservation = core.log->Reserve({.size = size});
+  }
+  core.Finish(reservation, {}, &change);
+  // Ids may be handed out once the record that promises them is synced.
+  GEARDB_RETURN_IF_ERROR(core.Acknowledge(reservation.end, Ack::kSync));
+  for (const PriorityTableSpec& priority : spec.priority_tables) {
+    GEARDB_RETURN_IF_ERROR(engine::CreatePriorityTable(&core, table, priority));
+  }
+  return std::shared_ptr<Table>(new Table(HandleOf(impl_, table)));
+}
+
+Result<std::shared_ptr<Table>> Database::OpenTable(std::string_view name) {
+  if (impl_->closed.load()) {
+    return Status::Cancelled("database '", impl_->directory, "' is closed");
+  }
+  auto table = impl_->FindTable(name);
+  if (table == nullptr) {
+    std::string names;
+    for (const std::string& other : Tables()) names += (names.empty() ? "" : ", ") + other;
+    return Status::NotFound("database '", impl_->directory, "' has no table '", name, "'; it has ",
+                            names.empty() ? "none" : names);
+  }
+  return std::shared_ptr<Table>(new Table(HandleOf(impl_, std::move(table))));
+}
+
+Result<std::shared_ptr<Table>> Database::OpenOrCreateTable(const TableSpec& spec) {
+  GEARDB_RETURN_IF_ERROR(ValidateTableSpec(spec));
+  const auto table = impl_->FindTable(spec.name);
+  if (table == nullptr) return CreateTable(spec);
+  TableSpec stored = table->layout().spec();
+  std::vector<PriorityTableSpec> missing;
+  {
+    MutexLock lock(&table->state->mutex);
+    for (size_t i = 0; i < table->state->priority_table_count(); ++i) {
+      stored.priority_tables.push_back(table->state->priority(i).spec());
+    }
+  }
+  GEARDB_RETURN_IF_ERROR(CheckSameSpec(stored, spec));
+  return OpenTable(spec.name);
+}
+
+std::vector<std::string> Database::Tables() const {
+  std::vector<std::string> names;
+  for (const auto& table : impl_->AllTables()) names.push_back(table->layout().spec().name);
+  return names;
+}
+
+Status Database::DropTable(std::string_view name) {
+  engine::DatabaseCore& core = *impl_;
+  GEARDB_RETURN_IF_ERROR(core.CheckWritable());
+  std::shared_ptr<engine::TableCore> table;
+  engine::FunctionChange change(nullptr);
+  const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
+                                  .deadline = Deadline::AfterMs(kAdmissionMs)};
+  wal::Reservation reservation;
+  {
+    MutexLock lock(&core.commit);
+    const wal::RecordSize bound = wal::RecordSize::For(512, {});
+    bool waited = false;
+    GEARDB_RETURN_IF_ERROR(core.AwaitRoom({&bound, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(core.log->WaitPublished(core.log->end(), Deadline::Infinite()));
+    table = core.FindTable(name);
+    if (table == nullptr) {
+      return Status::NotFound("database '", core.directory, "' has no table '", name, "'");
+    }
+    const TableId id = table->layout().id();
+    change.FinishBody({.table = id}, fb::Change::DropTable,
+                      fb::CreateDropTable(change.body).Union());
+    change.set_apply([table](Lsn) {
+      MutexLock state_lock(&table->state->mutex);
+      table->state->changed.NotifyAll();
+    });
+    reservation = core.log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+    core.ForgetTable(id);
+  }
+  core.Finish(reservation, {}, &change);
+  return core.Acknowledge(reservation.end, Ack::kSync);
+}
+
+// ---- Tags.
+
+Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte> blob) {
+  engine::DatabaseCore& core = *impl_;
+  GEARDB_RETURN_IF_ERROR(core.CheckWritable());
+  if (name.empty() || name.size() > 256) {
+    return Status::InvalidArgument("a tag's name has ", name.size(),
+                                   " characters; expected 1 to 256");
+  }
+  Tag tag{.name = std::string(name),
+          .blob = {blob.begin(), blob.end()},
+          .lsn = 0,
+          .created_us = core.clock->WallTimeUs()};
+  engine::FunctionChange change(nullptr);
+  const auto name_offset = change.body.CreateString(tag.name);
+  change.FinishBody({}, fb::Change::WriteTag,
+                    fb::CreateWriteTag(change.body, name_offset, 0, tag.created_us, true).Union());
+  engine::BulkRecord record(&core, &change);
+  change.set_apply([&](Lsn lsn) {
+    tag.lsn = lsn;
+    core.AddTag(tag);
+  });
+  {
+    MutexLock lock(&core.commit);
+    if (core.closed.load()) {
+      return Status::Cancelled("database '", core.directory, "' is closed");
+    }
+    GEARDB_RETURN_IF_ERROR(record.Reserve(std::as_bytes(std::span(tag.blob)),
+                                          {.type = wal::RecordType::kTag,
+                                           .urgency = wal::Urgency::kReserve,
+                                           .deadline = Deadline::AfterMs(kAdmissionMs)}));
+  }
+  record.Finish();
+  GEARDB_RETURN_IF_ERROR(core.Acknowledge(record.end(), Ack::kSync));
+  return tag;
+}
+
+Result<Tag> Database::LastTag(std::optional<std::string_view> name) const {
+  std::optional<Tag> newest;
+  for (Tag& tag : impl_->Tags()) {
+    if (!name || tag.name == *name) newest = std::move(tag);
+  }
+  if (newest) return *std::move(newest);
+  if (name) return Status::NotFound("database '", impl_->directory, "' has no tag '", *name, "'");
+  return Status::NotFound("database '", impl_->directory, "' has no tag");
+}
+
+std::vector<Tag> Database::Tags() const { return impl_->Tags(); }
+
+// ---- The rest.
+
+Status Database::Wait(Ticket ticket, Ack level, Deadline deadline) {
+  if (impl_->log == nullptr) return impl_->CheckWritable();
+  return impl_->Acknowledge(ticket.end, level, deadline);
+}
+
+Status Database::Sync(Deadline deadline) {
+  GEARDB_RETURN_IF_ERROR(impl_->CheckWritable());
+  return impl_->Acknowledge(impl_->log->end(), Ack::kSync, deadline);
+}
+
+Status Database::Close() {
+  if (impl_ == nullptr) return Status::Ok();
+  const Status status = impl_->Close();
+  for (const auto& table : impl_->AllTables()) {
+    MutexLock lock(&table->state->mutex);
+    table->state->changed.NotifyAll();
+  }
+  return status;
+}
+
+const std::string& Database::directory() const { return impl_->directory; }
+const RecoveryReport& Database::recovery() const { return impl_->recovery; }
+
+DatabaseStats Database::Stats() const {
+  DatabaseStats stats;
+  if (impl_->log != nullptr) {
+    const wal::LogStats log = impl_->log->Stats();
+    stats.log_end = log.end;
+    stats.log_published = log.published;
+    stats.log_drained = log.drained;
+    stats.log_synced = log.synced;
+    stats.log_records = log.records;
+    stats.log_bytes = log.bytes;
+    stats.fdatasyncs = log.fsyncs;
+    stats.fdatasync_p50_us = log.fsync_median_us;
+    stats.log_io = log.write_path;
+  } else {
+    stats.log_end = stats.log_published = stats.log_drained = impl_->recovery.end;
+    stats.log_io = "read-only";
+  }
+  stats.frames = {impl_->arena->budget_bytes(), impl_->arena->used_bytes()};
+  stats.index = {impl_->index_memory->budget_bytes(), impl_->index_memory->used_bytes()};
+  stats.batches = {impl_->options.budgets.batch_bytes, impl_->batch_bytes.load()};
+  stats.frame_pages = impl_->arena->page_kind();
+  stats.tables = Tables();
+  return stats;
+}
+
+}  // namespace geardb

@@ -1,0 +1,460 @@
+#include "engine/internal/batch_build.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/break.h"
+#include "kernels/convert.h"
+#include "kernels/nstep.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr const char* kMaskSuffixes[4] = {".valid", ".learn", ".is_first", ".end"};
+constexpr size_t kMaskCount = 4;
+
+RowCursor CursorOf(const TableState& state, const DrawnItem& item) {
+  const index::TrajectoryRecord& record = state.trajectories().record(item.slot);
+  return item.lpn == kNoLpn ? RowCursor(state, record) : RowCursor(state, record, item.lpn);
+}
+
+int64_t OverOf(const CompiledView& view, const WindowRule& rule) {
+  return view.Over(rule.extent.length) + (kBreak.window_one_too_long ? 1 : 0);
+}
+
+}  // namespace
+
+// ---- Items.
+
+void BatchBuilder::ResolveItems(const PriorityState& priority, std::span<const uint64_t> leaves,
+                                Batch::Rep* rep) {
+  const TableState& state = *state_;
+  const TableLayout& layout = state.layout();
+  const bool windows = priority.draws_windows();
+  items_.resize(leaves.size());
+  // Three passes, so that the misses of one overlap: pages, then records, then the rest.
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    items_[i] = DrawnItem{};
+    if (windows) {
+      items_[i].lpn = layout.LpnOfLeaf(leaves[i]);
+      __builtin_prefetch(&state.pages().page(items_[i].lpn));
+    } else {
+      items_[i].slot = static_cast<Slot>(leaves[i]);
+    }
+  }
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    DrawnItem& item = items_[i];
+    if (windows) {
+      const index::PageRecord& page = state.pages().page(item.lpn);
+      item.slot = page.slot;
+      item.row = static_cast<int64_t>(uint64_t{page.page_number} * layout.steps_per_page() +
+                                      (leaves[i] & (layout.steps_per_page() - 1)));
+      __builtin_prefetch(&state.pages().group_page(0, item.lpn));
+    }
+    __builtin_prefetch(&state.trajectories().record(item.slot));
+  }
+  const Reach reach = PlacementReach(priority.spec().window);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    DrawnItem& item = items_[i];
+    const index::TrajectoryRecord& record = state.trajectories().record(item.slot);
+    if (windows) {
+      item.rule = priority.spec().window;
+      RowCursor cursor(state, record, item.lpn);
+      item.episode = FindEpisode(&cursor, item.rule, item.row, reach);
+      item.window = PlaceWindow(item.rule, item.episode, item.row);
+    } else {
+      item.row = static_cast<int64_t>(record.first_row);
+      item.rule = TrajectoryRule(state, record);
+      item.episode = TrajectoryEpisode(state, record);
+      item.window = PlacedWindow{item.row, item.rule.extent.length};
+    }
+    const uint32_t generation =
+        windows ? state.pages().page(item.lpn).generation : record.generation;
+    rep->handles.push_back({leaves[i], generation, static_cast<uint32_t>(item.window.steps)});
+    rep->ids.push_back(record.id);
+    rep->anchors.push_back(item.row);
+    rep->lengths.push_back(item.window.steps);
+    rep->trajectory_lengths.push_back(state.StepsEnd(record));
+    rep->ends.push_back(record.state == index::TrajectoryState::kClosed ? record.end : End::kGo);
+    rep->times_sampled.push_back(record.times_sampled);
+    rep->sources.push_back(0);
+  }
+}
+
+// ---- Entries.
+
+int64_t BatchBuilder::RowCountOf(const CompiledView& view, size_t item) const {
+  if (!view.bootstrap) return view.RowCount(items_[item].rule.extent.length);
+  return static_cast<int64_t>(bootstrap_first_[item + 1] - bootstrap_first_[item]);
+}
+
+Entry BatchBuilder::EntryAt(const CompiledView& view, size_t i, int64_t k) const {
+  const DrawnItem& item = items_[i];
+  if (view.bootstrap) {
+    return Entry{EntryKind::kRow, bootstrap_rows_[bootstrap_first_[i] + static_cast<size_t>(k)]};
+  }
+  return ResolveEntry(item.rule, item.episode, item.window, OverOf(view, item.rule),
+                      view.Relative(k));
+}
+
+int64_t BatchBuilder::CountEntries(const CompiledView& view, size_t item) const {
+  const int64_t rows = RowCountOf(view, item);
+  if (view.bootstrap) return rows;
+  int64_t count = 0;
+  for (int64_t k = 0; k < rows; ++k) {
+    count += EntryAt(view, item, k).kind != EntryKind::kAbsent ? 1 : 0;
+  }
+  return count;
+}
+
+void BatchBuilder::EmitRows(const CompiledView& view, RowCursor* cursor, int64_t begin, int64_t end,
+                            uint64_t destination) {
+  const TableLayout& layout = state_->layout();
+  while (begin < end) {
+    const uint32_t offset = layout.OffsetInPage(begin);
+    const int64_t here = std::min<int64_t>(end - begin, layout.steps_per_page() - offset);
+    const Lpn lpn = cursor->PageOf(begin);
+    const auto rows = static_cast<uint64_t>(here);
+    runs_.Copy({.source = AdvanceInFrame(state_->pages().group_page(0, lpn).frame,
+                                         layout.pages().FrameOffset(view.column, offset)),
+                .destination_offset = destination,
+                .bytes = rows * view.row_bytes},
+               rows * view.out_row_bytes);
+    destination += rows * view.out_row_bytes;
+    begin += here;
+  }
+}
+
+void BatchBuilder::EmitRow(const CompiledView& view, RowCursor* cursor, int64_t row,
+                           uint64_t destination) {
+  EmitRows(view, cursor, row, row + 1, destination);
+}
+
+void BatchBuilder::EmitStacked(const CompiledView& view, size_t i, RowCursor* cursor,
+                               int64_t newest, uint64_t destination) {
+  const DrawnItem& item = items_[i];
+  for (int64_t s = 0; s < view.stack; ++s, destination += view.out_row_bytes) {
+    const int64_t relative = newest - (view.stack - 1) + s;
+    Entry entry =
+        ResolveEntry(item.rule, item.episode, item.window, OverOf(view, item.rule), relative);
+    if (entry.kind == EntryKind::kAbsent) {
+      entry = Entry{EntryKind::kRepeat, item.episode.begin};
+    }
+    if (entry.kind == EntryKind::kPad) {
+      runs_.Fill(destination, view.out_row_bytes);
+    } else {
+      EmitRow(view, cursor, entry.row, destination);
+    }
+  }
+}
+
+int64_t BatchBuilder::EmitContiguous(const CompiledView& view, size_t i, int64_t first) {
+  const DrawnItem& item = items_[i];
+  RowCursor cursor = CursorOf(*state_, item);
+  const int64_t rows = view.RowCount(item.rule.extent.length);
+  const int64_t from = item.window.anchor + view.begin;
+  const int64_t until = from + rows;
+  const int64_t end = std::min(item.episode.rows_end,
+                               item.window.anchor + item.window.steps + OverOf(view, item.rule));
+  // Left of the episode, inside, right of it.
+  const int64_t inside_begin = std::clamp(item.episode.begin, from, until);
+  const int64_t inside_end = std::clamp(end, inside_begin, until);
+  uint64_t destination = static_cast<uint64_t>(first) * view.out_row_bytes;
+  const auto edge = [&](int64_t count, int64_t sample) -> int64_t {
+    if (count == 0) return 0;
+    const Entry entry = ResolveEntry(item.rule, item.episode, item.window, OverOf(view, item.rule),
+                                     sample - item.window.anchor);
+    if (entry.kind == EntryKind::kAbsent) return 0;
+    for (int64_t n = 0; n < count; ++n, destination += view.out_row_bytes) {
+      if (entry.kind == EntryKind::kPad) {
+        runs_.Fill(destination, view.out_row_bytes);
+      } else {
+        EmitRow(view, &cursor, entry.row, destination);
+      }
+    }
+    return count;
+  };
+  int64_t emitted = edge(inside_begin - from, from);
+  EmitRows(view, &cursor, inside_begin, inside_end, destination);
+  destination += static_cast<uint64_t>(inside_end - inside_begin) * view.out_row_bytes;
+  emitted += inside_end - inside_begin;
+  emitted += edge(until - inside_end, until - 1);
+  return emitted;
+}
+
+int64_t BatchBuilder::EmitEntries(const CompiledView& view, size_t i, int64_t first) {
+  if (view.contiguous()) return EmitContiguous(view, i, first);
+  RowCursor cursor = CursorOf(*state_, items_[i]);
+  const uint64_t entry_bytes = view.out_row_bytes * static_cast<uint64_t>(view.stack);
+  uint64_t destination = static_cast<uint64_t>(first) * entry_bytes;
+  int64_t emitted = 0;
+  const int64_t rows = RowCountOf(view, i);
+  for (int64_t k = 0; k < rows; ++k) {
+    const Entry entry = EntryAt(view, i, k);
+    if (entry.kind == EntryKind::kAbsent) continue;
+    if (view.stack > 1) {
+      EmitStacked(view, i, &cursor, view.Relative(k), destination);
+    } else if (entry.kind == EntryKind::kPad) {
+      runs_.Fill(destination, entry_bytes);
+    } else {
+      EmitRow(view, &cursor, entry.row, destination);
+    }
+    destination += entry_bytes;
+    ++emitted;
+  }
+  return emitted;
+}
+
+void BatchBuilder::WriteMasks(const CompiledView& view, size_t i, int64_t first,
+                              BatchOutput* masks) {
+  const DrawnItem& item = items_[i];
+  RowCursor cursor = CursorOf(*state_, item);
+  const int64_t steps_end = item.window.anchor + item.window.steps;
+  const int64_t rows = RowCountOf(view, i);
+  int64_t at = first;
+  for (int64_t k = 0; k < rows; ++k) {
+    const Entry entry = EntryAt(view, i, k);
+    if (entry.kind == EntryKind::kAbsent) continue;
+    const bool shows = entry.kind != EntryKind::kPad;
+    const bool step = entry.kind == EntryKind::kRow && entry.row >= item.window.anchor &&
+                      entry.row < steps_end && MayBeAnchor(&cursor, item.rule, entry.row);
+    const bool first_row = shows && IsFirstRow(&cursor, entry.row);
+    const End end = shows ? EndOfRow(&cursor, entry.row) : End::kGo;
+    masks[0].buffer.get()[at] = std::byte{shows};
+    masks[1].buffer.get()[at] = std::byte{step};
+    masks[2].buffer.get()[at] = std::byte{first_row};
+    masks[3].buffer.get()[at] = static_cast<std::byte>(end);
+    ++at;
+  }
+}
+
+// ---- Outputs.
+
+Status BatchBuilder::BuildTrajectoryColumn(const CompiledView& view, BatchOutput* output) {
+  output->dtype = view.delivered;
+  output->shape = view.row_shape.WithOuter({static_cast<int64_t>(items_.size())});
+  GEARDB_RETURN_IF_ERROR(output->buffer.Resize(items_.size() * view.out_row_bytes, budget_));
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const auto value = state_->trajectories().column(view.column, items_[i].slot);
+    std::byte* into = output->buffer.get() + i * view.out_row_bytes;
+    if (view.convert == GatherConvert::kToF32) {
+      ConvertToFloat(view.stored, value.data(), view.row_bytes / DTypeBytes(view.stored),
+                     reinterpret_cast<float*>(into));
+    } else {
+      std::memcpy(into, value.data(), view.row_bytes);
+    }
+  }
+  return Status::Ok();
+}
+
+Status BatchBuilder::BuildView(const CompiledView& view, Batch::Rep* rep, size_t first_output) {
+  BatchOutput& output = rep->outputs[first_output];
+  const auto n = static_cast<int64_t>(items_.size());
+  const bool packed = layout_ == BatchLayout::kPacked;
+  int64_t longest = view.bootstrap || items_.empty() ? 0 : RowCountOf(view, 0);
+  for (size_t i = 0; i < items_.size(); ++i) longest = std::max(longest, RowCountOf(view, i));
+  if (view.bootstrap && !view.drop_axis) {
+    for (const DrawnItem& item : items_) longest = std::max(longest, item.rule.extent.length);
+  }
+
+  // Where each item's entries begin.
+  output.lengths.clear();
+  output.cu_seqlens.clear();
+  std::vector<int64_t> firsts(items_.size());
+  int64_t total = 0;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    firsts[i] = packed ? total : static_cast<int64_t>(i) * longest;
+    if (packed) output.cu_seqlens.push_back(total);
+    if (packed) total += CountEntries(view, i);
+  }
+  if (packed) output.cu_seqlens.push_back(total);
+  const int64_t entries = packed ? total : n * longest;
+
+  Shape inner = view.row_shape;
+  if (view.stack > 1) inner = inner.WithOuter({view.stack});
+  const auto shaped = [&](const Shape& row) {
+    if (packed) return row.WithOuter({total});
+    return view.drop_axis ? row.WithOuter({n}) : row.WithOuter({n, longest});
+  };
+  const uint64_t entry_bytes = view.out_row_bytes * static_cast<uint64_t>(view.stack);
+  output.dtype = view.delivered;
+  output.shape = shaped(inner);
+  GEARDB_RETURN_IF_ERROR(
+      output.buffer.Resize(static_cast<uint64_t>(entries) * entry_bytes + 16, budget_));
+  if (view.masks) {
+    for (size_t m = 0; m < kMaskCount; ++m) {
+      BatchOutput& mask = rep->outputs[first_output + 1 + m];
+      mask.dtype = m + 1 == kMaskCount ? DType::kU8 : DType::kBool;
+      mask.shape = shaped(Shape());
+      GEARDB_RETURN_IF_ERROR(mask.buffer.Resize(static_cast<uint64_t>(entries) + 1, budget_));
+      std::memset(mask.buffer.get(), 0, static_cast<size_t>(entries));
+    }
+  }
+
+  runs_.BeginOutput({.destination = output.buffer.get(),
+                     .pattern = view.pad_bits,
+                     .pattern_bytes = static_cast<uint32_t>(DTypeBytes(view.delivered)),
+                     .convert = view.convert,
+                     .stored = view.stored});
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const int64_t count = EmitEntries(view, i, firsts[i]);
+    output.lengths.push_back(count);
+    if (!packed) {
+      runs_.Fill(static_cast<uint64_t>(firsts[i] + count) * entry_bytes,
+                 static_cast<uint64_t>(longest - count) * entry_bytes);
+    }
+    if (view.masks) WriteMasks(view, i, firsts[i], &rep->outputs[first_output + 1]);
+  }
+  for (size_t m = 0; view.masks && m < kMaskCount; ++m) {
+    rep->outputs[first_output + 1 + m].lengths = output.lengths;
+    rep->outputs[first_output + 1 + m].cu_seqlens = output.cu_seqlens;
+  }
+  return Status::Ok();
+}
+
+// ---- n-step.
+
+struct BatchBuilder::NStepRows {
+  std::vector<float> rewards;
+  std::vector<float> discounts;
+  std::vector<uint8_t> terminals;
+};
+
+BatchBuilder::NStepRows BatchBuilder::ReadNStepRows(const CompiledNStep& n_step,
+                                                    const DrawnItem& item) {
+  const TableLayout& layout = state_->layout();
+  RowCursor cursor = CursorOf(*state_, item);
+  const int64_t begin = item.window.anchor;
+  const int64_t wanted = n_step.every_row ? item.window.steps - 1 + n_step.n : n_step.n;
+  const int64_t end = std::min(begin + wanted, item.episode.steps_end);
+  NStepRows rows;
+  const auto value = [&](size_t column, int64_t row) {
+    const std::byte* at = state_->FrameOf(cursor.PageOf(row)) +
+                          layout.pages().FrameOffset(column, layout.OffsetInPage(row));
+    float out = 0;
+    ConvertToFloat(layout.step_columns()[column].dtype, at, 1, &out);
+    return out;
+  };
+  for (int64_t row = begin; row < end; ++row) {
+    rows.rewards.push_back(value(n_step.reward, row));
+    if (n_step.discount) rows.discounts.push_back(value(*n_step.discount, row));
+    const bool lost = n_step.life_loss && value(*n_step.life_loss, row) != 0;
+    rows.terminals.push_back(lost || EndOfRow(&cursor, row) == End::kTerminated ? 1 : 0);
+  }
+  return rows;
+}
+
+Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, size_t first_output) {
+  int64_t longest = 1;
+  if (n_step.every_row) {
+    for (const DrawnItem& item : items_) longest = std::max(longest, item.rule.extent.length);
+  }
+  const bool packed = layout_ == BatchLayout::kPacked;
+  std::vector<int64_t> lengths;
+  std::vector<int64_t> cu_seqlens;
+  int64_t total = 0;
+  for (const DrawnItem& item : items_) {
+    lengths.push_back(n_step.every_row ? item.window.steps : 1);
+    if (packed) cu_seqlens.push_back(total);
+    total += lengths.back();
+  }
+  if (packed) cu_seqlens.push_back(total);
+  const auto n = static_cast<int64_t>(items_.size());
+  const int64_t entries = packed ? total : n * longest;
+  for (size_t o = 0; o < 4; ++o) {
+    BatchOutput& output = rep->outputs[first_output + o];
+    output.dtype = o == 2 ? DType::kI64 : DType::kF32;
+    output.shape = packed || !n_step.every_row ? Shape({entries}) : Shape({n, longest});
+    output.lengths = lengths;
+    output.cu_seqlens = cu_seqlens;
+    const uint64_t bytes = static_cast<uint64_t>(entries) * DTypeBytes(output.dtype);
+    GEARDB_RETURN_IF_ERROR(output.buffer.Resize(bytes + 8, budget_));
+    std::memset(output.buffer.get(), 0, bytes);
+  }
+  auto* returns = reinterpret_cast<float*>(rep->outputs[first_output].buffer.get());
+  auto* discounts = reinterpret_cast<float*>(rep->outputs[first_output + 1].buffer.get());
+  auto* bootstraps = reinterpret_cast<int64_t*>(rep->outputs[first_output + 2].buffer.get());
+  auto* masks = reinterpret_cast<float*>(rep->outputs[first_output + 3].buffer.get());
+
+  bootstrap_rows_.clear();
+  bootstrap_first_.assign(1, 0);
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const DrawnItem& item = items_[i];
+    const NStepRows rows = ReadNStepRows(n_step, item);
+    RowCursor cursor = CursorOf(*state_, item);
+    int64_t at = packed ? cu_seqlens[i] : static_cast<int64_t>(i) * longest;
+    for (int64_t k = 0; k < lengths[i]; ++k, ++at) {
+      const int64_t row = item.window.anchor + k;
+      int64_t limit = std::min(n_step.n, static_cast<int64_t>(rows.rewards.size()) - k);
+      if (item.rule.cross_ends && state_->layout().spec().stream) {
+        // Inside a stream the rows that are no steps end the sum.
+        int64_t steps = 0;
+        while (steps < limit && MayBeAnchor(&cursor, item.rule, row + steps)) ++steps;
+        limit = steps;
+      }
+      const NStepResult result = NStepReturn(rows.rewards.data() + k,
+                                             n_step.discount ? rows.discounts.data() + k : nullptr,
+                                             n_step.gamma, rows.terminals.data() + k,
+                                             static_cast<uint64_t>(std::max<int64_t>(limit, 0)));
+      returns[at] = result.value;
+      discounts[at] = result.discount;
+      masks[at] = result.mask;
+      bootstraps[at] =
+          std::min(row + static_cast<int64_t>(result.steps), item.episode.rows_end - 1);
+      bootstrap_rows_.push_back(bootstraps[at]);
+    }
+    bootstrap_first_.push_back(bootstrap_rows_.size());
+  }
+  return Status::Ok();
+}
+
+Status BatchBuilder::Build(const TableState& state, const PriorityState& priority,
+                           std::span<const uint64_t> leaves, Batch::Rep* rep) {
+  state_ = &state;
+  runs_.Clear();
+  rep->handles.clear();
+  rep->ids.clear();
+  rep->anchors.clear();
+  rep->lengths.clear();
+  rep->trajectory_lengths.clear();
+  rep->ends.clear();
+  rep->times_sampled.clear();
+  rep->sources.clear();
+  ResolveItems(priority, leaves, rep);
+
+  // Outputs in order: n-step (its bootstrap rows are views' rows), then the views with their masks.
+  static constexpr const char* kNStepNames[4] = {"nstep.return", "nstep.discount",
+                                                 "nstep.bootstrap_row", "nstep.mask"};
+  size_t count = plan_->n_step ? 4 : 0;
+  for (const CompiledView& view : plan_->views) count += view.masks ? 1 + kMaskCount : 1;
+  if (rep->outputs.size() != count) {
+    rep->outputs.clear();
+    rep->outputs.resize(count);
+    size_t at = 0;
+    if (plan_->n_step) {
+      for (const char* name : kNStepNames) rep->outputs[at++].name = name;
+    }
+    for (const CompiledView& view : plan_->views) {
+      rep->outputs[at++].name = view.name;
+      for (size_t m = 0; view.masks && m < kMaskCount; ++m) {
+        rep->outputs[at++].name = view.name + kMaskSuffixes[m];
+      }
+    }
+  }
+  size_t at = 0;
+  if (plan_->n_step) {
+    GEARDB_RETURN_IF_ERROR(BuildNStep(*plan_->n_step, rep, at));
+    at += 4;
+  }
+  for (const CompiledView& view : plan_->views) {
+    if (view.per_trajectory) {
+      GEARDB_RETURN_IF_ERROR(BuildTrajectoryColumn(view, &rep->outputs[at]));
+    } else {
+      GEARDB_RETURN_IF_ERROR(BuildView(view, rep, at));
+    }
+    at += view.masks ? 1 + kMaskCount : 1;
+  }
+  return Status::Ok();
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,125 @@
+// Batch::Rep: the arrays and tensors of one batch, in buffers that go back to their sampler's pool.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "engine/batch.h"
+
+namespace geardb::engine {
+
+/// Bytes used of a budget, and its limit.
+struct BatchBudget {
+  std::atomic<uint64_t>* used = nullptr;
+  uint64_t limit = 0;
+};
+
+/// Memory that grows, aligned to 64 bytes, charged to the batch budget.
+class OutputBuffer {
+ public:
+  OutputBuffer() = default;
+  OutputBuffer(OutputBuffer&& other) noexcept { *this = std::move(other); }
+  OutputBuffer& operator=(OutputBuffer&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(capacity_, other.capacity_);
+    std::swap(budget_, other.budget_);
+    return *this;
+  }
+  ~OutputBuffer() { Free(); }
+
+  /// Content is lost when it grows. ResourceExhausted naming the budget.
+  Status Resize(uint64_t bytes, const BatchBudget& budget) {
+    if (bytes <= capacity_) return Status::Ok();
+    Free();
+    budget_ = budget;
+    const uint64_t used = budget_.used->fetch_add(bytes) + bytes;
+    if (used > budget_.limit) {
+      budget_.used->fetch_sub(bytes);
+      return Status::ResourceExhausted("a batch needs ", bytes, " bytes more; the batch budget of ",
+                                       budget_.limit, " bytes has ", used - bytes, " in use");
+    }
+    bytes_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64}));
+    capacity_ = bytes;
+    return Status::Ok();
+  }
+  std::byte* get() const { return bytes_; }
+
+ private:
+  void Free() {
+    if (bytes_ == nullptr) return;
+    ::operator delete (bytes_, std::align_val_t{64});
+    budget_.used->fetch_sub(capacity_);
+    bytes_ = nullptr;
+    capacity_ = 0;
+  }
+
+  std::byte* bytes_ = nullptr;
+  uint64_t capacity_ = 0;
+  BatchBudget budget_;
+};
+
+/// A named tensor of a batch.
+struct BatchOutput {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;
+  OutputBuffer buffer;
+  std::vector<int64_t> lengths;
+  std::vector<int64_t> cu_seqlens;
+
+  TensorView view() const { return TensorView(buffer.get(), dtype, shape); }
+};
+
+class BatchPool;
+
+}  // namespace geardb::engine
+
+namespace geardb {
+
+struct Batch::Rep {
+  std::vector<ItemHandle> handles;
+  std::vector<TrajectoryId> ids;
+  std::vector<int64_t> anchors;
+  std::vector<int64_t> lengths;
+  std::vector<int64_t> trajectory_lengths;
+  std::vector<End> ends;
+  std::vector<uint64_t> times_sampled;
+  std::vector<double> probabilities;
+  std::vector<float> weights;
+  std::vector<uint32_t> sources;
+  Lsn lsn = 0;
+  uint64_t draw_number = 0;
+  std::vector<engine::BatchOutput> outputs;
+  std::shared_ptr<engine::BatchPool> pool;
+
+  engine::BatchOutput* FindOutput(std::string_view name) {
+    for (engine::BatchOutput& output : outputs) {
+      if (output.name == name) return &output;
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace geardb
+
+namespace geardb::engine {
+
+/// Reps that are not in use. Thread-safe.
+class BatchPool : public std::enable_shared_from_this<BatchPool> {
+ public:
+  std::unique_ptr<Batch::Rep> Take();
+  void Give(std::unique_ptr<Batch::Rep> rep);
+
+ private:
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Batch::Rep>> free_ GEARDB_GUARDED_BY(mutex_);
+};
+
+}  // namespace geardb::engine

@@ -1,0 +1,63 @@
+// Sampler::Impl: draws batches in the order of Next, some ahead, and hands them over.
+//
+// A batch is drawn under the table's mutex by the thread that calls Next: that is its place in the
+// apply sequence. Its bytes are copied afterwards, by a thread of the sampler's when batches are
+// drawn ahead. The hand-over is a log record.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "engine/internal/batch_build.h"
+#include "engine/internal/core.h"
+
+namespace geardb {
+
+class Sampler::Impl {
+ public:
+  Impl(std::shared_ptr<PriorityTable::Impl> priority_table, const SamplerOptions& options,
+       engine::ViewPlan plan);
+  ~Impl();
+
+  Result<std::unique_ptr<Batch::Rep>> Next(Deadline deadline);
+  void set_beta(double beta) { options_.beta = beta; }
+  const SamplerOptions& options() const { return options_; }
+
+ private:
+  /// A batch that was drawn. `builder` and `guard` belong to whoever gathers until `gathered`.
+  struct Drawn {
+    std::unique_ptr<Batch::Rep> rep;
+    std::unique_ptr<engine::BatchBuilder> builder;
+    EpochRegistry::Guard guard;
+    std::vector<engine::fb::Sampled> sampled;
+    bool gathered = false;
+  };
+
+  /// Draws the next batch if anything can be drawn; `*drawn` says whether.
+  Status TryDraw(bool* drawn);
+  Status DrawLocked(Drawn* batch) GEARDB_REQUIRES(priority_table_->table->state->mutex);
+  void CollectSampled(Drawn* batch);
+  Status WaitForItems(Deadline deadline);
+  void Gather(Drawn* batch);
+  void GatherAhead();
+  void WaitGathered(Drawn* batch);
+  Status HandOver(const Drawn& batch);
+
+  const std::shared_ptr<PriorityTable::Impl> priority_table_;
+  SamplerOptions options_;
+  const engine::ViewPlan plan_;
+  const std::shared_ptr<engine::BatchPool> pool_;
+  uint64_t observer_draw_ = 0;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<std::unique_ptr<Drawn>> queue_ GEARDB_GUARDED_BY(mutex_);
+  size_t next_to_gather_ GEARDB_GUARDED_BY(mutex_) = 0;
+  bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
+  std::vector<std::unique_ptr<engine::BatchBuilder>> spare_builders_ GEARDB_GUARDED_BY(mutex_);
+  std::thread gatherer_;
+};
+
+}  // namespace geardb

@@ -1,0 +1,210 @@
+#include "engine/internal/table_change.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace geardb::engine {
+namespace {
+
+constexpr int64_t kAdmissionMs = 10'000;
+
+CommitOptions ReserveUrgency() {
+  return {.urgency = wal::Urgency::kReserve, .deadline = Deadline::AfterMs(kAdmissionMs)};
+}
+
+/// Everything that has an LSN is published: the state is what the plan says.
+Status CatchUp(DatabaseCore* database) {
+  return database->log->WaitPublished(database->log->end(), Deadline::Infinite());
+}
+
+}  // namespace
+
+Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                          std::span<const TrajectoryId> ids) {
+  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
+  const std::set<TrajectoryId> wanted(ids.begin(), ids.end());
+  if (wanted.empty()) return Status::Ok();
+  const CommitOptions how = ReserveUrgency();
+  Lsn end = 0;
+  {
+    MutexLock lock(&database->commit);
+    const wal::RecordSize size =
+        wal::RecordSize::For(1024 + wanted.size() * sizeof(fb::Removed), {});
+    bool waited = false;
+    GEARDB_RETURN_IF_ERROR(database->AwaitRoom({&size, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(CatchUp(database));
+    std::vector<Slot> slots;
+    {
+      MutexLock state_lock(&table->state->mutex);
+      for (const TrajectoryId id : wanted) {
+        slots.push_back(table->state->trajectories().FindById(id));
+        if (slots.back() == kNoSlot) {
+          return Status::NotFound("table '", table->layout().spec().name, "' has no trajectory ",
+                                  id, "; nothing was removed");
+        }
+      }
+    }
+    Eviction eviction;
+    for (const Slot slot : slots) eviction.removed.push_back(table->plan->Remove(slot));
+    GEARDB_ASSIGN_OR_RETURN(end, database->LogRemoval(table, eviction, how));
+  }
+  return database->Acknowledge(end, Ack::kLog);
+}
+
+Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                          const RowId& first) {
+  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
+  const CommitOptions how = ReserveUrgency();
+  Lsn end = 0;
+  {
+    MutexLock lock(&database->commit);
+    const wal::RecordSize size = wal::RecordSize::For(1024, {});
+    bool waited = false;
+    GEARDB_RETURN_IF_ERROR(database->AwaitRoom({&size, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(CatchUp(database));
+    Slot slot = kNoSlot;
+    {
+      MutexLock state_lock(&table->state->mutex);
+      const TableState& state = *table->state;
+      slot = state.trajectories().FindById(first.id);
+      if (slot == kNoSlot) {
+        return Status::NotFound("table '", table->layout().spec().name, "' has no trajectory ",
+                                first.id);
+      }
+      const index::TrajectoryRecord& record = state.trajectories().record(slot);
+      const int64_t steps_end = state.StepsEnd(record);
+      if (first.row < 0 || first.row >= steps_end) {
+        return Status::InvalidArgument("table '", table->layout().spec().name, "': trajectory ",
+                                       first.id, " cannot begin at row ", first.row,
+                                       "; its steps are rows ", record.first_row, " to ",
+                                       steps_end - 1);
+      }
+      if (first.row <= static_cast<int64_t>(record.first_row)) return Status::Ok();
+    }
+    Eviction eviction;
+    eviction.trimmed.push_back(table->plan->Trim(slot, static_cast<uint64_t>(first.row)));
+    GEARDB_ASSIGN_OR_RETURN(end, database->LogRemoval(table, eviction, how));
+  }
+  return database->Acknowledge(end, Ack::kLog);
+}
+
+Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                            TrajectoryId id, ColumnValues values) {
+  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
+  const TableLayout& layout = table->layout();
+  std::set<size_t> seen;
+  std::vector<size_t> columns;
+  for (const ColumnValue& given : values) {
+    const auto column = layout.FindTrajectoryColumn(given.column);
+    if (!column) return layout.NoSuchColumn(given.column);
+    const TrajectoryColumn& found = layout.trajectory_columns()[*column];
+    if (given.value.dtype != found.dtype || !(given.value.shape == found.shape)) {
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", found.name,
+                                     "' takes ", DTypeName(found.dtype), found.shape.ToString(),
+                                     ", not ", DTypeName(given.value.dtype),
+                                     given.value.shape.ToString());
+    }
+    if (!seen.insert(*column).second) {
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", found.name,
+                                     "' is given twice");
+    }
+    columns.push_back(*column);
+  }
+  if (columns.empty()) return Status::Ok();
+  FunctionChange change(nullptr);
+  change.set_apply([&](Lsn lsn) {
+    MutexLock lock(&table->state->mutex);
+    table->state->Apply(*change.operation()->change_as_SetColumns(), lsn);
+  });
+  const CommitOptions how = ReserveUrgency();
+  wal::Reservation reservation;
+  {
+    MutexLock lock(&database->commit);
+    const wal::RecordSize bound = wal::RecordSize::For(1024 + columns.size() * 80, {});
+    bool waited = false;
+    GEARDB_RETURN_IF_ERROR(database->AwaitRoom({&bound, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(CatchUp(database));
+    Slot slot = kNoSlot;
+    {
+      MutexLock state_lock(&table->state->mutex);
+      slot = table->state->trajectories().FindById(id);
+    }
+    if (slot == kNoSlot) {
+      return Status::NotFound("table '", layout.spec().name, "' has no trajectory ", id);
+    }
+    Lane* lane = table->plan->OpenLane(slot);
+    std::vector<fb::ColumnSet> sets;
+    std::vector<uint8_t> bytes;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const auto* value = static_cast<const uint8_t*>(values[i].value.bytes);
+      const uint32_t size = layout.trajectory_columns()[columns[i]].bytes;
+      sets.emplace_back(slot, static_cast<uint32_t>(columns[i]));
+      bytes.insert(bytes.end(), value, value + size);
+      if (lane == nullptr) continue;
+      size_t offset = 0;
+      for (size_t c = 0; c < columns[i]; ++c) offset += layout.trajectory_columns()[c].bytes;
+      std::memcpy(lane->columns.data() + offset, value, size);
+    }
+    const auto sets_offset = change.body.CreateVectorOfStructs(sets);
+    const auto bytes_offset = change.body.CreateVector(bytes);
+    change.FinishBody({.table = layout.id()}, fb::Change::SetColumns,
+                      fb::CreateSetColumns(change.body, sets_offset, bytes_offset).Union());
+    reservation =
+        database->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+    table->plan->Note(slot, reservation.end);
+  }
+  database->Finish(reservation, {}, &change);
+  return database->Acknowledge(reservation.end, Ack::kLog);
+}
+
+Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                           const PriorityTableSpec& spec) {
+  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
+  GEARDB_RETURN_IF_ERROR(ValidatePriorityTableSpec(table->layout().spec(), spec));
+  const float initial =
+      spec.initial == InitialPriority::kConstant ? spec.initial_priority_value : 1.0f;
+  FunctionChange change(nullptr);
+  const auto stored = EncodePriorityTableSpec(&change.body, spec);
+  const CommitOptions how = ReserveUrgency();
+  wal::Reservation reservation;
+  {
+    MutexLock lock(&database->commit);
+    const wal::RecordSize bound = wal::RecordSize::For(4096, {});
+    bool waited = false;
+    GEARDB_RETURN_IF_ERROR(database->AwaitRoom({&bound, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(CatchUp(database));
+    size_t number = 0;
+    {
+      MutexLock state_lock(&table->state->mutex);
+      number = table->state->priority_table_count();
+      for (size_t i = 0; i < number; ++i) {
+        if (table->state->priority(i).spec().name == spec.name) {
+          return Status::AlreadyExists("table '", table->layout().spec().name,
+                                       "' has a priority table '", spec.name, "'");
+        }
+      }
+      GEARDB_RETURN_IF_ERROR(table->state->AddPriorityTable(spec));
+    }
+    table->plan->max_priority.push_back(1.0f);
+    change.FinishBody(
+        {.table = table->layout().id(), .priority_table = static_cast<uint32_t>(number)},
+        fb::Change::CreatePriorityTable,
+        fb::CreateCreatePriorityTable(change.body, stored, initial).Union());
+    change.set_apply([&table, &change, number](Lsn) {
+      MutexLock state_lock(&table->state->mutex);
+      table->state->Apply(*change.operation()->change_as_CreatePriorityTable(), number);
+      table->state->changed.NotifyAll();
+    });
+    reservation =
+        database->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+  }
+  database->Finish(reservation, {}, &change);
+  return database->Acknowledge(reservation.end, Ack::kSync);
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,176 @@
+#include "engine/internal/table_read.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/internal/run_builder.h"
+
+namespace geardb::engine {
+namespace {
+
+/// Begins an output of `count` rows of a step column.
+void BeginColumn(const StepColumn& column, int64_t count, ColumnRows* rows, RunBuilder* runs) {
+  rows->column = column.name;
+  rows->dtype = column.dtype;
+  rows->shape = column.shape.WithOuter({count});
+  rows->bytes.resize(static_cast<size_t>(count) * column.row_bytes + 16);
+  runs->BeginOutput({.destination = rows->bytes.data(), .stored = column.dtype});
+}
+
+/// Copies absolute row `row` to place `at` of the output begun last.
+void CopyRow(RowCursor* cursor, size_t column, int64_t row, int64_t at, RunBuilder* runs) {
+  const TableState& state = cursor->state();
+  const TableLayout& layout = state.layout();
+  const uint64_t bytes = layout.step_columns()[column].row_bytes;
+  const FrameRef frame = state.pages().group_page(0, cursor->PageOf(row)).frame;
+  runs->Copy({.source = AdvanceInFrame(
+                  frame, layout.pages().FrameOffset(column, layout.OffsetInPage(row))),
+              .destination_offset = static_cast<uint64_t>(at) * bytes,
+              .bytes = bytes},
+             bytes);
+}
+
+/// Python's slice.indices over rows [first, end).
+struct Slice {
+  int64_t begin = 0;
+  int64_t count = 0;
+};
+Slice ResolveRange(const RowRange& range, int64_t first, int64_t end) {
+  const bool forward = range.step > 0;
+  const auto clamp = [&](int64_t bound) {
+    if (bound < 0) bound += end;
+    return forward ? std::clamp(bound, first, end) : std::clamp(bound, first - 1, end - 1);
+  };
+  const int64_t from = range.begin ? clamp(*range.begin) : (forward ? first : end - 1);
+  const int64_t until = range.end ? clamp(*range.end) : (forward ? end : first - 1);
+  Slice slice{from, 0};
+  if (forward && until > from) slice.count = (until - from - 1) / range.step + 1;
+  if (!forward && from > until) slice.count = (from - until - 1) / -range.step + 1;
+  return slice;
+}
+
+void TrimSpare(std::vector<ColumnRows>* outputs) {
+  for (ColumnRows& rows : *outputs) rows.bytes.resize(rows.view().byte_count());
+}
+
+ColumnRows ReadTrajectoryColumn(const TableState& state, size_t column, Slot slot) {
+  const TrajectoryColumn& found = state.layout().trajectory_columns()[column];
+  ColumnRows rows;
+  rows.column = found.name;
+  rows.dtype = found.dtype;
+  rows.shape = found.shape;
+  const auto value = state.trajectories().column(column, slot);
+  rows.bytes.assign(value.begin(), value.end());
+  return rows;
+}
+
+}  // namespace
+
+TrajectoryRecord DescribeTrajectory(const TableState& state,
+                                    const index::TrajectoryRecord& record) {
+  return TrajectoryRecord{.id = record.id,
+                          .state = static_cast<TrajectoryState>(record.state),
+                          .end = record.end,
+                          .first_row = static_cast<int64_t>(record.first_row),
+                          .rows_end = static_cast<int64_t>(record.rows_end),
+                          .steps_end = state.StepsEnd(record),
+                          .created_us = record.created_us,
+                          .times_sampled = record.times_sampled};
+}
+
+Result<std::vector<ColumnRows>> ReadRows(DatabaseCore* database, const TableCore& table,
+                                         TrajectoryId id, std::span<const std::string_view> columns,
+                                         const RowRange& range) {
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(table));
+  const TableLayout& layout = table.layout();
+  if (range.step == 0) return Status::InvalidArgument("a row range has step 0");
+  std::vector<std::string_view> names(columns.begin(), columns.end());
+  if (names.empty()) {
+    for (const StepColumn& column : layout.step_columns()) names.push_back(column.name);
+  }
+  std::vector<ColumnRows> outputs(names.size());
+  RunBuilder runs;
+  EpochRegistry::Guard guard;
+  {
+    MutexLock lock(&table.state->mutex);
+    const TableState& state = *table.state;
+    const Slot slot = state.trajectories().FindById(id);
+    if (slot == kNoSlot) {
+      return Status::NotFound("table '", layout.spec().name, "' has no trajectory ", id);
+    }
+    const index::TrajectoryRecord& record = state.trajectories().record(slot);
+    const Slice slice = ResolveRange(range, static_cast<int64_t>(record.first_row),
+                                     static_cast<int64_t>(record.rows_end));
+    for (size_t c = 0; c < names.size(); ++c) {
+      if (const auto column = layout.FindTrajectoryColumn(names[c])) {
+        outputs[c] = ReadTrajectoryColumn(state, *column, slot);
+        continue;
+      }
+      const auto column = layout.FindStepColumn(names[c]);
+      if (!column) return layout.NoSuchColumn(names[c]);
+      BeginColumn(layout.step_columns()[*column], slice.count, &outputs[c], &runs);
+      RowCursor cursor(state, record);
+      for (int64_t k = 0; k < slice.count; ++k) {
+        CopyRow(&cursor, *column, slice.begin + k * range.step, k, &runs);
+      }
+    }
+    guard = database->epochs.Enter();
+  }
+  GatherCpu(runs.Plan(), BasesOf(*database->arena));
+  guard.Leave();
+  TrimSpare(&outputs);
+  return outputs;
+}
+
+Result<std::vector<ColumnRows>> GatherRows(DatabaseCore* database, const TableCore& table,
+                                           std::span<const GatherColumn> columns) {
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(table));
+  const TableLayout& layout = table.layout();
+  std::vector<ColumnRows> outputs(columns.size());
+  RunBuilder runs;
+  EpochRegistry::Guard guard;
+  {
+    MutexLock lock(&table.state->mutex);
+    const TableState& state = *table.state;
+    for (size_t c = 0; c < columns.size(); ++c) {
+      const auto column = layout.FindStepColumn(columns[c].column);
+      if (!column) {
+        if (!layout.FindTrajectoryColumn(columns[c].column)) {
+          return layout.NoSuchColumn(columns[c].column);
+        }
+        return Status::InvalidArgument("table '", layout.spec().name, "': column '",
+                                       columns[c].column, "' is per trajectory; Read it");
+      }
+      BeginColumn(layout.step_columns()[*column], static_cast<int64_t>(columns[c].rows.size()),
+                  &outputs[c], &runs);
+      std::optional<RowCursor> cursor;
+      for (size_t k = 0; k < columns[c].rows.size(); ++k) {
+        const RowId& wanted = columns[c].rows[k];
+        if (!cursor || cursor->record().id != wanted.id) {
+          const Slot slot = state.trajectories().FindById(wanted.id);
+          if (slot == kNoSlot) {
+            return Status::InvalidArgument("table '", layout.spec().name, "': entry ", k,
+                                           " names trajectory ", wanted.id, ", which is not there");
+          }
+          cursor.emplace(state, state.trajectories().record(slot));
+        }
+        const auto first = static_cast<int64_t>(cursor->record().first_row);
+        const auto end = static_cast<int64_t>(cursor->record().rows_end);
+        const int64_t row = wanted.row < 0 ? wanted.row + end : wanted.row;
+        if (row < first || row >= end) {
+          return Status::InvalidArgument("table '", layout.spec().name, "': entry ", k,
+                                         " names row ", wanted.row, " of trajectory ", wanted.id,
+                                         ", which has rows ", first, " to ", end - 1);
+        }
+        CopyRow(&*cursor, *column, row, static_cast<int64_t>(k), &runs);
+      }
+    }
+    guard = database->epochs.Enter();
+  }
+  GatherCpu(runs.Plan(), BasesOf(*database->arena));
+  guard.Leave();
+  TrimSpare(&outputs);
+  return outputs;
+}
+
+}  // namespace geardb::engine

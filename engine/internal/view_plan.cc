@@ -1,0 +1,176 @@
+#include "engine/internal/view_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "kernels/convert.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr int64_t kRowsMax = int64_t{1} << 24;
+
+/// "view 'obs' of priority table 'per'".
+std::string Where(const PriorityTableSpec& spec, const View& view) {
+  return "view '" + (view.name.empty() ? view.column : view.name) + "' of priority table '" +
+         spec.name + "'";
+}
+
+Status CheckRows(const PriorityTableSpec& spec, const View& view, const CompiledView& compiled) {
+  const bool sizes_good = view.stack >= 1 && view.stack <= kRowsMax && view.rows.plus >= 0 &&
+                          view.rows.plus <= kRowsMax && view.rows.stride != 0 &&
+                          std::abs(view.rows.stride) <= kRowsMax &&
+                          std::abs(view.rows.begin) <= kRowsMax &&
+                          (view.rows.count == ViewRows::kItemLength ||
+                           (view.rows.count >= 1 && view.rows.count <= kRowsMax));
+  if (!sizes_good) {
+    return Status::InvalidArgument(
+        Where(spec, view), " has begin ", view.rows.begin, ", count ", view.rows.count, ", stride ",
+        view.rows.stride, ", plus ", view.rows.plus, ", stack ", view.stack,
+        "; counts must be at least 1, the stride not 0, sizes below ", kRowsMax);
+  }
+  if (spec.item == ItemKind::kTrajectory || compiled.bootstrap) return Status::Ok();
+  const Extent& extent = spec.window.extent;
+  for (int64_t k = 0; k < compiled.RowCount(extent.length); ++k) {
+    const int64_t newest = compiled.Relative(k);
+    const int64_t oldest = newest - (view.stack - 1);
+    if (oldest < -extent.before || newest >= extent.length + extent.after) {
+      return Status::InvalidArgument(Where(spec, view), " shows rows ", oldest, " to ", newest,
+                                     " relative to the anchor; the extent {before ", extent.before,
+                                     ", length ", extent.length, ", after ", extent.after,
+                                     "} promises rows ", -extent.before, " to ",
+                                     extent.length + extent.after - 1);
+    }
+  }
+  return Status::Ok();
+}
+
+bool NamesOneRow(const PriorityTableSpec& spec, const CompiledView& view, bool every_row) {
+  if (view.bootstrap) return !every_row;
+  if (spec.item == ItemKind::kTrajectory) return false;
+  return view.RowCount(spec.window.extent.length) == 1;
+}
+
+Result<CompiledView> CompileView(const TableLayout& layout, const PriorityTableSpec& spec,
+                                 const SamplerOptions& options, const View& view) {
+  CompiledView compiled;
+  compiled.name = view.name.empty() ? view.column : view.name;
+  compiled.masks = view.masks;
+  compiled.stack = view.stack;
+  if (const auto column = layout.FindTrajectoryColumn(view.column)) {
+    const TrajectoryColumn& found = layout.trajectory_columns()[*column];
+    compiled.per_trajectory = true;
+    compiled.column = *column;
+    compiled.stored = found.dtype;
+    compiled.row_shape = found.shape;
+    compiled.row_bytes = found.bytes;
+    compiled.masks = false;
+  } else if (const auto step = layout.FindStepColumn(view.column)) {
+    const StepColumn& found = layout.step_columns()[*step];
+    compiled.column = *step;
+    compiled.stored = found.dtype;
+    compiled.row_shape = found.shape;
+    compiled.row_bytes = found.row_bytes;
+  } else {
+    return layout.NoSuchColumn(view.column).WithContext(Where(spec, view));
+  }
+  compiled.delivered = view.to_f32 ? DType::kF32 : compiled.stored;
+  compiled.convert =
+      view.to_f32 && compiled.stored != DType::kF32 ? GatherConvert::kToF32 : GatherConvert::kCopy;
+  compiled.out_row_bytes =
+      static_cast<uint64_t>(compiled.row_shape.elements()) * DTypeBytes(compiled.delivered);
+  compiled.pad_bits = ElementBits(compiled.delivered, view.pad_value);
+  if (compiled.row_shape.rank() + 3 > Shape::kRankMax) {
+    return Status::Unsupported(Where(spec, view), " has rows of shape ",
+                               compiled.row_shape.ToString(), "; at most ", Shape::kRankMax - 3,
+                               " dimensions can be drawn");
+  }
+  if (compiled.per_trajectory) return compiled;
+
+  compiled.bootstrap = view.rows.bootstrap;
+  compiled.list = view.rows.list;
+  compiled.begin = view.rows.begin;
+  compiled.stride = view.rows.stride;
+  compiled.count = view.rows.count;
+  compiled.plus = view.rows.plus;
+  if (compiled.bootstrap && (!options.n_step || view.stack != 1)) {
+    return Status::InvalidArgument(Where(spec, view),
+                                   options.n_step ? " stacks bootstrap rows"
+                                                  : " shows bootstrap rows, but the sampler has "
+                                                    "no n_step");
+  }
+  GEARDB_RETURN_IF_ERROR(CheckRows(spec, view, compiled));
+  compiled.drop_axis = NamesOneRow(spec, compiled, options.n_step && options.n_step->every_row);
+  return compiled;
+}
+
+Result<CompiledNStep> CompileNStep(const TableLayout& layout, const PriorityTableSpec& spec,
+                                   const NStep& n_step) {
+  CompiledNStep compiled;
+  compiled.n = n_step.n;
+  compiled.gamma = static_cast<float>(n_step.gamma);
+  compiled.every_row = n_step.every_row;
+  const auto scalar = [&](const std::string& name) -> Result<size_t> {
+    const auto column = layout.FindStepColumn(name);
+    if (!column) return layout.NoSuchColumn(name).WithContext("n_step");
+    if (layout.step_columns()[*column].shape.elements() != 1) {
+      return Status::InvalidArgument("n_step: column '", name, "' has shape ",
+                                     layout.step_columns()[*column].shape.ToString(),
+                                     "; expected one value per step");
+    }
+    return *column;
+  };
+  GEARDB_ASSIGN_OR_RETURN(compiled.reward, scalar(n_step.reward_column));
+  if (!n_step.discount_column.empty()) {
+    GEARDB_ASSIGN_OR_RETURN(compiled.discount, scalar(n_step.discount_column));
+  }
+  if (!n_step.life_loss_column.empty()) {
+    GEARDB_ASSIGN_OR_RETURN(compiled.life_loss, scalar(n_step.life_loss_column));
+  }
+  if (n_step.n < 1 || n_step.n > kRowsMax || !std::isfinite(n_step.gamma)) {
+    return Status::InvalidArgument("n_step has n ", n_step.n, " and gamma ", n_step.gamma,
+                                   "; expected n of at least 1 and a finite gamma");
+  }
+  const Extent& extent = spec.window.extent;
+  const int64_t reach = n_step.every_row ? extent.after : extent.length - 1 + extent.after;
+  if (spec.item == ItemKind::kWindow && n_step.n > reach) {
+    return Status::InvalidArgument("n_step reads ", n_step.n, " rows beyond ",
+                                   n_step.every_row ? "every row" : "the anchor",
+                                   "; the extent {length ", extent.length, ", after ", extent.after,
+                                   "} of priority table '", spec.name, "' promises ", reach);
+  }
+  return compiled;
+}
+
+}  // namespace
+
+int64_t CompiledView::Over(int64_t item_length) const {
+  int64_t newest = 0;
+  if (list.empty()) {
+    newest = std::max(Relative(0), Relative(RowCount(item_length) - 1));
+  } else {
+    newest = *std::max_element(list.begin(), list.end());
+  }
+  return std::max<int64_t>(0, newest + 1 - item_length);
+}
+
+Result<ViewPlan> CompileViews(const TableLayout& layout, const PriorityTableSpec& spec,
+                              const SamplerOptions& options) {
+  ViewPlan plan;
+  std::set<std::string> names;
+  for (const View& view : options.views) {
+    GEARDB_ASSIGN_OR_RETURN(CompiledView compiled, CompileView(layout, spec, options, view));
+    if (!names.insert(compiled.name).second || compiled.name.starts_with("nstep.")) {
+      return Status::InvalidArgument("priority table '", spec.name, "': two outputs are named '",
+                                     compiled.name, "'");
+    }
+    plan.views.push_back(std::move(compiled));
+  }
+  if (options.n_step) {
+    GEARDB_ASSIGN_OR_RETURN(plan.n_step, CompileNStep(layout, spec, *options.n_step));
+  }
+  return plan;
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,72 @@
+// ViewPlan: a sampler's views compiled against its table: columns by number, rows relative to the
+// anchor, sizes, and everything that is wrong with them said before anything is drawn.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/internal/table_layout.h"
+#include "engine/sampler.h"
+#include "kernels/gather.h"
+
+namespace geardb::engine {
+
+/// A view, compiled.
+struct CompiledView {
+  std::string name;
+  bool per_trajectory = false;  ///< One value per item; the rest does not apply.
+  size_t column = 0;            ///< Number among step columns, or among per-trajectory columns.
+  DType stored = DType::kF32;
+  DType delivered = DType::kF32;
+  Shape row_shape;
+  uint64_t row_bytes = 0;      ///< Stored.
+  uint64_t out_row_bytes = 0;  ///< Delivered.
+  GatherConvert convert = GatherConvert::kCopy;
+  uint64_t pad_bits = 0;
+  bool drop_axis = false;  ///< Exactly one row: no L axis.
+  bool bootstrap = false;
+  bool masks = false;
+  int64_t stack = 1;
+  // Rows relative to the anchor: `list`, or begin + k * stride.
+  std::vector<int64_t> list;
+  int64_t begin = 0;
+  int64_t stride = 1;
+  int64_t count = 0;  ///< Fixed number of rows; ViewRows::kItemLength: the item's.
+  int64_t plus = 0;
+
+  /// Rows of an item whose length part is `item_length` steps.
+  int64_t RowCount(int64_t item_length) const {
+    if (!list.empty()) return static_cast<int64_t>(list.size());
+    return (count == ViewRows::kItemLength ? item_length : count) + plus;
+  }
+  int64_t Relative(int64_t k) const {
+    return list.empty() ? begin + k * stride : list[static_cast<size_t>(k)];
+  }
+  /// How far the view reaches beyond a length part of `item_length`.
+  int64_t Over(int64_t item_length) const;
+  /// Rows that follow one another, unstacked: whole stretches can be copied.
+  bool contiguous() const { return list.empty() && stride == 1 && stack == 1 && !bootstrap; }
+};
+
+/// n-step, compiled.
+struct CompiledNStep {
+  size_t reward = 0;
+  std::optional<size_t> discount;
+  std::optional<size_t> life_loss;
+  int64_t n = 1;
+  float gamma = 1;
+  bool every_row = false;
+};
+
+struct ViewPlan {
+  std::vector<CompiledView> views;
+  std::optional<CompiledNStep> n_step;
+};
+
+/// InvalidArgument or NotFound, naming the view and what is wrong with it.
+Result<ViewPlan> CompileViews(const TableLayout& layout, const PriorityTableSpec& spec,
+                              const SamplerOptions& options);
+
+}  // namespace geardb::engine

@@ -1,0 +1,294 @@
+#include "engine/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/internal/sampler_impl.h"
+#include "engine/internal/sampling.h"
+#include "index/importance_weights.h"
+
+namespace geardb {
+
+namespace fb = engine::fb;
+
+Sampler::Impl::Impl(std::shared_ptr<PriorityTable::Impl> priority_table,
+                    const SamplerOptions& options, engine::ViewPlan plan)
+    : priority_table_(std::move(priority_table)),
+      options_(options),
+      plan_(std::move(plan)),
+      pool_(std::make_shared<engine::BatchPool>()) {
+  if (options_.restart_draw && options_.observer) observer_draw_ = *options_.restart_draw;
+  if (!options_.observer) {
+    MutexLock lock(&priority_table_->table->state->mutex);
+    ++priority_table_->state().samplers;
+  }
+  if (options_.prefetch > 0 && priority_table_->database->options.background) {
+    gatherer_ = std::thread([this] { GatherAhead(); });
+  }
+}
+
+Sampler::Impl::~Impl() {
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    changed_.NotifyAll();
+  }
+  if (gatherer_.joinable()) gatherer_.join();
+  if (options_.observer) return;
+  // What was drawn ahead and not handed over is cancelled: it will be drawn again.
+  MutexLock lock(&priority_table_->table->state->mutex);
+  engine::PriorityState& priority = priority_table_->state();
+  if (--priority.samplers == 0) priority.next_ahead = priority.next_draw;
+}
+
+void Sampler::Impl::CollectSampled(Drawn* batch) {
+  std::vector<engine::DrawnItem> items = batch->builder->items();
+  std::sort(items.begin(), items.end(),
+            [](const auto& a, const auto& b) { return a.slot < b.slot; });
+  const engine::TableState& state = *priority_table_->table->state;
+  batch->sampled.clear();
+  for (size_t i = 0; i < items.size();) {
+    size_t end = i;
+    while (end < items.size() && items[end].slot == items[i].slot) ++end;
+    batch->sampled.emplace_back(items[i].slot,
+                                state.trajectories().record(items[i].slot).generation,
+                                static_cast<uint32_t>(end - i));
+    i = end;
+  }
+}
+
+Status Sampler::Impl::DrawLocked(Drawn* batch) {
+  engine::DatabaseCore& database = *priority_table_->database;
+  const engine::TableState& state = *priority_table_->table->state;
+  engine::PriorityState& priority = priority_table_->state();
+  const auto n = static_cast<size_t>(options_.batch);
+  Batch::Rep& rep = *batch->rep;
+  rep.draw_number = options_.observer ? observer_draw_ : priority.next_ahead;
+  std::vector<uint64_t> leaves(n);
+  rep.probabilities.resize(n);
+  const bool drawn =
+      priority.selector().Draw({.seed = options_.observer ? options_.seed : priority.seed,
+                                .draw_number = rep.draw_number,
+                                .first_row = 0},
+                               leaves, rep.probabilities);
+  GEARDB_CHECK(drawn);  // The caller has seen that there is something.
+  batch->guard = database.epochs.Enter();
+  rep.lsn = database.log ? database.log->published() : database.recovery.end;
+  GEARDB_RETURN_IF_ERROR(batch->builder->Build(state, priority, leaves, &rep));
+  rep.weights.assign(n, 1.0f);
+  if (priority.prioritized()) {
+    index::ImportanceWeights({.beta = options_.beta, .drawable = priority.selector().drawable()},
+                             rep.probabilities, rep.weights);
+  }
+  if (options_.observer) {
+    ++observer_draw_;
+  } else {
+    ++priority.next_ahead;
+    CollectSampled(batch);
+  }
+  return Status::Ok();
+}
+
+Status Sampler::Impl::TryDraw(bool* drawn) {
+  engine::DatabaseCore& database = *priority_table_->database;
+  GEARDB_RETURN_IF_ERROR(database.CheckTable(*priority_table_->table));
+  auto batch = std::make_unique<Drawn>();
+  batch->rep = pool_->Take();
+  {
+    MutexLock lock(&mutex_);
+    if (!spare_builders_.empty()) {
+      batch->builder = std::move(spare_builders_.back());
+      spare_builders_.pop_back();
+    }
+  }
+  if (batch->builder == nullptr) {
+    batch->builder = std::make_unique<engine::BatchBuilder>(
+        &plan_, options_.layout,
+        engine::BatchBudget{&database.batch_bytes, database.options.budgets.batch_bytes});
+  }
+  Status status;
+  {
+    MutexLock lock(&priority_table_->table->state->mutex);
+    *drawn = priority_table_->state().selector().total() > 0;
+    if (*drawn) status = DrawLocked(batch.get());
+  }
+  if (!*drawn || !status.ok()) {
+    pool_->Give(std::move(batch->rep));
+    return status;
+  }
+  if (!gatherer_.joinable()) Gather(batch.get());
+  MutexLock lock(&mutex_);
+  queue_.push_back(std::move(batch));
+  changed_.NotifyAll();
+  return Status::Ok();
+}
+
+void Sampler::Impl::Gather(Drawn* batch) {
+  GatherCpu(batch->builder->plan(), engine::BasesOf(*priority_table_->database->arena));
+  batch->guard.Leave();
+  MutexLock lock(&mutex_);
+  batch->gathered = true;
+  changed_.NotifyAll();
+}
+
+void Sampler::Impl::GatherAhead() {
+  for (;;) {
+    Drawn* batch = nullptr;
+    {
+      MutexLock lock(&mutex_);
+      while (!stop_ && next_to_gather_ >= queue_.size()) {
+        changed_.WaitUntil(&mutex_, Deadline::Infinite());
+      }
+      if (stop_) return;
+      batch = queue_[next_to_gather_++].get();
+    }
+    Gather(batch);
+  }
+}
+
+void Sampler::Impl::WaitGathered(Drawn* batch) {
+  MutexLock lock(&mutex_);
+  while (!batch->gathered) changed_.WaitUntil(&mutex_, Deadline::Infinite());
+}
+
+Status Sampler::Impl::WaitForItems(Deadline deadline) {
+  engine::TableState& state = *priority_table_->table->state;
+  MutexLock lock(&state.mutex);
+  while (priority_table_->state().selector().total() == 0) {
+    GEARDB_RETURN_IF_ERROR(priority_table_->database->CheckTable(*priority_table_->table));
+    if (deadline.passed() || !state.changed.WaitUntil(&state.mutex, deadline)) {
+      if (priority_table_->state().selector().total() > 0) break;
+      return Status::DeadlineExceeded(
+          "priority table '", priority_table_->spec.name, "' of table '",
+          state.layout().spec().name, "' has nothing to draw: it holds ",
+          priority_table_->state().selector().count(), " items, ",
+          priority_table_->state().selector().drawable(), " of them with a priority above 0");
+    }
+  }
+  return Status::Ok();
+}
+
+Status Sampler::Impl::HandOver(const Drawn& batch) {
+  engine::DatabaseCore& database = *priority_table_->database;
+  auto table = priority_table_->table;
+  const uint32_t number = priority_table_->number;
+  engine::FunctionChange change(nullptr);
+  change.set_apply([&](Lsn) {
+    MutexLock lock(&table->state->mutex);
+    table->state->Apply(*change.operation()->change_as_HandOver(), number);
+  });
+  const auto sampled = change.body.CreateVectorOfStructs(batch.sampled);
+  change.FinishBody({.table = table->layout().id(), .priority_table = number}, fb::Change::HandOver,
+                    fb::CreateHandOver(change.body, batch.rep->draw_number, sampled).Union());
+  GEARDB_ASSIGN_OR_RETURN(const Lsn end, database.Commit(&change, {}));
+  return database.Acknowledge(end, Ack::kLog);
+}
+
+Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
+  if (!options_.observer) GEARDB_RETURN_IF_ERROR(priority_table_->database->CheckWritable());
+  const auto queued = [this] {
+    MutexLock lock(&mutex_);
+    return queue_.size();
+  };
+  const auto depth = static_cast<size_t>(std::max<int64_t>(options_.prefetch, 1));
+  // Draws that nothing could be drawn for take their places now, in order.
+  while (queued() < depth) {
+    bool drawn = false;
+    GEARDB_RETURN_IF_ERROR(TryDraw(&drawn));
+    if (drawn) continue;
+    if (queued() > 0) break;
+    GEARDB_RETURN_IF_ERROR(WaitForItems(deadline));
+  }
+  Drawn* front = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    front = queue_.front().get();
+  }
+  WaitGathered(front);
+  if (!options_.observer) GEARDB_RETURN_IF_ERROR(HandOver(*front));
+  std::unique_ptr<Batch::Rep> rep;
+  {
+    MutexLock lock(&mutex_);
+    rep = std::move(front->rep);
+    spare_builders_.push_back(std::move(front->builder));
+    queue_.pop_front();
+    if (gatherer_.joinable()) --next_to_gather_;
+  }
+  if (options_.prefetch > 0) {
+    bool drawn = false;
+    // A failure shows at the next call, which draws again.
+    TryDraw(&drawn).ok();
+  }
+  return rep;
+}
+
+// ---- The public face.
+
+Sampler::Sampler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Sampler::~Sampler() = default;
+
+Result<Batch> Sampler::Next(std::optional<Deadline> deadline) {
+  const Deadline until = deadline.value_or(Deadline::AfterMs(impl_->options().timeout_ms));
+  GEARDB_ASSIGN_OR_RETURN(auto rep, impl_->Next(until));
+  return Batch(std::move(rep));
+}
+
+void Sampler::set_beta(double beta) { impl_->set_beta(beta); }
+const SamplerOptions& Sampler::options() const { return impl_->options(); }
+
+namespace engine {
+
+namespace {
+
+constexpr int64_t kBatchMax = int64_t{1} << 24;
+constexpr int64_t kPrefetchMax = 1024;
+
+Status CheckOptions(const PriorityTableSpec& spec, const SamplerOptions& options) {
+  if (options.batch < 1 || options.batch > kBatchMax) {
+    return Status::InvalidArgument("a sampler of priority table '", spec.name, "' has batch ",
+                                   options.batch, "; expected 1 to ", kBatchMax);
+  }
+  if (options.prefetch < 0 || options.prefetch > kPrefetchMax) {
+    return Status::InvalidArgument("a sampler of priority table '", spec.name, "' has prefetch ",
+                                   options.prefetch, "; expected 0 to ", kPrefetchMax);
+  }
+  if (!(options.beta >= 0 && std::isfinite(options.beta))) {
+    return Status::InvalidArgument("a sampler of priority table '", spec.name, "' has beta ",
+                                   options.beta, "; expected a finite value of at least 0");
+  }
+  return Status::Ok();
+}
+
+Status RestartDraws(const std::shared_ptr<PriorityTable::Impl>& priority_table,
+                    const SamplerOptions& options) {
+  auto table = priority_table->table;
+  const uint32_t number = priority_table->number;
+  FunctionChange change(nullptr);
+  change.set_apply([&](Lsn) {
+    MutexLock lock(&table->state->mutex);
+    table->state->Apply(*change.operation()->change_as_RestartDraws(), number);
+  });
+  change.FinishBody(
+      {.table = table->layout().id(), .priority_table = number}, fb::Change::RestartDraws,
+      fb::CreateRestartDraws(change.body, options.seed, *options.restart_draw).Union());
+  GEARDB_ASSIGN_OR_RETURN(const Lsn end, priority_table->database->Commit(&change, {}));
+  return priority_table->database->Acknowledge(end, Ack::kLog);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Sampler::Impl>> MakeSampler(
+    const std::shared_ptr<PriorityTable::Impl>& priority_table, const SamplerOptions& options) {
+  GEARDB_RETURN_IF_ERROR(CheckOptions(priority_table->spec, options));
+  GEARDB_RETURN_IF_ERROR(priority_table->database->CheckTable(*priority_table->table));
+  GEARDB_ASSIGN_OR_RETURN(
+      ViewPlan plan, CompileViews(priority_table->table->layout(), priority_table->spec, options));
+  if (!options.observer) {
+    GEARDB_RETURN_IF_ERROR(priority_table->database->CheckWritable());
+    if (options.restart_draw) GEARDB_RETURN_IF_ERROR(RestartDraws(priority_table, options));
+  }
+  return std::make_unique<Sampler::Impl>(priority_table, options, std::move(plan));
+}
+
+}  // namespace engine
+}  // namespace geardb

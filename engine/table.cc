@@ -1,0 +1,158 @@
+#include "engine/table.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/internal/append.h"
+#include "engine/internal/core.h"
+#include "engine/internal/table_change.h"
+#include "engine/internal/table_read.h"
+
+namespace geardb {
+
+Table::Table(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Table::~Table() = default;
+
+const TableSpec& Table::spec() const { return impl_->table->layout().spec(); }
+TableId Table::id() const { return impl_->table->layout().id(); }
+uint32_t Table::steps_per_page() const { return impl_->table->layout().steps_per_page(); }
+
+// ---- Writing.
+
+Result<std::unique_ptr<Writer>> Table::NewWriter(const WriterOptions& options) {
+  GEARDB_RETURN_IF_ERROR(impl_->database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(impl_->database->CheckTable(*impl_->table));
+  constexpr uint32_t kLanesMax = 1u << 20;
+  if (options.lanes < 1 || options.lanes > kLanesMax) {
+    return Status::InvalidArgument("a writer of table '", spec().name, "' has ", options.lanes,
+                                   " lanes; expected 1 to ", kLanesMax);
+  }
+  if (options.admission_timeout_ms < 0) {
+    return Status::InvalidArgument("a writer of table '", spec().name,
+                                   "' has admission_timeout_ms ", options.admission_timeout_ms);
+  }
+  auto impl = std::make_unique<Writer::Impl>(impl_->database, impl_->table, options);
+  return std::unique_ptr<Writer>(new Writer(std::move(impl)));
+}
+
+Status Table::Remove(std::span<const TrajectoryId> ids) {
+  return engine::RemoveTrajectories(impl_->database.get(), impl_->table, ids);
+}
+
+Status Table::Truncate(TrajectoryId id, int64_t first_row) {
+  return engine::TruncateTrajectory(impl_->database.get(), impl_->table, {id, first_row});
+}
+
+Status Table::SetColumns(TrajectoryId id, ColumnValues values) {
+  return engine::SetTrajectoryColumns(impl_->database.get(), impl_->table, id, values);
+}
+
+// ---- Drawing.
+
+namespace {
+
+std::shared_ptr<PriorityTable::Impl> FindPriority(const Table::Impl& impl, std::string_view name,
+                                                  std::string* names) {
+  MutexLock lock(&impl.table->state->mutex);
+  for (size_t i = 0; i < impl.table->state->priority_table_count(); ++i) {
+    const PriorityTableSpec& spec = impl.table->state->priority(i).spec();
+    if (names) *names += (names->empty() ? "" : ", ") + spec.name;
+    if (spec.name != name) continue;
+    auto found = std::make_shared<PriorityTable::Impl>();
+    found->database = impl.database;
+    found->table = impl.table;
+    found->number = static_cast<uint32_t>(i);
+    found->spec = spec;
+    return found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<PriorityTable>> Table::OpenPriorityTable(std::string_view name) {
+  GEARDB_RETURN_IF_ERROR(impl_->database->CheckTable(*impl_->table));
+  std::string names;
+  auto found = FindPriority(*impl_, name, &names);
+  if (found == nullptr) {
+    return Status::NotFound("table '", spec().name, "' has no priority table '", name, "'; it has ",
+                            names.empty() ? "none" : names);
+  }
+  return std::shared_ptr<PriorityTable>(new PriorityTable(std::move(found)));
+}
+
+std::shared_ptr<PriorityTable> Table::priority_table(std::string_view name) {
+  auto found = OpenPriorityTable(name);
+  return found.ok() ? *found : nullptr;
+}
+
+Result<std::shared_ptr<PriorityTable>> Table::CreatePriorityTable(const PriorityTableSpec& spec) {
+  GEARDB_RETURN_IF_ERROR(engine::CreatePriorityTable(impl_->database.get(), impl_->table, spec));
+  return OpenPriorityTable(spec.name);
+}
+
+// ---- Reading.
+
+uint64_t Table::Count() const {
+  MutexLock lock(&impl_->table->state->mutex);
+  return impl_->table->state->trajectories().count();
+}
+
+uint64_t Table::StepCount() const {
+  MutexLock lock(&impl_->table->state->mutex);
+  return impl_->table->state->steps();
+}
+
+Result<TrajectoryRecord> Table::Find(TrajectoryId id) const {
+  MutexLock lock(&impl_->table->state->mutex);
+  const engine::TableState& state = *impl_->table->state;
+  const Slot slot = state.trajectories().FindById(id);
+  if (slot == kNoSlot) {
+    return Status::NotFound("table '", spec().name, "' has no trajectory ", id);
+  }
+  return engine::DescribeTrajectory(state, state.trajectories().record(slot));
+}
+
+std::vector<TrajectoryRecord> Table::Scan(const ScanOptions& options) const {
+  std::vector<TrajectoryRecord> records;
+  MutexLock lock(&impl_->table->state->mutex);
+  const engine::TableState& state = *impl_->table->state;
+  state.trajectories().ForEach([&](Slot, const index::TrajectoryRecord& record) {
+    if (record.id < options.from_id || record.id >= options.end_id) return;
+    TrajectoryRecord described = engine::DescribeTrajectory(state, record);
+    if (options.state && described.state != *options.state) return;
+    records.push_back(described);
+  });
+  std::sort(records.begin(), records.end(),
+            [](const auto& a, const auto& b) { return a.id < b.id; });
+  if (records.size() > options.limit) records.resize(options.limit);
+  return records;
+}
+
+Result<std::vector<ColumnRows>> Table::Read(TrajectoryId id,
+                                            std::span<const std::string_view> columns,
+                                            const RowRange& range) const {
+  return engine::ReadRows(impl_->database.get(), *impl_->table, id, columns, range);
+}
+
+Result<std::vector<ColumnRows>> Table::Gather(std::span<const GatherColumn> columns) const {
+  return engine::GatherRows(impl_->database.get(), *impl_->table, columns);
+}
+
+TableStats Table::Stats() const {
+  MutexLock lock(&impl_->table->state->mutex);
+  const engine::TableState& state = *impl_->table->state;
+  const PageLayout& pages = state.layout().pages();
+  return TableStats{.trajectories = state.trajectories().count(),
+                    .open_trajectories = state.open_count(),
+                    .steps = state.steps(),
+                    .pages = state.page_count(),
+                    .frame_bytes = state.page_count() * pages.frame_bytes(),
+                    .row_bytes = state.rows() * pages.bytes_per_step(),
+                    .index_bytes = impl_->database->index_memory->used_bytes(),
+                    .appended_rows = state.appended_rows(),
+                    .removed_trajectories = state.removed_trajectories(),
+                    .trimmed_rows = state.trimmed_rows()};
+}
+
+}  // namespace geardb
