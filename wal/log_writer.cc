@@ -239,7 +239,7 @@ Reservation LogWriter::Core::ReserveLocked(const RecordRequest& request, uint64_
   next_ticket_.store(reservation.ticket + 1, std::memory_order_relaxed);
   records_.fetch_add(1, std::memory_order_relaxed);
   last_is_seal_.store(request.type == RecordType::kSeal, std::memory_order_relaxed);
-  next_.store(place.end, std::memory_order_release);
+  next_.store(place.end, std::memory_order_seq_cst);
   return reservation;
 }
 

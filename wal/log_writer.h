@@ -67,7 +67,7 @@ struct Reservation {
 /// an earlier part of the group.
 struct PieceSource {
   std::span<const std::span<const std::byte>> runs = {};  ///< Of this record.
-  PieceEntry foreign = {};                           ///< lsn != 0: in a part; `runs` is empty.
+  PieceEntry foreign = {};                                ///< lsn != 0: in a part; `runs` is empty.
 };
 
 /// The content of a record; sizes must be those of its RecordSize.

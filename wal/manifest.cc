@@ -28,12 +28,21 @@ static_assert(sizeof(ManifestBytes) == 80 && offsetof(ManifestBytes, uuid) == 24
 
 constexpr size_t kFrozenBytes = 24;
 constexpr uint64_t kManifestBytesMax = 4096;
+constexpr uint64_t kReserveBytes = 16384;
 
 uint64_t Checksum(std::span<const std::byte> bytes) {
   Hasher64 hasher(0);
   hasher.Add(bytes.first(16));
   hasher.Add(bytes.subspan(kFrozenBytes));
   return hasher.Finish();
+}
+
+// Keeps a few blocks for the day when the disk is full. Not being able to is no error.
+void KeepReserve(Env* env, const std::string& path) {
+  const auto exists = env->Exists(path);
+  if (!exists.ok() || *exists) return;
+  auto file = env->OpenFile(path, {.mode = FileMode::kCreate});
+  if (file.ok() && !(*file)->Allocate(kReserveBytes).ok()) (void)env->Remove(path).ok();
 }
 
 }  // namespace
@@ -105,7 +114,15 @@ Result<Manifest> ReadManifest(Env* env, const std::string& directory) {
 
 Status WriteManifest(Env* env, const std::string& directory, const Manifest& manifest) {
   CrashPoint("manifest");
-  return ReplaceFile(env, JoinPath(directory, kManifestName), EncodeManifest(manifest));
+  const std::string path = JoinPath(directory, kManifestName);
+  const std::string reserve = JoinPath(directory, kReserveName);
+  const auto bytes = EncodeManifest(manifest);
+  Status status = ReplaceFile(env, path, bytes);
+  if (status.code() == StatusCode::kResourceExhausted && env->Remove(reserve).ok()) {
+    status = ReplaceFile(env, path, bytes);
+  }
+  if (status.ok()) KeepReserve(env, reserve);
+  return status;
 }
 
 }  // namespace geardb::wal

@@ -15,6 +15,7 @@ namespace geardb::wal {
 /// Names of the files of a database's directory.
 inline constexpr const char* kManifestName = "MANIFEST";
 inline constexpr const char* kLockName = "LOCK";
+inline constexpr const char* kReserveName = "RESERVE";
 inline constexpr const char* kLogDirectoryName = "log";
 inline constexpr const char* kRingName = "ring";
 inline constexpr const char* kSegmentPrefix = "segment-";
@@ -44,7 +45,9 @@ Result<Manifest> DecodeManifest(std::span<const std::byte> bytes, const std::str
 /// Reads `directory`/MANIFEST. NotFound when there is none.
 Result<Manifest> ReadManifest(Env* env, const std::string& directory);
 
-/// Replaces `directory`/MANIFEST. Durable on return.
+/// Replaces `directory`/MANIFEST. Durable on return. On a full disk the space of
+/// `directory`/RESERVE is used, so that a database can be opened, and made anew behind it if that
+/// is possible.
 Status WriteManifest(Env* env, const std::string& directory, const Manifest& manifest);
 
 }  // namespace geardb::wal

@@ -20,10 +20,9 @@ bool Elapsed(SteadyClock::time_point since, int64_t ms) {
 
 void LogWriter::Core::OnAdvance(Lsn published) {
   drain_.NoteRecordEnd(published);
-  // Sequentially consistent against Run(), which says that it sleeps and then looks for work.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   const uint64_t eager = std::min(kEagerDrainBytes, ring_->bytes() / 4);
-  if (asleep_.load(std::memory_order_relaxed) || published - drain_.drained() >= eager) Wake();
+  // Sequentially consistent, as next_ is: Run() says that it sleeps and then looks at next_.
+  if (asleep_.load(std::memory_order_seq_cst) || published - drain_.drained() >= eager) Wake();
 }
 
 void LogWriter::Core::Wake() {
@@ -88,13 +87,10 @@ void LogWriter::Core::Run() {
   while (true) {
     wake_.store(false, std::memory_order_seq_cst);
     const bool more = Work();
-    if (!more) {
-      asleep_.store(true, std::memory_order_relaxed);
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-    }
+    if (!more) asleep_.store(true, std::memory_order_seq_cst);
     MutexLock lock(&work_mutex_);
     // A record reserved after Work looked either sees asleep_ when it is published or is seen here.
-    const bool sleeps = !more && end() == seen_end_;
+    const bool sleeps = !more && next_.load(std::memory_order_seq_cst) == seen_end_;
     const Deadline deadline =
         sleeps ? Deadline::Infinite()
                : Deadline::AfterMs(std::max<int64_t>(options_.drain_interval_ms, 1));

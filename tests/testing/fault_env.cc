@@ -17,22 +17,22 @@ constexpr uint64_t kPageBytes = 4096;
 FaultEnv::MapMemory::MapMemory(uint64_t size) : bytes(size) {
   const int fd = ::memfd_create("geardb_fault_env", MFD_CLOEXEC);
   GEARDB_CHECK(fd >= 0 && ::ftruncate(fd, static_cast<off_t>(size)) == 0);
-  void* const at = ::mmap(nullptr, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  GEARDB_CHECK(at != MAP_FAILED);
-  data = static_cast<std::byte*>(at);
+  void* const space = ::mmap(nullptr, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  GEARDB_CHECK(space != MAP_FAILED);
+  at = static_cast<std::byte*>(space);
   for (uint64_t half = 0; half < 2; ++half) {
-    GEARDB_CHECK(::mmap(data + half * size, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                        fd, 0) != MAP_FAILED);
+    GEARDB_CHECK(::mmap(at + half * size, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+                        0) != MAP_FAILED);
   }
   ::close(fd);
 }
 
-FaultEnv::MapMemory::~MapMemory() { ::munmap(data, 2 * bytes); }
+FaultEnv::MapMemory::~MapMemory() { ::munmap(at, 2 * bytes); }
 
 class FaultEnv::FaultMapping final : public Mapping {
  public:
   explicit FaultMapping(std::shared_ptr<MapMemory> memory)
-      : Mapping(memory->data, memory->bytes), memory_(std::move(memory)) {}
+      : Mapping(memory->at, memory->bytes), memory_(std::move(memory)) {}
 
  private:
   const std::shared_ptr<MapMemory> memory_;  // Outlives the file after a crash.
@@ -73,7 +73,7 @@ class FaultEnv::FaultFile final : public File {
     GEARDB_RETURN_IF_ERROR(CheckAligned(offset, into));
     if (offset >= inode_->size()) return size_t{0};
     const size_t n = std::min<uint64_t>(into.size(), inode_->size() - offset);
-    std::memcpy(into.data(), inode_->data() + offset, n);
+    std::memcpy(into.data(), inode_->front() + offset, n);
     return n;
   }
 
@@ -110,7 +110,7 @@ class FaultEnv::FaultFile final : public File {
     }
     inode_->older.clear();
     inode_->synced_size = inode_->size();
-    if (inode_->map) inode_->map_synced.assign(inode_->data(), inode_->data() + inode_->size());
+    if (inode_->map) inode_->map_synced.assign(inode_->front(), inode_->front() + inode_->size());
     return Status::Ok();
   }
 
@@ -132,8 +132,8 @@ class FaultEnv::FaultFile final : public File {
     GEARDB_RETURN_IF_ERROR(env_->CheckAlive(generation_));
     const uint64_t size = inode_->size();
     const auto written = [&](uint64_t page) {
-      const std::byte* const at = inode_->data() + page;
-      const std::byte* const end = inode_->data() + std::min(page + kPageBytes, size);
+      const std::byte* const at = inode_->front() + page;
+      const std::byte* const end = inode_->front() + std::min(page + kPageBytes, size);
       return std::any_of(at, end, [](std::byte b) { return b != std::byte{0}; });
     };
     uint64_t page = offset / kPageBytes * kPageBytes;
@@ -153,7 +153,7 @@ class FaultEnv::FaultFile final : public File {
     if (size == 0 || size % kPageBytes != 0) return Status::InvalidArgument("map ", path_);
     if (inode_->map == nullptr) {
       auto memory = std::make_shared<MapMemory>(size);
-      std::memcpy(memory->data, inode_->bytes.data(), size);
+      std::memcpy(memory->at, inode_->bytes.data(), size);
       inode_->map_synced = inode_->bytes;
       for (const auto& [sector, versions] : inode_->older) {
         std::memcpy(inode_->map_synced.data() + sector * kSectorBytes, versions.front().data(),
@@ -212,7 +212,7 @@ void FaultEnv::KeepOlder(Inode* inode, uint64_t sector) {
   Sector now = {};
   const uint64_t at = sector * kSectorBytes;
   if (at < inode->size()) {
-    std::memcpy(now.data(), inode->data() + at, std::min(kSectorBytes, inode->size() - at));
+    std::memcpy(now.data(), inode->front() + at, std::min(kSectorBytes, inode->size() - at));
   }
   std::vector<Sector>& versions = inode->older[sector];
   if (!versions.empty() && versions.back() == now) return;
@@ -234,7 +234,7 @@ void FaultEnv::WriteSectors(Inode* inode, uint64_t offset, std::span<const std::
     const bool happens = !torn || (mode != 1 && random_.OneIn(2));
     if (happens) {
       KeepOlder(inode, sector);
-      std::memcpy(inode->data() + offset, from.data(), n);
+      std::memcpy(inode->front() + offset, from.data(), n);
     }
     offset += n;
     from = from.subspan(n);
@@ -359,236 +359,6 @@ Result<std::unique_ptr<FileLock>> FaultEnv::Lock(const std::string& path, LockMo
   state.exclusive = exclusive;
   ++state.owners;
   return std::unique_ptr<FileLock>(std::make_unique<FaultLock>(this, path, generation_));
-}
-
-std::set<FaultEnv::InodePtr, FaultEnv::InodeLess> FaultEnv::AllInodes() {
-  std::set<InodePtr, InodeLess> all;
-  for (const auto& [name, inode] : names_) all.insert(inode);
-  for (const auto& [name, inode] : synced_names_) all.insert(inode);
-  for (const NameChange& change : name_changes_) all.insert(change.inode);
-  return all;
-}
-
-void FaultEnv::WriteBackLocked() {
-  for (const InodePtr& inode : AllInodes()) {
-    if (inode->map == nullptr) continue;
-    for (uint64_t sector = 0; sector < inode->size() / kSectorBytes; ++sector) {
-      if (!random_.OneIn(3)) continue;
-      const std::byte* const now = inode->data() + sector * kSectorBytes;
-      if (inode->older.count(sector) == 0 &&
-          std::memcmp(now, inode->map_synced.data() + sector * kSectorBytes, kSectorBytes) == 0) {
-        continue;
-      }
-      KeepOlder(inode.get(), sector);
-    }
-  }
-}
-
-void FaultEnv::WriteBackSome() {
-  MutexLock lock(&mutex_);
-  WriteBackLocked();
-}
-
-// Chooses among everything that the disk may hold now.
-void FaultEnv::LosePowerOf(Inode* inode) {
-  const uint64_t mode = random_.Below(4);  // 0: nothing unsynced is left, 1: all of it.
-  for (auto& [sector, versions] : inode->older) {
-    const uint64_t at = sector * kSectorBytes;
-    if (at >= inode->size()) continue;
-    // One beyond the older versions is the current one.
-    const uint64_t pick = mode == 0   ? 0
-                          : mode == 1 ? versions.size()
-                                      : random_.Below(versions.size() + 1);
-    if (pick == versions.size()) continue;
-    std::memcpy(inode->bytes.data() + at, versions[pick].data(),
-                std::min(kSectorBytes, inode->size() - at));
-  }
-  inode->older.clear();
-  if (inode->size() > inode->synced_size && random_.OneIn(2)) {
-    inode->bytes.resize(inode->synced_size);
-  }
-}
-
-void FaultEnv::LoseNames() {
-  std::map<std::string, InodePtr> names = synced_names_;
-  for (const NameChange& change : name_changes_) {
-    if (random_.OneIn(2)) continue;
-    switch (change.kind) {
-      case NameChange::kCreate:
-        names[change.from] = change.inode;
-        break;
-      case NameChange::kRemove:
-        names.erase(change.from);
-        break;
-      case NameChange::kRename:
-        if (names.count(change.from) && names[change.from] == change.inode) {
-          names.erase(change.from);
-        }
-        names[change.to] = change.inode;
-        break;
-    }
-  }
-  names_ = std::move(names);
-}
-
-void FaultEnv::LosePower() {
-  for (const InodePtr& inode : AllInodes()) LosePowerOf(inode.get());
-  LoseNames();
-}
-
-// Files take their mapped bytes back; what was only stored stays unsynced.
-void FaultEnv::DetachMaps() {
-  for (const InodePtr& inode : AllInodes()) {
-    if (inode->map == nullptr) continue;
-    for (uint64_t sector = 0; sector < inode->size() / kSectorBytes; ++sector) {
-      const std::byte* const synced = inode->map_synced.data() + sector * kSectorBytes;
-      if (inode->older.count(sector) != 0 ||
-          std::memcmp(inode->data() + sector * kSectorBytes, synced, kSectorBytes) == 0) {
-        continue;
-      }
-      std::memcpy(inode->older[sector].emplace_back().data(), synced, kSectorBytes);
-    }
-    inode->bytes.assign(inode->data(), inode->data() + inode->size());
-    inode->map.reset();
-    inode->map_synced.clear();
-  }
-}
-
-void FaultEnv::CrashLocked(CrashKind kind) {
-  DetachMaps();
-  if (kind == CrashKind::kPowerLoss) {
-    LosePower();
-    synced_names_ = names_;
-    name_changes_.clear();
-    for (const InodePtr& inode : AllInodes()) inode->synced_size = inode->size();
-  }
-  locks_.clear();
-  ++generation_;
-  crashed_ = false;
-  crash_at_ = UINT64_MAX;
-}
-
-void FaultEnv::Die() {
-  MutexLock lock(&mutex_);
-  DetachMaps();
-  crashed_ = true;
-}
-
-void FaultEnv::Crash(CrashKind kind) {
-  MutexLock lock(&mutex_);
-  CrashLocked(kind);
-}
-
-std::unique_ptr<FaultEnv> FaultEnv::CopyAfterCrash(CrashKind kind, uint64_t seed) {
-  auto copy = std::make_unique<FaultEnv>(seed);
-  MutexLock lock(&mutex_);
-  MutexLock copy_lock(&copy->mutex_);
-  std::map<InodePtr, InodePtr, InodeLess> copies;
-  const auto copied = [&](const InodePtr& inode) {
-    InodePtr& twin = copies[inode];
-    if (twin != nullptr) return twin;
-    twin = std::make_shared<Inode>(inode->id);
-    twin->bytes = inode->bytes;
-    twin->map_synced = inode->map_synced;
-    twin->older = inode->older;
-    twin->synced_size = inode->synced_size;
-    if (inode->map) {
-      twin->map = std::make_shared<MapMemory>(inode->size());
-      std::memcpy(twin->map->data, inode->data(), inode->size());
-    }
-    return twin;
-  };
-  copy->directories_ = directories_;
-  copy->next_inode_ = next_inode_;
-  for (const auto& [name, inode] : names_) copy->names_[name] = copied(inode);
-  for (const auto& [name, inode] : synced_names_) copy->synced_names_[name] = copied(inode);
-  for (const NameChange& change : name_changes_) {
-    copy->name_changes_.push_back({change.kind, change.from, change.to, copied(change.inode)});
-  }
-  copy->disk_bytes_max_ = disk_bytes_max_;
-  copy->direct_works_ = direct_works_;
-  copy->maps_work_ = maps_work_;
-  copy->CrashLocked(kind);
-  return copy;
-}
-
-void FaultEnv::SetCrashAfter(uint64_t operations) {
-  MutexLock lock(&mutex_);
-  crash_at_ = changes_ + operations;
-}
-
-uint64_t FaultEnv::operations() const {
-  MutexLock lock(&mutex_);
-  return changes_;
-}
-
-bool FaultEnv::crashed() const {
-  MutexLock lock(&mutex_);
-  return crashed_;
-}
-
-void FaultEnv::FailSyncAfter(uint64_t syncs) {
-  MutexLock lock(&mutex_);
-  syncs_left_ = syncs;
-}
-
-void FaultEnv::FailWriteAfter(uint64_t writes) {
-  MutexLock lock(&mutex_);
-  writes_left_ = writes;
-}
-
-void FaultEnv::ClearFailures() {
-  MutexLock lock(&mutex_);
-  syncs_left_ = writes_left_ = UINT64_MAX;
-}
-
-void FaultEnv::set_disk_bytes_max(uint64_t bytes) {
-  MutexLock lock(&mutex_);
-  disk_bytes_max_ = bytes;
-}
-
-uint64_t FaultEnv::disk_bytes() const {
-  MutexLock lock(&mutex_);
-  uint64_t used = 0;
-  for (const auto& [name, inode] : names_) used += inode->size();
-  return used;
-}
-
-uint64_t FaultEnv::syncs() const {
-  MutexLock lock(&mutex_);
-  return syncs_;
-}
-
-void FaultEnv::FlipBit(const std::string& path, uint64_t offset, int bit) {
-  MutexLock lock(&mutex_);
-  const InodePtr inode = names_.at(path);
-  const std::byte mask{static_cast<unsigned char>(1 << bit)};
-  inode->data()[offset] ^= mask;
-  if (inode->map) inode->map_synced[offset] ^= mask;
-  const auto it = inode->older.find(offset / kSectorBytes);
-  if (it == inode->older.end()) return;
-  for (Sector& version : it->second) version[offset % kSectorBytes] ^= mask;
-}
-
-void FaultEnv::Damage(const std::string& path, uint64_t offset, uint64_t bytes) {
-  for (uint64_t i = 0; i < bytes; ++i) FlipBit(path, offset + i, static_cast<int>(i % 8));
-}
-
-std::vector<std::byte> FaultEnv::Contents(const std::string& path) const {
-  MutexLock lock(&mutex_);
-  const auto it = names_.find(path);
-  if (it == names_.end()) return {};
-  return {it->second->data(), it->second->data() + it->second->size()};
-}
-
-void FaultEnv::Put(const std::string& path, std::span<const std::byte> bytes) {
-  MutexLock lock(&mutex_);
-  auto inode = std::make_shared<Inode>(next_inode_++);
-  inode->bytes.assign(bytes.begin(), bytes.end());
-  inode->synced_size = bytes.size();
-  directories_.insert(DirectoryOf(path));
-  names_[path] = inode;
-  synced_names_[path] = inode;
 }
 
 }  // namespace geardb::testing

@@ -119,7 +119,7 @@ class FaultEnv final : public Env {
     ~MapMemory();
     MapMemory(const MapMemory&) = delete;
     MapMemory& operator=(const MapMemory&) = delete;
-    std::byte* data = nullptr;
+    std::byte* at = nullptr;
     uint64_t bytes = 0;
   };
 
@@ -134,7 +134,7 @@ class FaultEnv final : public Env {
     uint64_t synced_size = 0;
 
     uint64_t size() const { return map ? map->bytes : bytes.size(); }
-    std::byte* data() { return map ? map->data : bytes.data(); }
+    std::byte* front() { return map ? map->at : bytes.data(); }
   };
   using InodePtr = std::shared_ptr<Inode>;
   // By number, not by address: the same seed must choose the same.

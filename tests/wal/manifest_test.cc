@@ -99,6 +99,20 @@ TEST(ManifestTest, ReplacingIsAtomicOverPowerLossAtEveryOperation) {
   EXPECT_EQ(opens.size(), 2u);
 }
 
+TEST(ManifestTest, AFullDiskDoesNotStopIt) {
+  testing::FaultEnv env(1);
+  ASSERT_OK(env.CreateDirectory("db"));
+  Manifest manifest = Example();
+  ASSERT_OK(WriteManifest(&env, "db", manifest));
+  env.set_disk_bytes_max(env.disk_bytes());
+  for (uint32_t open = 18; open < 25; ++open) {
+    manifest.epoch.open = open;
+    ASSERT_OK(WriteManifest(&env, "db", manifest));
+    ASSERT_OK_AND_ASSIGN(const Manifest found, ReadManifest(&env, "db"));
+    EXPECT_EQ(found.epoch.open, open);
+  }
+}
+
 TEST(ManifestTest, ADirectoryWithoutOneIsNotFound) {
   testing::FaultEnv env(1);
   ASSERT_OK(env.CreateDirectory("db"));

@@ -1,0 +1,286 @@
+#include "wal/log_writer.h"
+
+#include "tests/wal/log_fixture.h"
+
+namespace geardb::wal {
+namespace {
+
+class LogWriterTest : public LogFixture {
+ protected:
+  static RecordSize Sized(uint64_t piece_bytes) {
+    return SizeOf({.number = 1, .piece_bytes = {piece_bytes}});
+  }
+};
+
+TEST_F(LogWriterTest, TheFirstRecordFollowsASegmentRecord) {
+  CreateAndOpen();
+  const Reservation first = Append(1, 1000);
+  EXPECT_EQ(first.lsn, kSegmentRecordBytes);
+  EXPECT_EQ(first.end, kSegmentRecordBytes + Sized(1000).total());
+  EXPECT_EQ(writer()->published(), first.end);
+  const Reservation second = Append(2, 10);
+  EXPECT_EQ(second.lsn, first.end);
+}
+
+TEST_F(LogWriterTest, NoRecordCrossesASegment) {
+  CreateAndOpen();
+  const uint64_t segment = options_.log.segment_bytes;
+  for (uint64_t i = 1; i < 60; ++i) {
+    const Reservation r = Append(i, 3000 + i * 37);
+    EXPECT_EQ(r.lsn / segment, (r.end - 1) / segment);
+  }
+  EXPECT_GT(writer()->end(), 2 * segment);
+}
+
+TEST_F(LogWriterTest, ARecordIsAtMostAQuarterOfTheRing) {
+  CreateAndOpen();
+  EXPECT_EQ(writer()->record_bytes_max(), options_.log.ring_bytes / 4);
+  const RecordSize size = Sized(options_.log.ring_bytes / 4);
+  EXPECT_FALSE(writer()->HasRoom(size, Urgency::kAppend));
+  EXPECT_STATUS(kInvalidArgument,
+                writer()->WaitForRoom(size, Urgency::kAppend, Deadline::Infinite()),
+                "at most 8192");
+  const std::vector<RecordSize> many(3, Sized(7000));
+  EXPECT_STATUS(kInvalidArgument,
+                writer()->WaitForRoom(many, Urgency::kAppend, Deadline::Infinite()),
+                "at most 16384 can be reserved at once");
+}
+
+TEST_F(LogWriterTest, AFullRingNeedsADrain) {
+  CreateAndOpen();
+  const RecordSize size = Sized(4000);
+  uint64_t appended = 0;
+  while (writer()->HasRoom(size, Urgency::kAppend)) Append(++appended, 4000);
+  EXPECT_EQ(appended, (options_.log.ring_bytes - kSegmentRecordBytes) / size.total());
+  EXPECT_EQ(writer()->drained(), 0u);
+  EXPECT_OK(writer()->WaitForRoom(size, Urgency::kAppend, Deadline::Now()));
+  EXPECT_TRUE(writer()->HasRoom(size, Urgency::kAppend));
+  EXPECT_EQ(writer()->drained(), writer()->end());
+}
+
+TEST_F(LogWriterTest, RingBytesOfARecordNotWhollyDrainedAreKept) {
+  CreateAndOpen();
+  // An unpublished record keeps all that follows out of the segments and in the ring.
+  const TestRecord held{.number = 1, .piece_bytes = {4000}};
+  const Reservation reservation = ReserveRecord(writer(), held);
+  const RecordSize size = Sized(4000);
+  uint64_t number = 1;
+  while (writer()->HasRoom(size, Urgency::kAppend)) {
+    const TestRecord record{.number = ++number, .piece_bytes = {4000}};
+    const Reservation r = ReserveRecord(writer(), record);
+    FillRecord(writer(), r, record);
+    writer()->Publish(r, nullptr);
+  }
+  EXPECT_STATUS(kDeadlineExceeded,
+                writer()->WaitForRoom(size, Urgency::kAppend, Deadline::AfterMs(1)),
+                "never admitted");
+  EXPECT_EQ(writer()->published(), 0u);
+  FillRecord(writer(), reservation, held);
+  writer()->Publish(reservation, nullptr);
+  EXPECT_EQ(writer()->published(), writer()->end());
+  EXPECT_OK(writer()->WaitForRoom(size, Urgency::kAppend, Deadline::Now()));
+  CrashAndOpen(testing::CrashKind::kProcess);
+  EXPECT_EQ(records().size(), number);
+}
+
+TEST_F(LogWriterTest, AWaitThatTimesOutSaysHowFarItsRecordIs) {
+  CreateAndOpen();
+  const TestRecord record{.number = 1, .piece_bytes = {100}};
+  const Reservation held = ReserveRecord(writer(), record);
+  EXPECT_STATUS(kDeadlineExceeded, writer()->WaitPublished(held.end, Deadline::AfterMs(1)),
+                "admitted, not yet published");
+  EXPECT_STATUS(kDeadlineExceeded, writer()->WaitSynced(held.end, Deadline::AfterMs(1)),
+                "admitted, not yet published");
+  FillRecord(writer(), held, record);
+  writer()->Publish(held, nullptr);
+  EXPECT_OK(writer()->WaitPublished(held.end, Deadline::Now()));
+  EXPECT_OK(writer()->WaitSynced(held.end, Deadline::Infinite()));
+  EXPECT_EQ(writer()->synced(), held.end);
+}
+
+TEST_F(LogWriterTest, AtTheBoundItNamesWhatPinsTheOldestSegment) {
+  options_.log.log_bytes_max = 3 * options_.log.segment_bytes;
+  CreateAndOpen();
+  const RecordSize size = Sized(4000);
+  Status status;
+  uint64_t number = 0;
+  while (true) {
+    status = writer()->WaitForRoom(size, Urgency::kAppend, Deadline::Infinite());
+    if (!status.ok()) break;
+    Append(++number, 4000);
+  }
+  EXPECT_STATUS(kResourceExhausted, status, "log_bytes_max = 196608");
+  EXPECT_STATUS(kResourceExhausted, status, "the oldest begins at LSN 0 and is pinned: nothing");
+  EXPECT_EQ(writer()->Stats().segments_live, 3u);
+  // Removals go on.
+  EXPECT_OK(writer()->WaitForRoom(size, Urgency::kReserve, Deadline::Infinite()));
+  // So do appends, once something was released.
+  ASSERT_OK(writer()->SyncOnce());
+  writer()->ReleaseBelow(options_.log.segment_bytes, "table 'x' needs the rest");
+  EXPECT_OK(writer()->WaitForRoom(size, Urgency::kAppend, Deadline::Infinite()));
+  EXPECT_TRUE(writer()->HasRoom(size, Urgency::kAppend));
+}
+
+TEST_F(LogWriterTest, UnsyncedSegmentsAreNotReleased) {
+  CreateAndOpen();
+  while (writer()->end() < 2 * options_.log.segment_bytes) Append(1, 4000);
+  ASSERT_OK(writer()->DrainOnce());
+  writer()->ReleaseBelow(writer()->end(), "");
+  EXPECT_EQ(writer()->Stats().segments_live, 3u);
+  ASSERT_OK(writer()->SyncOnce());
+  writer()->ReleaseBelow(writer()->end(), "");
+  EXPECT_EQ(writer()->Stats().segments_live, 1u);
+}
+
+TEST_F(LogWriterTest, AFullDiskRefusesAppendsAndRecoversByItself) {
+  CreateAndOpen();
+  ASSERT_OK(writer()->PrepareSpares());
+  env_->set_disk_bytes_max(env_->disk_bytes());
+  const RecordSize size = Sized(4000);
+  Status status;
+  uint64_t number = 0;
+  while (true) {
+    status = writer()->WaitForRoom(size, Urgency::kAppend, Deadline::Infinite());
+    if (!status.ok()) break;
+    Append(++number, 4000);
+  }
+  EXPECT_STATUS(kResourceExhausted, status, "No space left");
+  // A removal still finds its place, and the store opens again on the full disk.
+  EXPECT_OK(writer()->WaitForRoom(size, Urgency::kReserve, Deadline::Infinite()));
+  const TestRecord removal{.number = ++number, .piece_bytes = {4000}};
+  ASSERT_TRUE(writer()->HasRoom(SizeOf(removal), Urgency::kReserve));
+  const Reservation reservation = ReserveRecord(writer(), removal);
+  FillRecord(writer(), reservation, removal);
+  writer()->Publish(reservation, nullptr);
+  CrashAndOpen(testing::CrashKind::kProcess);
+  EXPECT_EQ(records().size(), number);
+  env_->set_disk_bytes_max(UINT64_MAX);
+  EXPECT_OK(writer()->WaitForRoom(size, Urgency::kAppend, Deadline::Infinite()));
+}
+
+TEST_F(LogWriterTest, AfterAFailedSyncEveryCallReturnsThatError) {
+  CreateAndOpen();
+  const Reservation reservation = Append(1, 100);
+  env_->FailSyncAfter(1);
+  EXPECT_STATUS(kIoError, writer()->WaitSynced(reservation.end, Deadline::Infinite()),
+                "fdatasync db/log/segment");
+  env_->ClearFailures();
+  const RecordSize size = Sized(10);
+  EXPECT_FALSE(writer()->HasRoom(size, Urgency::kReserve));
+  EXPECT_STATUS(kIoError, writer()->WaitForRoom(size, Urgency::kAppend, Deadline::Infinite()),
+                "fdatasync db/log/segment");
+  EXPECT_STATUS(kIoError, writer()->WaitPublished(reservation.end, Deadline::Infinite()),
+                "read-only");
+  EXPECT_STATUS(kIoError, writer()->WaitSynced(reservation.end, Deadline::Infinite()), "fdatasync");
+  EXPECT_STATUS(kIoError, writer()->DrainOnce(), "fdatasync");
+  EXPECT_STATUS(kIoError, writer()->failure(), "fdatasync");
+  EXPECT_STATUS(kIoError, writer()->Close(), "fdatasync");
+}
+
+TEST_F(LogWriterTest, ASealIsWrittenOnceWhenEverythingIsSynced) {
+  CreateAndOpen();
+  ASSERT_OK(writer()->SealOnce());
+  EXPECT_EQ(writer()->end(), 0u);  // Nothing to seal.
+  const Reservation reservation = Append(1, 100);
+  ASSERT_OK(writer()->SealOnce());
+  EXPECT_EQ(writer()->end(), reservation.end);  // Not synced.
+  ASSERT_OK(writer()->WaitSynced(reservation.end, Deadline::Infinite()));
+  ASSERT_OK(writer()->SealOnce());
+  EXPECT_EQ(writer()->end(), reservation.end + kSealRecordBytes);
+  EXPECT_EQ(writer()->synced(), writer()->end());
+  ASSERT_OK(writer()->SealOnce());
+  EXPECT_EQ(writer()->end(), reservation.end + kSealRecordBytes);
+  EXPECT_EQ(writer()->Stats().seals, 1u);
+}
+
+TEST_F(LogWriterTest, ASealBetweenHasRoomAndReserveTakesNothingAway) {
+  CreateAndOpen();
+  // Fill the segment so that a record fits exactly, then seal: it must go on with a new segment.
+  const uint64_t segment = options_.log.segment_bytes;
+  Append(1, 4000);
+  while (segment - writer()->end() > 8192) Append(2, 4000);
+  uint64_t left = segment - writer()->end();
+  uint64_t piece = left;
+  while (Sized(piece).total() > left) --piece;
+  if (Sized(piece).total() > writer()->record_bytes_max()) {
+    Append(3, 1000);
+    left = segment - writer()->end();
+    piece = left;
+    while (Sized(piece).total() > left) --piece;
+  }
+  ASSERT_EQ(Sized(piece).total(), left);
+  ASSERT_OK(writer()->WaitSynced(writer()->end(), Deadline::Infinite()));
+  ASSERT_OK(writer()->WaitForRoom(Sized(piece), Urgency::kAppend, Deadline::Infinite()));
+  ASSERT_TRUE(writer()->HasRoom(Sized(piece), Urgency::kAppend));
+  ASSERT_OK(writer()->SealOnce());
+  const TestRecord record{.number = 9, .piece_bytes = {piece}};
+  const Reservation reservation = ReserveRecord(writer(), record);
+  EXPECT_EQ(reservation.lsn, segment + kSegmentRecordBytes);
+  FillRecord(writer(), reservation, record);
+  writer()->Publish(reservation, nullptr);
+  CrashAndOpen(testing::CrashKind::kProcess);
+  EXPECT_EQ(Numbers().back(), 9u);
+}
+
+TEST_F(LogWriterTest, CloseSealsAndEndsTheWriter) {
+  CreateAndOpen();
+  Append(1, 100);
+  ASSERT_OK(writer()->Close());
+  EXPECT_EQ(writer()->synced(), writer()->end());
+  EXPECT_STATUS(kCancelled,
+                writer()->WaitForRoom(Sized(10), Urgency::kAppend, Deadline::Infinite()), "closed");
+  EXPECT_OK(writer()->Close());
+  CrashAndOpen(testing::CrashKind::kPowerLoss);
+  EXPECT_EQ(Numbers(), std::vector<uint64_t>{1});
+  EXPECT_EQ(report().note, "");
+  EXPECT_EQ(report().cut_lsn, kNoLsn);
+}
+
+TEST_F(LogWriterTest, CloseRefusesUnpublishedRecords) {
+  CreateAndOpen();
+  (void)ReserveRecord(writer(), {.number = 1, .piece_bytes = {10}});
+  EXPECT_STATUS(kFailedPrecondition, writer()->Close(), "unpublished records");
+}
+
+TEST_F(LogWriterTest, StatsNameTheWaysTaken) {
+  CreateAndOpen();
+  Append(1, 100);
+  ASSERT_OK(writer()->WaitSynced(writer()->end(), Deadline::Infinite()));
+  const LogStats stats = writer()->Stats();
+  EXPECT_EQ(stats.records, 2u);
+  EXPECT_EQ(stats.bytes, writer()->end());
+  EXPECT_EQ(stats.fsyncs, 1u);
+  EXPECT_EQ(stats.drain_writes, 1u);
+  EXPECT_EQ(stats.drain_bytes, 4096u);
+  EXPECT_EQ(stats.write_path, "direct");
+  EXPECT_EQ(stats.ring_path, "mapped");
+}
+
+class CountingCallback final : public PublishCallback {
+ public:
+  void OnPublished(Lsn lsn, Lsn end) override {
+    EXPECT_LT(lsn, end);
+    ++calls;
+  }
+  int calls = 0;
+};
+
+TEST_F(LogWriterTest, CallbacksComeInLsnOrderFromWhoeverCompletesTheHead) {
+  CreateAndOpen();
+  CountingCallback callback;
+  std::vector<Reservation> reservations;
+  const TestRecord record{.number = 1, .piece_bytes = {100}};
+  for (int i = 0; i < 3; ++i) reservations.push_back(ReserveRecord(writer(), record));
+  for (int i : {2, 1}) {
+    FillRecord(writer(), reservations[static_cast<size_t>(i)], record);
+    writer()->Publish(reservations[static_cast<size_t>(i)], &callback);
+  }
+  EXPECT_EQ(callback.calls, 0);
+  FillRecord(writer(), reservations[0], record);
+  writer()->Publish(reservations[0], &callback);
+  EXPECT_EQ(callback.calls, 3);
+  EXPECT_EQ(writer()->published(), reservations[2].end);
+}
+
+}  // namespace
+}  // namespace geardb::wal

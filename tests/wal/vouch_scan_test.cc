@@ -1,0 +1,97 @@
+#include "wal/vouch_scan.h"
+
+#include <cstring>
+
+#include "tests/wal/log_fixture.h"
+#include "wal/record_codec.h"
+
+namespace geardb::wal {
+namespace {
+
+constexpr uint64_t kSegment = 65536;
+constexpr uint64_t kRing = 32768;
+
+// Files with single records in them; every case asks what they vouch for beyond LSN 1024.
+class VouchScanTest : public ::testing::Test {
+ protected:
+  VouchScanTest() {
+    manifest_.uuid.fill(std::byte{7});
+    manifest_.epoch = {0, 5};
+    manifest_.start = 640;
+    manifest_.segment_bytes = kSegment;
+    manifest_.ring_bytes = kRing;
+    EXPECT_OK(env_.CreateDirectory("log"));
+    EXPECT_OK(RingFile::Create(&env_, "log/ring", kRing));
+    env_.Put("log/segment-000001", std::vector<std::byte>(kSegment));
+    env_.Put("log/segment-000002", std::vector<std::byte>(kSegment));
+  }
+
+  // Puts a record into a file at the offset of its LSN.
+  void PutRecord(const std::string& name, Lsn lsn, Lsn synced, uint32_t open = 5) {
+    auto bytes = env_.Contents("log/" + name);
+    const uint64_t offset = lsn % bytes.size();
+    WritePlainRecord(bytes.data() + offset,
+                     RecordHeader{.lsn = lsn, .synced_lsn = synced, .open = open, .length = 128},
+                     manifest_.uuid, manifest_.Seed());
+    env_.Put("log/" + name, bytes);
+  }
+
+  Lsn Vouched() {
+    SegmentMap map;
+    map.all = {"segment-000001", "segment-000002"};
+    auto ring = RingFile::Open(&env_, "log/ring", kRing, RingAccess::kReadOnly);
+    EXPECT_OK(ring);
+    auto vouched = ScanForVouched(&env_, "log", manifest_, map, ring->get(), 1024);
+    EXPECT_OK(vouched);
+    return vouched.ok() ? *vouched : 0;
+  }
+
+  testing::FaultEnv env_{1};
+  Manifest manifest_;
+};
+
+TEST_F(VouchScanTest, WithoutRecordsBeyondTheStopStartIsVouched) {
+  EXPECT_EQ(Vouched(), 640u);
+  PutRecord("segment-000001", 1024, 1000);  // At the stop, not beyond it.
+  PutRecord("segment-000001", 512, 500);
+  EXPECT_EQ(Vouched(), 640u);
+}
+
+TEST_F(VouchScanTest, TheLargestClaimOfAnyFileCounts) {
+  PutRecord("segment-000001", 2048, 1500);
+  EXPECT_EQ(Vouched(), 1500u);
+  PutRecord("segment-000002", kSegment + 64 * 1000, 1700);
+  EXPECT_EQ(Vouched(), 1700u);
+  PutRecord("ring", 5 * kRing + 64, 1800);
+  EXPECT_EQ(Vouched(), 1800u);
+}
+
+TEST_F(VouchScanTest, OtherEpochsDoNotVouch) {
+  PutRecord("segment-000001", 2048, 1500, 4);
+  PutRecord("ring", 4096, 1500, 4);
+  PutRecord("segment-000002", 8192, 1500, 6);
+  EXPECT_EQ(Vouched(), 640u);
+}
+
+TEST_F(VouchScanTest, DamagedHeadersDoNotVouch) {
+  PutRecord("segment-000001", 2048, 1500);
+  env_.FlipBit("log/segment-000001", 2048 + 16, 0);
+  EXPECT_EQ(Vouched(), 640u);
+}
+
+TEST_F(VouchScanTest, ARecordAtAnotherOffsetThanItsLsnDoesNotVouch) {
+  PutRecord("segment-000001", 2048, 1500);
+  auto bytes = env_.Contents("log/segment-000001");
+  std::memmove(bytes.data() + 4096, bytes.data() + 2048, 128);
+  std::memset(bytes.data() + 2048, 0, 128);
+  env_.Put("log/segment-000001", bytes);
+  EXPECT_EQ(Vouched(), 640u);
+}
+
+TEST_F(VouchScanTest, AClaimOverTheEndOfABlockOfTheRingCounts) {
+  PutRecord("segment-000001", kSegment - 128, 1500);
+  EXPECT_EQ(Vouched(), 1500u);
+}
+
+}  // namespace
+}  // namespace geardb::wal
