@@ -80,6 +80,9 @@ class Writer::Impl {
   void TakeNumbers(Calls calls, engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   void BuildBody(Calls calls, Priorities priorities, const engine::AppendPlan& plan,
                  AppendChange* change) GEARDB_REQUIRES(database_->commit);
+  std::vector<flatbuffers::Offset<engine::fb::NewItems>> BuildItems(
+      Calls calls, Priorities priorities, flatbuffers::FlatBufferBuilder* builder)
+      GEARDB_REQUIRES(database_->commit);
   void AdvanceLanes(Calls calls, const engine::AppendPlan& plan, const wal::Reservation& record)
       GEARDB_REQUIRES(database_->commit);
   void Orphan();

@@ -14,6 +14,13 @@
 
 namespace geardb::engine {
 
+/// True when every column set names a column and a slot below `slots_end`, and the values have
+/// exactly their bytes.
+bool ColumnSetsFit(const TableLayout& layout, const flatbuffers::Vector<const fb::ColumnSet*>* sets,
+                   const flatbuffers::Vector<uint8_t>* values, uint64_t slots_end);
+/// True when all priorities are finite and not negative.
+bool PrioritiesFit(const flatbuffers::Vector<flatbuffers::Offset<fb::NewItems>>* items);
+
 class Recovery {
  public:
   explicit Recovery(DatabaseCore* core) : core_(core) {}
@@ -30,6 +37,8 @@ class Recovery {
 
  private:
   Status Apply(const fb::Operation& operation, const wal::RecordView& record);
+  Status ApplyToPriorityTable(const fb::Operation& operation, const wal::RecordView& record,
+                              TableCore* table);
   Status CreateTable(const fb::Operation& operation);
   Status CreatePriorityTable(const fb::Operation& operation, TableCore* table);
   Status Append(const fb::Append& append, const wal::RecordView& record, TableCore* table);

@@ -1,0 +1,384 @@
+// Step 3 of an append: what the record says. engine/internal/append.h has the other steps.
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/break.h"
+#include "engine/internal/append.h"
+
+namespace geardb {
+
+using engine::AppendPlan;
+using engine::CallPlan;
+using engine::CommitOptions;
+using engine::Lane;
+using engine::LaneRows;
+using engine::PageRows;
+namespace fb = engine::fb;
+
+namespace {
+
+/// Upper bound of a body: its vectors, and what FlatBuffers puts around them.
+uint64_t BodyBytesMax(const AppendPlan& plan, const engine::TableState& state,
+                      std::span<const InitialPriorities> priorities, size_t evictions_max) {
+  uint64_t bytes = 1024;
+  bytes += plan.calls.size() * (sizeof(fb::Opened) + sizeof(fb::Rows));
+  bytes += plan.pages.size() * (sizeof(fb::PieceRows) + sizeof(fb::NewPage));
+  uint64_t column_bytes = 0;
+  for (const engine::TrajectoryColumn& column : state.layout().trajectory_columns()) {
+    column_bytes += column.bytes + sizeof(fb::ColumnSet);
+  }
+  bytes += plan.calls.size() * column_bytes;
+  bytes += state.priority_table_count() * (64 + plan.calls.size() * sizeof(float));
+  for (const InitialPriorities& given : priorities) bytes += given.values.size_bytes();
+  return bytes + evictions_max * sizeof(fb::Removed);
+}
+
+}  // namespace
+
+Status Writer::Impl::CheckLanes(Calls calls) const {
+  GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
+  for (const LaneRows& call : calls) {
+    const Lane& lane = *lanes_[call.lane];
+    if (!lane.removed.load()) continue;
+    return Status::NotFound("trajectory ", lane.id, " of table '", layout().spec().name,
+                            "' was removed");
+  }
+  return Status::Ok();
+}
+
+Status Writer::Impl::CheckPriorities(Priorities priorities) const {
+  MutexLock lock(&table_->state->mutex);
+  for (const InitialPriorities& given : priorities) {
+    if (!engine::FindPriorityTable(*table_->state, given.priority_table)) {
+      return Status::NotFound("table '", layout().spec().name, "' has no priority table '",
+                              given.priority_table, "'");
+    }
+    if (given.values.empty()) {
+      return Status::InvalidArgument("priority table '", given.priority_table,
+                                     "': no initial priorities are given");
+    }
+    for (size_t i = 0; i < given.values.size(); ++i) {
+      if (index::ValidPriority(given.values[i])) continue;
+      return Status::InvalidArgument("priority table '", given.priority_table,
+                                     "': initial priority ", i, " is ", given.values[i],
+                                     "; expected a finite value of at least 0");
+    }
+  }
+  return Status::Ok();
+}
+
+Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendPlan*) {
+  if (priorities.empty()) return Status::Ok();
+  for (const LaneRows& call : calls) {
+    const Lane& lane = *lanes_[call.lane];
+    if (lane.id == 0) continue;
+    GEARDB_RETURN_IF_ERROR(
+        database_->log->WaitPublished(table_->plan->last_lsn(lane.slot), Deadline::Infinite()));
+  }
+  MutexLock lock(&table_->state->mutex);
+  std::vector<std::pair<uint32_t, float>> largest;
+  for (const InitialPriorities& given : priorities) {
+    const uint32_t number = *engine::FindPriorityTable(*table_->state, given.priority_table);
+    uint64_t items = 0;
+    for (const LaneRows& call : calls) {
+      items += engine::CountNewItems(*table_->state, number, *lanes_[call.lane], call);
+    }
+    if (given.values.size() != items && given.values.size() != 1) {
+      return Status::InvalidArgument("priority table '", given.priority_table,
+                                     "': ", given.values.size(), " initial priorities for ", items,
+                                     " items that become drawable");
+    }
+    if (items == 0) continue;
+    largest.emplace_back(number, *std::max_element(given.values.begin(), given.values.end()));
+  }
+  for (const auto& [number, value] : largest) {
+    table_->plan->max_priority[number] = std::max(table_->plan->max_priority[number], value);
+  }
+  return Status::Ok();
+}
+
+Status Writer::Impl::RescaleIfDue(Priorities priorities, const CommitOptions& how, bool* again) {
+  for (uint32_t i = 0; i < table_->state->priority_table_count(); ++i) {
+    std::optional<int> shift;
+    {
+      MutexLock lock(&table_->state->mutex);
+      engine::PriorityState& priority = table_->state->priority(i);
+      if (priority.prioritized() == nullptr) continue;
+      float incoming = table_->plan->max_priority[i];
+      if (priority.spec().initial == InitialPriority::kConstant) {
+        incoming = priority.spec().initial_priority_value;
+      }
+      bool given = false;
+      for (const InitialPriorities& initial : priorities) {
+        if (initial.priority_table != priority.spec().name || initial.values.empty()) continue;
+        incoming = *std::max_element(initial.values.begin(), initial.values.end());
+        given = true;
+      }
+      const double weight = priority.prioritized()->WeightOf(incoming);
+      if (given || !priority.prioritized()->MaxWeightFits(weight)) {
+        shift = priority.prioritized()->AdviseShift(weight);
+      }
+    }
+    if (!shift) continue;
+    GEARDB_RETURN_IF_ERROR(database_->LogRescale(table_, i, *shift, how));
+    *again = true;
+  }
+  return Status::Ok();
+}
+
+Status Writer::Impl::MakeRoomInTable(const CommitOptions& how, AppendPlan* plan, bool* again) {
+  const auto wait = [this](Lsn lsn) {
+    return database_->log->WaitPublished(std::min(lsn, database_->log->end()),
+                                         Deadline::Infinite());
+  };
+  const size_t entries_max = static_cast<size_t>(
+      std::clamp<uint64_t>(database_->log->record_bytes_max() / 8 / sizeof(fb::Removed), 16, 4096));
+  while (table_->plan->Over(plan->growth)) {
+    engine::Eviction eviction;
+    const Status status = table_->plan->Evict(plan->growth, entries_max, wait, &eviction);
+    if (status.ok() && !table_->plan->Over(plan->growth) && !*again) {
+      plan->eviction = std::move(eviction);  // In the same record as the append.
+      return Status::Ok();
+    }
+    // What has left the plan must be in the log, whatever becomes of this append.
+    if (eviction.size() > 0) {
+      GEARDB_RETURN_IF_ERROR(database_->LogRemoval(table_, eviction, how).status());
+      *again = true;
+    }
+    if (status.ok()) continue;
+    if (status.code() != StatusCode::kResourceExhausted || how.deadline.passed()) return status;
+    if (layout().spec().remover == Remover::kFifo) return status;
+    if (!database_->room_made.WaitUntil(&database_->commit, how.deadline)) return status;
+    *again = true;
+    return Status::Ok();
+  }
+  return Status::Ok();
+}
+
+Status Writer::Impl::Admit(Calls calls, Priorities priorities, const CommitOptions& how,
+                           AppendPlan* plan, bool* again) {
+  *again = false;
+  if (database_->closed.load()) {
+    return Status::Cancelled("database '", database_->directory, "' is closed");
+  }
+  GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
+  if (!table_->plan->HasIds(plan->growth)) {
+    database_->commit.Unlock();
+    const Status status = database_->ExtendRanges(table_.get(), plan->growth, how.deadline);
+    database_->commit.Lock();
+    *again = true;
+    return status;
+  }
+  GEARDB_RETURN_IF_ERROR(RescaleIfDue(priorities, how, again));
+  if (*again) return Status::Ok();
+  const bool over = table_->plan->Over(plan->growth);
+  const size_t evictions_max =
+      over ? static_cast<size_t>(std::clamp<uint64_t>(
+                 database_->log->record_bytes_max() / 8 / sizeof(fb::Removed), 16, 4096))
+           : 0;
+  const wal::RecordSize size =
+      plan->SizeWith(BodyBytesMax(*plan, *table_->state, priorities, evictions_max));
+  if (size.total() > database_->log->record_bytes_max()) {
+    return Status::InvalidArgument(
+        "table '", layout().spec().name, "': a call with ", plan->growth.rows, " rows in ",
+        plan->pages.size(), " pages needs a log record of ", size.total(), " bytes; at most ",
+        database_->log->record_bytes_max(), " fit the ring (a quarter of it)");
+  }
+  GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&size, 1}, how, again));
+  if (*again) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(table_->plan->AdmitNumbers(plan->growth));
+  GEARDB_RETURN_IF_ERROR(CheckItemCounts(calls, priorities, plan));
+  if (over) GEARDB_RETURN_IF_ERROR(MakeRoomInTable(how, plan, again));
+  return Status::Ok();
+}
+
+void Writer::Impl::TakeNumbers(Calls calls, AppendPlan* plan) {
+  engine::TablePlan& numbers = *table_->plan;
+  const int64_t now = plan->growth.trajectories > 0 ? database_->clock->WallTimeUs() : 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    CallPlan& call = plan->calls[i];
+    Lane& lane = *lanes_[calls[i].lane];
+    if (call.opens) {
+      lane.generation = numbers.TakeGeneration();
+      lane.slot = numbers.TakeSlot(&lane, lane.generation);
+      lane.id = numbers.TakeId();
+      call.created_us = now;
+    }
+    call.id = lane.id;
+    if (calls[i].trajectory.empty()) continue;
+    size_t offset = 0;
+    for (size_t c = 0; c < layout().trajectory_columns().size(); ++c) {
+      const uint32_t bytes = layout().trajectory_columns()[c].bytes;
+      if (calls[i].trajectory[c] != nullptr) {
+        std::memcpy(lane.columns.data() + offset, calls[i].trajectory[c], bytes);
+      }
+      offset += bytes;
+    }
+  }
+  for (PageRows& page : plan->pages) {
+    Lane& lane = *lanes_[calls[page.call].lane];
+    if (page.new_page) {
+      lane.tail_generation = numbers.TakeGeneration();
+      lane.tail_lpn = numbers.TakePage(lane.tail_generation);
+      lane.tail_frame = page.frame;
+      lane.tail_lsn = kNoLsn;
+    }
+    page.lpn = lane.tail_lpn;
+    page.generation = lane.tail_generation;
+    page.previous_lsn = lane.tail_lsn;
+  }
+  numbers.AddRows(plan->growth.rows);
+}
+
+namespace {
+
+/// The value of an f32 per-trajectory column in a lane's copy of them.
+float LaneColumnValue(const engine::TableLayout& layout, const Lane& lane, std::string_view name) {
+  size_t offset = 0;
+  for (const engine::TrajectoryColumn& column : layout.trajectory_columns()) {
+    if (column.name == name) {
+      float value = 0;
+      std::memcpy(&value, lane.columns.data() + offset, sizeof(value));
+      return index::ValidPriority(value) ? value : 0.0f;
+    }
+    offset += column.bytes;
+  }
+  return 0.0f;
+}
+
+}  // namespace
+
+float Writer::Impl::InitialPriorityOf(uint32_t priority_table, const Lane& lane) const {
+  const PriorityTableSpec& spec = table_->state->priority(priority_table).spec();
+  switch (spec.initial) {
+    case InitialPriority::kConstant:
+      return spec.initial_priority_value;
+    case InitialPriority::kColumn:
+      return LaneColumnValue(layout(), lane, spec.initial_priority_column);
+    case InitialPriority::kMax:
+      break;
+  }
+  return table_->plan->max_priority[priority_table];
+}
+
+std::vector<flatbuffers::Offset<fb::NewItems>> Writer::Impl::BuildItems(
+    Calls calls, Priorities priorities, flatbuffers::FlatBufferBuilder* builder) {
+  auto& body = *builder;
+  std::vector<flatbuffers::Offset<fb::NewItems>> items;
+  for (uint32_t i = 0; i < table_->state->priority_table_count(); ++i) {
+    const PriorityTableSpec& spec = table_->state->priority(i).spec();
+    if (spec.selector != SelectorKind::kPrioritized) continue;
+    float value = InitialPriorityOf(i, *lanes_[calls[0].lane]);
+    std::vector<float> each;
+    bool per_rows = false;
+    const auto given = std::find_if(priorities.begin(), priorities.end(),
+                                    [&](const auto& p) { return p.priority_table == spec.name; });
+    if (given != priorities.end() && given->values.size() == 1) {
+      value = given->values[0];
+    } else if (given != priorities.end()) {
+      each.assign(given->values.begin(), given->values.end());
+    } else if (spec.initial == InitialPriority::kColumn) {
+      per_rows = true;
+      for (const LaneRows& call : calls) each.push_back(InitialPriorityOf(i, *lanes_[call.lane]));
+    }
+    const auto each_offset = each.empty() ? 0 : body.CreateVector(each);
+    items.push_back(fb::CreateNewItems(body, i, value, each_offset, per_rows));
+  }
+  return items;
+}
+
+void Writer::Impl::BuildBody(Calls calls, Priorities priorities, const AppendPlan& plan,
+                             AppendChange* change) {
+  auto& body = change->body;
+  body.Clear();
+  std::vector<fb::Opened> opened;
+  std::vector<fb::Rows> rows;
+  std::vector<fb::NewPage> new_pages;
+  std::vector<fb::PieceRows> pieces;
+  std::vector<fb::ColumnSet> sets;
+  std::vector<uint8_t> values;
+  rows.reserve(calls.size());
+  pieces.reserve(plan.pages.size());
+  const bool closes = !layout().spec().stream;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const Lane& lane = *lanes_[calls[i].lane];
+    const CallPlan& call = plan.calls[i];
+    if (call.opens) {
+      opened.emplace_back(lane.id, call.created_us, lane.slot, lane.generation,
+                          database_->manifest.epoch.open, calls[i].lane);
+    }
+    rows.emplace_back(lane.slot, lane.generation, static_cast<uint64_t>(call.first_row),
+                      static_cast<uint32_t>(call.stored), static_cast<uint8_t>(calls[i].end),
+                      !calls[i].final_columns.empty(), closes && calls[i].end != End::kGo);
+    for (size_t c = 0; c < calls[i].trajectory.size(); ++c) {
+      if (calls[i].trajectory[c] == nullptr) continue;
+      const auto* value = reinterpret_cast<const uint8_t*>(calls[i].trajectory[c]);
+      sets.emplace_back(lane.slot, static_cast<uint32_t>(c));
+      values.insert(values.end(), value, value + layout().trajectory_columns()[c].bytes);
+    }
+  }
+  for (const PageRows& page : plan.pages) {
+    if (page.new_page) new_pages.emplace_back(page.lpn, page.generation);
+    pieces.emplace_back(page.previous_lsn, page.lpn, page.generation,
+                        static_cast<uint16_t>(page.offset), static_cast<uint16_t>(page.count),
+                        uint16_t{0});
+  }
+  const auto removed_offset =
+      plan.eviction.removed.empty() ? 0 : body.CreateVectorOfStructs(plan.eviction.removed);
+  const auto trimmed_offset =
+      plan.eviction.trimmed.empty() ? 0 : body.CreateVectorOfStructs(plan.eviction.trimmed);
+  const auto opened_offset = opened.empty() ? 0 : body.CreateVectorOfStructs(opened);
+  const auto rows_offset = body.CreateVectorOfStructs(rows);
+  const auto pages_offset = new_pages.empty() ? 0 : body.CreateVectorOfStructs(new_pages);
+  const auto pieces_offset = body.CreateVectorOfStructs(pieces);
+  const auto sets_offset = sets.empty() ? 0 : body.CreateVectorOfStructs(sets);
+  const auto values_offset = values.empty() ? 0 : body.CreateVector(values);
+  const auto items = BuildItems(calls, priorities, &body);
+  const auto items_offset = items.empty() ? 0 : body.CreateVector(items);
+  change->FinishBody(
+      {.table = layout().id()}, fb::Change::Append,
+      fb::CreateAppend(body, removed_offset, trimmed_offset, opened_offset, rows_offset,
+                       pages_offset, pieces_offset, sets_offset, values_offset, items_offset)
+          .Union());
+}
+
+void Writer::Impl::AdvanceLanes(Calls calls, const AppendPlan& plan,
+                                const wal::Reservation& record) {
+  engine::TablePlan& numbers = *table_->plan;
+  for (const fb::Trimmed& trimmed : plan.eviction.trimmed) numbers.Note(trimmed.slot(), record.end);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    Lane& lane = *lanes_[calls[i].lane];
+    numbers.Note(lane.slot, record.end);
+    lane.rows_end += static_cast<int64_t>(plan.calls[i].stored);
+    lane.tail_lsn = record.lsn;
+    lane.episode_ended = calls[i].end != End::kGo;
+    if (calls[i].end == End::kGo || layout().spec().stream) continue;
+    numbers.NoteClosed(lane.slot);
+    lane.Reset();
+  }
+}
+
+Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities priorities,
+                                               Deadline deadline, AppendPlan* plan,
+                                               AppendChange* change) {
+  const CommitOptions how{.deadline = deadline};
+  MutexLock lock(&database_->commit);
+  for (bool again = true; again;) {
+    GEARDB_RETURN_IF_ERROR(Admit(calls, priorities, how, plan, &again));
+  }
+  TakeNumbers(calls, plan);
+  BuildBody(calls, priorities, *plan, change);
+  // A record that nobody will ever replay, in the tree that is built to lose data.
+  const wal::RecordType type = kBreak.skip_log ? wal::RecordType::kPart : wal::RecordType::kData;
+  const wal::Reservation reservation =
+      database_->log->Reserve({.type = type,
+                               .size = plan->SizeWith(change->body_bytes().size()),
+                               .part = plan->in_parts ? plan->parts : 0,
+                               .group_lsn = plan->group_lsn});
+  AdvanceLanes(calls, *plan, reservation);
+  change->new_frames = plan->new_frames;
+  return reservation;
+}
+
+}  // namespace geardb

@@ -1,0 +1,249 @@
+// How each kind of log record changes a TableState.
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/break.h"
+#include "engine/internal/anchors.h"
+#include "engine/internal/table_state.h"
+
+namespace geardb::engine {
+
+void TableState::Apply(const fb::Append& append, Lsn lsn, std::span<const FrameRef> frames) {
+  if (append.removed()) {
+    for (const fb::Removed* removed : *append.removed()) RemoveTrajectory(*removed);
+  }
+  if (append.trimmed()) {
+    for (const fb::Trimmed* trimmed : *append.trimmed()) Trim(*trimmed, lsn);
+  }
+  if (append.opened()) {
+    for (const fb::Opened* opened : *append.opened()) Open(*opened, lsn);
+  }
+  SetColumnValues(append.column_sets(), append.column_values());
+  if (append.rows() == nullptr) return;
+
+  const fb::NewPage* pages =
+      append.pages() ? reinterpret_cast<const fb::NewPage*>(append.pages()->Data()) : nullptr;
+  size_t taken = 0;
+  std::vector<RowsChange> changes;
+  changes.reserve(append.rows()->size());
+  for (const fb::Rows* rows : *append.rows()) {
+    index::TrajectoryRecord& record = trajectories_->record(rows->slot());
+    RowsChange change{rows->slot(), static_cast<int64_t>(record.rows_end), 0, false};
+    taken += ExtendRows(*rows, lsn, pages + taken, frames.subspan(taken));
+    const End end = static_cast<End>(rows->end());
+    const bool cut_row_is_final = end == End::kCut && layout_.spec().final_row;
+    if (cut_row_is_final) --steps_;
+    if (rows->closes()) CloseTrajectory(&record, end, rows->has_final() || cut_row_is_final);
+    change.new_rows_end = static_cast<int64_t>(record.rows_end);
+    change.ended = end != End::kGo;
+    changes.push_back(change);
+  }
+
+  for (size_t i = 0; i < priorities_.size(); ++i) {
+    const fb::NewItems* items = nullptr;
+    if (append.items()) {
+      for (const fb::NewItems* candidate : *append.items()) {
+        if (candidate->priority_table() == i) items = candidate;
+      }
+    }
+    AnchorUpdate update(this, i);
+    const bool per_rows =
+        items && items->per_rows() && items->values() && items->values()->size() == changes.size();
+    for (size_t c = 0; c < changes.size(); ++c) {
+      update.Add(changes[c]);
+      if (per_rows) update.Insert(items->values()->Get(static_cast<uint32_t>(c)));
+    }
+    if (per_rows) continue;
+    if (items && items->values() && items->values()->size() == update.count()) {
+      update.Insert(std::span(items->values()->data(), items->values()->size()));
+    } else {
+      update.Insert(items ? items->value() : priorities_[i]->max_priority());
+    }
+  }
+}
+
+void TableState::Apply(const fb::Close& close, Lsn lsn) {
+  if (close.removed()) {
+    for (const fb::Removed* removed : *close.removed()) RemoveTrajectory(*removed);
+  }
+  if (close.ended() == nullptr) return;
+  for (const fb::Ended* ended : *close.ended()) {
+    index::TrajectoryRecord* record = trajectories_->FindLive(ended->slot(), ended->generation());
+    if (record == nullptr || record->state == index::TrajectoryState::kClosed) continue;
+    const auto rows_end = static_cast<int64_t>(record->rows_end);
+    bool last_is_final = layout_.spec().final_row;
+    if (layout_.spec().stream) {
+      RowCursor cursor(*this, *record);
+      const uint8_t flags = cursor.FlagsOf(rows_end - 1);
+      if ((flags & kRowEndMask) == 0) {
+        const uint8_t final_flag = layout_.spec().final_row ? kRowFinal : uint8_t{0};
+        SetRowFlags(*record, rows_end - 1, static_cast<uint8_t>(flags | kRowCut | final_flag));
+        if (layout_.spec().final_row) --steps_;
+      } else {
+        last_is_final = (flags & kRowFinal) != 0;
+      }
+    } else if (layout_.spec().final_row) {
+      --steps_;
+    }
+    CloseTrajectory(record, static_cast<End>(ended->end()), last_is_final);
+    record->last_lsn = lsn;
+    for (size_t i = 0; i < priorities_.size(); ++i) {
+      AnchorUpdate update(this, i);
+      update.Add({ended->slot(), rows_end, rows_end, true});
+      float value = priorities_[i]->max_priority();
+      if (close.items()) {
+        for (const fb::NewItems* items : *close.items()) {
+          if (items->priority_table() == i) value = items->value();
+        }
+      }
+      update.Insert(value);
+    }
+  }
+}
+
+void TableState::Apply(const fb::Adopt& adopt, Lsn lsn) {
+  if (adopt.adopted() == nullptr) return;
+  for (const fb::Adopted* adopted : *adopt.adopted()) {
+    index::TrajectoryRecord* record =
+        trajectories_->FindLive(adopted->slot(), adopted->generation());
+    if (record == nullptr || record->state == index::TrajectoryState::kClosed) continue;
+    const bool was_open = record->state == index::TrajectoryState::kOpen;
+    record->state =
+        adopted->orphaned() ? index::TrajectoryState::kOrphaned : index::TrajectoryState::kOpen;
+    record->session = adopted->session();
+    record->lane = adopted->lane();
+    record->last_lsn = lsn;
+    open_count_ += (adopted->orphaned() ? 0 : 1);
+    open_count_ -= (was_open ? 1 : 0);
+  }
+}
+
+void TableState::Apply(const fb::Remove& remove, Lsn lsn) {
+  if (remove.removed()) {
+    for (const fb::Removed* removed : *remove.removed()) RemoveTrajectory(*removed);
+  }
+  if (remove.trimmed()) {
+    for (const fb::Trimmed* trimmed : *remove.trimmed()) Trim(*trimmed, lsn);
+  }
+}
+
+void TableState::Apply(const fb::SetColumns& set, Lsn lsn) {
+  SetColumnValues(set.column_sets(), set.column_values());
+  if (set.column_sets() == nullptr) return;
+  for (const fb::ColumnSet* column : *set.column_sets()) {
+    trajectories_->record(column->slot()).last_lsn = lsn;
+  }
+}
+
+void TableState::Apply(const fb::CreatePriorityTable& create, size_t priority_table) {
+  PriorityState& priority = *priorities_[priority_table];
+  trajectories_->ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
+    AnchorUpdate update(this, priority_table);
+    if (priority.draws_windows()) {
+      update.AddRows(slot, static_cast<int64_t>(record.first_row),
+                     static_cast<int64_t>(record.rows_end));
+    } else {
+      update.AddTrajectory(slot);
+    }
+    float value = create.initial();
+    if (priority.spec().initial == InitialPriority::kColumn) {
+      const auto column = layout_.FindTrajectoryColumn(priority.spec().initial_priority_column);
+      if (column) {
+        std::memcpy(&value, trajectories_->column(*column, slot).data(), sizeof(value));
+        if (!index::ValidPriority(value)) value = create.initial();
+      }
+    }
+    update.Insert(value);
+  });
+}
+
+PriorityOutcome TableState::Apply(const fb::SetPriorities& set, size_t priority_table) {
+  PriorityState& priority = *priorities_[priority_table];
+  PriorityOutcome outcome;
+  if (set.items() == nullptr) return outcome;
+  std::vector<uint64_t> leaves;
+  std::vector<float> values;
+  leaves.reserve(set.items()->size());
+  values.reserve(set.items()->size());
+  for (const fb::Item* item : *set.items()) {
+    uint32_t generation = 0;
+    const bool live = GenerationOfLeaf(priority, item->leaf(), &generation) &&
+                      (kBreak.ignore_generation || generation == item->generation());
+    if (!live || !priority.selector().Contains(item->leaf())) {
+      ++outcome.stale;
+      continue;
+    }
+    leaves.push_back(item->leaf());
+    values.push_back(item->priority());
+  }
+  outcome.applied = leaves.size();
+  priority.selector().Update(leaves, values);
+  priority.counters.updates_applied += outcome.applied;
+  priority.counters.updates_stale += outcome.stale;
+  return outcome;
+}
+
+PriorityOutcome TableState::ApplySetAll(std::span<const float> values, size_t priority_table) {
+  PriorityState& priority = *priorities_[priority_table];
+  index::Selector& selector = priority.selector();
+  std::vector<uint64_t> leaves;
+  leaves.reserve(selector.count());
+  selector.ForEachMember({0, selector.reserved()}, [&](uint64_t leaf) { leaves.push_back(leaf); });
+  std::vector<float> each;
+  if (values.size() == 1) {
+    each.assign(leaves.size(), values[0]);
+    values = each;
+  }
+  const size_t count = std::min(leaves.size(), values.size());
+  selector.Update(std::span(leaves).first(count), values.first(count));
+  priority.counters.updates_applied += count;
+  return PriorityOutcome{count, 0};
+}
+
+void TableState::Apply(const fb::Rescale& rescale, size_t priority_table) {
+  PriorityState& priority = *priorities_[priority_table];
+  if (priority.prioritized() == nullptr) return;
+  priority.prioritized()->Rescale(rescale.shift());
+  ++priority.counters.rescales;
+}
+
+void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
+  PriorityState& priority = *priorities_[priority_table];
+  priority.next_draw = std::max(priority.next_draw, hand_over.draw_number() + 1);
+  priority.next_ahead = std::max(priority.next_ahead, priority.next_draw);
+  if (hand_over.sampled() == nullptr) return;
+  for (const fb::Sampled* sampled : *hand_over.sampled()) {
+    index::TrajectoryRecord* record =
+        trajectories_->FindLive(sampled->slot(), sampled->generation());
+    if (record != nullptr) record->times_sampled += sampled->count();
+    priority.counters.sampled_items += sampled->count();
+  }
+}
+
+void TableState::Apply(const fb::RestartDraws& restart, size_t priority_table) {
+  PriorityState& priority = *priorities_[priority_table];
+  priority.seed = restart.seed();
+  priority.next_draw = restart.draw_number();
+  priority.next_ahead = restart.draw_number();
+}
+
+void TableState::BeginBulk() {
+  for (const auto& priority : priorities_) priority->selector().BeginBulk();
+}
+void TableState::EndBulk() {
+  for (const auto& priority : priorities_) priority->selector().EndBulk();
+}
+
+uint64_t TableState::OrphanOpenTrajectories() {
+  uint64_t orphaned = 0;
+  trajectories_->ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
+    if (record.state != index::TrajectoryState::kOpen) return;
+    trajectories_->record(slot).state = index::TrajectoryState::kOrphaned;
+    ++orphaned;
+  });
+  open_count_ = 0;
+  return orphaned;
+}
+
+}  // namespace geardb::engine
