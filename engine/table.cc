@@ -149,7 +149,7 @@ TableStats Table::Stats() const {
                     .pages = state.page_count(),
                     .frame_bytes = state.page_count() * pages.frame_bytes(),
                     .row_bytes = state.rows() * pages.bytes_per_step(),
-                    .index_bytes = impl_->database->index_memory->used_bytes(),
+                    .index_bytes = state.index_bytes(),
                     .appended_rows = state.appended_rows(),
                     .removed_trajectories = state.removed_trajectories(),
                     .trimmed_rows = state.trimmed_rows()};

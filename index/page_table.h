@@ -124,6 +124,8 @@ class PageTable {
   bool IsLive(Lpn lpn, uint32_t generation) const;
 
   size_t group_count() const { return static_cast<size_t>(view_.header_->group_count); }
+  /// Index memory that it has committed.
+  uint64_t committed_bytes() const { return region_.committed_bytes(); }
   const PageView& view() const { return view_; }
   /// Where the view begins, from IndexMemory::base().
   uint64_t offset() const { return region_.offset(); }

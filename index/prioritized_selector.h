@@ -104,6 +104,7 @@ class PrioritizedSelector final : public Selector {
   uint64_t total() const override { return view_.total(); }
   void BeginBulk() override { tree_.BeginBulk(); }
   void EndBulk() override { tree_.EndBulk(); }
+  uint64_t committed_bytes() const override { return region_.committed_bytes(); }
   Membership members() const override { return view_.members(); }
 
   double alpha() const { return view_.alpha(); }

@@ -63,6 +63,9 @@ class Selector {
   virtual void BeginBulk() = 0;
   virtual void EndBulk() = 0;
 
+  /// Index memory that it has committed.
+  virtual uint64_t committed_bytes() const = 0;
+
   /// The set. Valid for leaves below reserved().
   virtual Membership members() const = 0;
 

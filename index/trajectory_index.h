@@ -125,6 +125,10 @@ class TrajectoryIndex {
   std::span<const std::byte> column(size_t column, Slot slot) const;
 
   uint64_t count() const { return view_.count(); }
+  /// Index memory that it has committed.
+  uint64_t committed_bytes() const {
+    return region_.committed_bytes() + hash_region_.committed_bytes();
+  }
   const TrajectoryView& view() const { return view_; }
   /// Where the view begins, from IndexMemory::base().
   uint64_t offset() const { return region_.offset(); }

@@ -163,6 +163,7 @@ Status Writer::Impl::Admit(Calls calls, Priorities priorities, const CommitOptio
     return Status::Cancelled("database '", database_->directory, "' is closed");
   }
   GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
+  GEARDB_RETURN_IF_ERROR(table_->plan->CheckFits(plan->growth));
   if (!table_->plan->HasIds(plan->growth)) {
     database_->commit.Unlock();
     const Status status = database_->ExtendRanges(table_.get(), plan->growth, how.deadline);

@@ -84,6 +84,19 @@ bool TablePlan::Over(const Growth& growth) const {
          (spec.trajectories_max > 0 && slots_.used() + growth.trajectories > spec.trajectories_max);
 }
 
+Status TablePlan::CheckFits(const Growth& growth) const {
+  const TableSpec& spec = state_->layout().spec();
+  const uint64_t bytes = growth.pages * state_->layout().pages().frame_bytes();
+  const bool fits = (spec.steps_max == 0 || growth.rows <= spec.steps_max) &&
+                    (spec.bytes_max == 0 || bytes <= spec.bytes_max) &&
+                    (spec.trajectories_max == 0 || growth.trajectories <= spec.trajectories_max);
+  if (fits) return Status::Ok();
+  return Status::InvalidArgument(
+      "table '", spec.name, "': one call adds ", growth.rows, " rows, ", bytes, " bytes, ",
+      growth.trajectories, " trajectories; the table may hold ", spec.steps_max, " rows, ",
+      spec.bytes_max, " bytes, ", spec.trajectories_max, " trajectories (0 is no bound)");
+}
+
 Status TablePlan::FullStatus(const Growth& growth) const {
   const TableSpec& spec = state_->layout().spec();
   return Status::ResourceExhausted(
@@ -103,8 +116,11 @@ Status TablePlan::Evict(const Growth& growth, size_t entries_max, const WaitPubl
     if (spec.remover == Remover::kNone) return FullStatus(growth);
     const bool too_many =
         spec.trajectories_max > 0 && slots_.used() + growth.trajectories > spec.trajectories_max;
-    const Status status = too_many ? EvictOldestClosed(wait, eviction)
-                                   : EvictOldestPage(wait, &passed_over, eviction);
+    Status status = too_many ? EvictOldestClosed(wait, eviction)
+                             : EvictOldestPage(wait, &passed_over, eviction);
+    if (status.code() == StatusCode::kNotFound && !too_many) {
+      status = TrimOpenHeads(growth, entries_max, wait, eviction);
+    }
     if (status.code() == StatusCode::kNotFound) return FullStatus(growth);
     GEARDB_RETURN_IF_ERROR(status);
   }
@@ -159,6 +175,41 @@ Status TablePlan::EvictOldestPage(const WaitPublished& wait, size_t* passed_over
     return Status::Ok();
   }
   return Status::NotFound("no page may leave");
+}
+
+Status TablePlan::TrimOpenHeads(const Growth& growth, size_t entries_max, const WaitPublished& wait,
+                                Eviction* eviction) {
+  const TableSpec& spec = state_->layout().spec();
+  if (spec.steps_max == 0 || rows_ + growth.rows <= spec.steps_max) {
+    return Status::NotFound("rows are not what the table has too many of");
+  }
+  uint64_t excess = rows_ + growth.rows - spec.steps_max;
+  uint64_t share = (excess + open_lanes_.size() - 1) / std::max<uint64_t>(open_lanes_.size(), 1);
+  const size_t before = eviction->size();
+  for (const Aged& aged : pages_by_age_) {
+    if (excess == 0 || eviction->size() >= entries_max) break;
+    if (pages_in_use_[aged.number].generation != aged.generation) continue;
+    Slot slot = kNoSlot;
+    {
+      MutexLock lock(&state_->mutex);
+      slot = state_->pages().page(aged.number).slot;
+    }
+    const Lane* lane = OpenLane(slot);
+    if (lane == nullptr) continue;
+    GEARDB_RETURN_IF_ERROR(wait(last_lsn(slot)));
+    uint64_t first_row = 0;
+    {
+      MutexLock lock(&state_->mutex);
+      first_row = state_->trajectories().record(slot).first_row;
+    }
+    const uint64_t spare = static_cast<uint64_t>(lane->rows_end) - 1 - first_row;
+    const uint64_t rows = std::min({spare, share, excess});
+    if (rows == 0) continue;
+    eviction->trimmed.push_back(Trim(slot, first_row + rows));
+    excess -= rows;
+  }
+  if (eviction->size() == before) return Status::NotFound("no row may leave");
+  return Status::Ok();
 }
 
 void TablePlan::FreePage(Lpn lpn) {

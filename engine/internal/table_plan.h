@@ -78,6 +78,8 @@ class TablePlan {
   /// and generations go on without a gap.
   Status TakeOver(bool clean);
 
+  /// InvalidArgument when `growth` alone is more than the table may ever hold.
+  Status CheckFits(const Growth& growth) const;
   /// Whether a full table would be over its capacity with `growth`.
   bool Over(const Growth& growth) const;
   /// Chooses what leaves so that `growth` fits, at most `entries_max` of them, and takes it out of
@@ -139,6 +141,10 @@ class TablePlan {
   bool tracks_pages() const;
   Status FullStatus(const Growth& growth) const;
   Status EvictOldestPage(const WaitPublished& wait, size_t* passed_over, Eviction* eviction);
+  /// When every page is being written, rows go from the heads of the open trajectories instead:
+  /// evenly, down to one row each.
+  Status TrimOpenHeads(const Growth& growth, size_t entries_max, const WaitPublished& wait,
+                       Eviction* eviction);
   Status EvictOldestClosed(const WaitPublished& wait, Eviction* eviction);
 
   TableState* const state_;

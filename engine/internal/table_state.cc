@@ -146,6 +146,12 @@ bool TableState::GenerationOfLeaf(const PriorityState& priority, uint64_t leaf,
   return record.state != index::TrajectoryState::kFree;
 }
 
+uint64_t TableState::index_bytes() const {
+  uint64_t bytes = pages_->committed_bytes() + trajectories_->committed_bytes();
+  for (const auto& priority : priorities_) bytes += priority->selector().committed_bytes();
+  return bytes;
+}
+
 // ---- Rows.
 
 void TableState::ReleaseHeadPage(index::TrajectoryRecord* record) {

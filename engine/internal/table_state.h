@@ -106,6 +106,9 @@ class TableState {
   /// The generation that names a leaf of a priority table now; false when its place is free.
   bool GenerationOfLeaf(const PriorityState& priority, uint64_t leaf, uint32_t* generation) const;
 
+  /// Index memory behind the table: records, pages, selectors.
+  uint64_t index_bytes() const;
+
   // Counts.
   uint64_t rows() const { return rows_; }
   uint64_t steps() const { return steps_; }
