@@ -75,8 +75,11 @@ class Writer::Impl {
       GEARDB_REQUIRES(database_->commit);
   Status CheckItemCounts(Calls calls, Priorities priorities, engine::AppendPlan* plan)
       GEARDB_REQUIRES(database_->commit);
-  Status RescaleIfDue(Priorities priorities, const engine::CommitOptions& how, bool* again)
-      GEARDB_REQUIRES(database_->commit);
+  /// The largest raw priority that the call may bring; nothing when it is the table's maximum.
+  std::optional<float> LargestIncoming(uint32_t priority_table, Calls calls,
+                                       Priorities priorities) const;
+  Status RescaleIfDue(Calls calls, Priorities priorities, const engine::CommitOptions& how,
+                      bool* again) GEARDB_REQUIRES(database_->commit);
   void TakeNumbers(Calls calls, engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   void BuildBody(Calls calls, Priorities priorities, const engine::AppendPlan& plan,
                  AppendChange* change) GEARDB_REQUIRES(database_->commit);

@@ -48,6 +48,7 @@ Status Writer::Impl::CheckLanes(Calls calls) const {
 }
 
 Status Writer::Impl::CheckPriorities(Priorities priorities) const {
+  if (priorities.empty()) return Status::Ok();
   MutexLock lock(&table_->state->mutex);
   for (const InitialPriorities& given : priorities) {
     if (!engine::FindPriorityTable(*table_->state, given.priority_table)) {
@@ -98,26 +99,40 @@ Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendP
   return Status::Ok();
 }
 
-Status Writer::Impl::RescaleIfDue(Priorities priorities, const CommitOptions& how, bool* again) {
+std::optional<float> Writer::Impl::LargestIncoming(uint32_t priority_table, Calls calls,
+                                                   Priorities priorities) const {
+  const PriorityTableSpec& spec = table_->state->priority(priority_table).spec();
+  for (const InitialPriorities& given : priorities) {
+    if (given.priority_table != spec.name) continue;
+    return *std::max_element(given.values.begin(), given.values.end());
+  }
+  if (spec.initial == InitialPriority::kConstant) return spec.initial_priority_value;
+  if (spec.initial == InitialPriority::kMax) return std::nullopt;  // It has been applied before.
+  const size_t column = *layout().FindTrajectoryColumn(spec.initial_priority_column);
+  float largest = 0;
+  for (const LaneRows& call : calls) {
+    float value = InitialPriorityOf(priority_table, *lanes_[call.lane]);
+    if (!call.trajectory.empty() && call.trajectory[column] != nullptr) {
+      std::memcpy(&value, call.trajectory[column], sizeof(value));
+    }
+    if (index::ValidPriority(value)) largest = std::max(largest, value);
+  }
+  return largest;
+}
+
+Status Writer::Impl::RescaleIfDue(Calls calls, Priorities priorities, const CommitOptions& how,
+                                  bool* again) {
   for (uint32_t i = 0; i < table_->state->priority_table_count(); ++i) {
+    const std::optional<float> incoming = LargestIncoming(i, calls, priorities);
+    if (!incoming) continue;
     std::optional<int> shift;
     {
       MutexLock lock(&table_->state->mutex);
-      engine::PriorityState& priority = table_->state->priority(i);
-      if (priority.prioritized() == nullptr) continue;
-      float incoming = table_->plan->max_priority[i];
-      if (priority.spec().initial == InitialPriority::kConstant) {
-        incoming = priority.spec().initial_priority_value;
-      }
-      bool given = false;
-      for (const InitialPriorities& initial : priorities) {
-        if (initial.priority_table != priority.spec().name || initial.values.empty()) continue;
-        incoming = *std::max_element(initial.values.begin(), initial.values.end());
-        given = true;
-      }
-      const double weight = priority.prioritized()->WeightOf(incoming);
-      if (given || !priority.prioritized()->MaxWeightFits(weight)) {
-        shift = priority.prioritized()->AdviseShift(weight);
+      index::PrioritizedSelector* selector = table_->state->priority(i).prioritized();
+      if (selector == nullptr) continue;
+      const double weight = selector->WeightOf(*incoming);
+      if (!priorities.empty() || !selector->MaxWeightFits(weight)) {
+        shift = selector->AdviseShift(weight);
       }
     }
     if (!shift) continue;
@@ -171,7 +186,7 @@ Status Writer::Impl::Admit(Calls calls, Priorities priorities, const CommitOptio
     *again = true;
     return status;
   }
-  GEARDB_RETURN_IF_ERROR(RescaleIfDue(priorities, how, again));
+  GEARDB_RETURN_IF_ERROR(RescaleIfDue(calls, priorities, how, again));
   if (*again) return Status::Ok();
   const bool over = table_->plan->Over(plan->growth);
   const size_t evictions_max =

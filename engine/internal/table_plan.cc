@@ -247,6 +247,7 @@ fb::Trimmed TablePlan::Trim(Slot slot, uint64_t first_row) {
 }
 
 Status TablePlan::AdmitNumbers(const Growth& growth) {
+  if (growth.pages == 0 && growth.trajectories == 0) return Status::Ok();
   const uint64_t lpn_count = lpns_.CountFor(growth.pages);
   const uint64_t slot_count = slots_.CountFor(growth.trajectories);
   if (lpn_count > lpns_.reserved()) GEARDB_RETURN_IF_ERROR(lpns_.Reserve(lpn_count));
