@@ -130,7 +130,9 @@ Status DatabaseCore::LogRescale(const std::shared_ptr<TableCore>& table, uint32_
   });
   change->FinishBody({.table = table->layout().id(), .priority_table = priority_table},
                      fb::Change::Rescale, fb::CreateRescale(change->body, shift).Union());
-  return CommitLocked(std::move(change), how).status();
+  GEARDB_ASSIGN_OR_RETURN(const Lsn end, CommitLocked(std::move(change), how));
+  // Whoever asks next must not be told the same again.
+  return log->WaitPublished(end, Deadline::Infinite());
 }
 
 Status DatabaseCore::Acknowledge(Lsn end, Ack ack, Deadline deadline) {
