@@ -159,6 +159,7 @@ int SecondLife(const TrainingOptions& options, AppendReporter* reporter, Progres
 bool StoreHoldsAll(const TrainingOptions& options, const Oracle& oracle, Progress* progress) {
   DatabaseOptions store = StoreOptions(options.replay);
   store.read_only = true;
+  store.error_if_exists = store.create_if_missing = false;
   const auto check = [&]() -> Result<OracleFindings> {
     GEARDB_ASSIGN_OR_RETURN(const auto database, Database::Open(options.replay.directory, store));
     GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenTable(kTableName));

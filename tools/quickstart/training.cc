@@ -67,6 +67,7 @@ Status Training::GoOn() {
   tag_steps_ = counters_.steps;
   steps_ = replay_->steps();
   GEARDB_ASSIGN_OR_RETURN(resumed_, replay_->ResumeEpisode());
+  counters_.episodes = replay_->table().Count() - (resumed_ ? 1 : 0);
   if (!resumed_) return Status::Ok();
   // The last row says where the environment was and what was done there: do it again.
   cartpole_.Restore(resumed_->observation, resumed_->rows - 1);
