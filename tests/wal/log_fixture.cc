@@ -82,12 +82,14 @@ LogOptions SmallLog() {
   return options;
 }
 
-Result<SeenLog> OpenAndSee(Env* env, const std::string& directory, const OpenOptions& options) {
+Result<SeenLog> OpenAndSee(Env* env, const std::string& directory, const OpenOptions& options,
+                           std::vector<SeenRecord>* visited) {
   SeenLog seen;
   auto log = OpenLog(env, directory, options, [&](const RecordView& record) {
     seen.records.push_back(See(record));
     return Status::Ok();
   });
+  if (visited != nullptr) *visited = seen.records;
   if (!log.ok()) return log.status();
   seen.log = std::move(log).value();
   return seen;

@@ -57,7 +57,10 @@ struct SeenLog {
   std::vector<SeenRecord> records;
 };
 
-Result<SeenLog> OpenAndSee(Env* env, const std::string& directory, const OpenOptions& options);
+/// Opens a log and looks at its records. `visited`, if given, has what the visitor saw even when
+/// the open fails.
+Result<SeenLog> OpenAndSee(Env* env, const std::string& directory, const OpenOptions& options,
+                           std::vector<SeenRecord>* visited = nullptr);
 
 /// A log in "db" on a FaultEnv.
 class LogFixture : public ::testing::Test {

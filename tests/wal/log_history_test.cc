@@ -5,8 +5,11 @@
 // nothing else; a second open finds the same.
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
+#include <optional>
 
+#include "base/crash_point.h"
 #include "tests/wal/log_fixture.h"
 
 namespace geardb::wal {
@@ -15,6 +18,9 @@ namespace {
 using testing::CrashKind;
 using testing::FaultEnv;
 using testing::Random;
+
+// An open has passed the point at which its cut is durable. Set by the crash hook.
+bool cut_is_synced = false;
 
 struct Appended {
   TestRecord record;
@@ -147,7 +153,11 @@ class History {
       if (touched_) stable_end_ = kNoLsn;
     } else {
       ++crashed_opens_;
+      // An open that crashed after its cut was synced has fixed what the next one finds; only the
+      // first power loss may still take what was never synced.
+      if (kind == CrashKind::kPowerLoss && !power_lost_) cut_count_.reset();
     }
+    power_lost_ = kind == CrashKind::kPowerLoss || (power_lost_ && writer() == nullptr);
     // A ring that is written and not mapped promises `log` acks for the death of the process only,
     // like the map.
     (kind == CrashKind::kProcess ? deaths_ : power_losses_) += 1;
@@ -162,8 +172,18 @@ class History {
     options_.from = from_;
     const bool crash = random_.OneIn(crash_open_every_);
     if (crash) env_.SetCrashAfter(1 + random_.Below(20));
-    auto seen = OpenAndSee(&env_, "db", options_);
+    std::vector<SeenRecord> visited;
+    cut_is_synced = false;
+    SetCrashHook([](const char* name) {
+      if (std::strcmp(name, "recovery_drain") == 0) cut_is_synced = true;
+    });
+    auto seen = OpenAndSee(&env_, "db", options_, &visited);
+    SetCrashHook(nullptr);
     if (env_.crashed()) {
+      if (cut_count_.has_value() && cut_is_synced) {
+        ASSERT_EQ(visited.size(), *cut_count_);
+      }
+      if (cut_is_synced) cut_count_ = visited.size();
       Crash();
       return;
     }
@@ -181,6 +201,12 @@ class History {
     if (stable_end_ != kNoLsn) {
       ASSERT_EQ(end, stable_end_) << "two opens differ";
     }
+    if (cut_count_.has_value()) {
+      ASSERT_EQ(seen_.records.size(), *cut_count_) << "an open found more or less than one before "
+                                                      "it, which had synced its cut";
+    }
+    cut_count_.reset();
+    power_lost_ = false;
     size_t at = 0;
     while (at < appended_.size() && appended_[at].reservation.end <= from_) ++at;
     for (const SeenRecord& seen : seen_.records) {
@@ -210,6 +236,8 @@ class History {
   uint64_t mean_bytes_ = 0, crash_every_ = 0, crash_open_every_ = 0;
   std::vector<Appended> appended_;
   std::deque<size_t> flying_;
+  std::optional<size_t> cut_count_;  // Records seen by a crashed open that had synced its cut.
+  bool power_lost_ = false;          // Since the last open that served.
   uint64_t last_number_ = 0;
   bool touched_ = false;  // Anything was done since the last open.
   Lsn published_before_ = 0;

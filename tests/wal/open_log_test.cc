@@ -151,6 +151,46 @@ TEST_F(OpenLogTest, RecordsOfAnOlderEpochBeyondTheCutNeverComeBack) {
   EXPECT_EQ(Numbers(), (std::vector<uint64_t>{1, 4}));
 }
 
+// The segment has lost its first record, the ring its second: the log ends behind the first. What
+// the open then writes joins the segment's second record to the log again, if the cut is not kept.
+TEST_F(OpenLogTest, AnOpenThatCrashedBeyondItsCutStaysCut) {
+  CreateAndOpen();
+  uint64_t piece = 4096 - kSegmentRecordBytes;
+  while (SizeOf({.number = 1, .piece_bytes = {piece}}).total() > 4096 - kSegmentRecordBytes) {
+    --piece;
+  }
+  const Reservation first = Append(1, piece);
+  ASSERT_EQ(first.end, 4096u);  // What the open drains ends with a block.
+  const Reservation second = Append(2, 1000);
+  Append(3, 1000);
+  ASSERT_OK(writer()->DrainOnce());
+  env_->Damage("db/log/segment-000001", first.lsn, 64);
+  env_->Damage("db/log/ring", second.lsn, 64);
+  env_->Die();
+  seen_ = SeenLog();
+  env_->Crash(CrashKind::kProcess);
+  // Copies of the files as they are when the open has drained, and before it begins its epoch.
+  static std::vector<std::unique_ptr<FaultEnv>>* copies;
+  static FaultEnv* env;
+  std::vector<std::unique_ptr<FaultEnv>> storage;
+  copies = &storage;
+  env = env_.get();
+  SetCrashHook([](const char* name) {
+    if (std::strcmp(name, "recovery_sync") != 0) return;
+    copies->push_back(env->CopyAfterCrash(CrashKind::kProcess, 1));
+    copies->push_back(env->CopyAfterCrash(CrashKind::kPowerLoss, 2));
+  });
+  Open();
+  SetCrashHook(nullptr);
+  EXPECT_EQ(Numbers(), std::vector<uint64_t>{1});
+  ASSERT_EQ(storage.size(), 2u);
+  for (auto& copy : storage) {
+    ASSERT_OK_AND_ASSIGN(const SeenLog again, OpenAndSee(copy.get(), "db", options_));
+    EXPECT_EQ(again.records.size(), 1u);
+    EXPECT_EQ(again.log.report.read.end_lsn, first.end);
+  }
+}
+
 TEST_F(OpenLogTest, EpochsCountOpens) {
   CreateAndOpen();
   for (uint32_t open = 2; open < 6; ++open) {
