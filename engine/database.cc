@@ -99,6 +99,10 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
       impl->arena,
       engine::HostArena::Create(
           {.budget_bytes = budgets.frames_bytes, .prefault = options.prefault}, &impl->epochs));
+  const double prefault_seconds =
+      options.prefault
+          ? std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()
+          : 0;
   GEARDB_ASSIGN_OR_RETURN(
       impl->index_memory,
       index::IndexMemory::Create({.budget_bytes = budgets.index_bytes, .name = "geardb-index"}));
@@ -125,6 +129,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   report.ring_records = read.ring_records;
   report.orphaned = recovery.orphaned();
   report.damaged_pages = recovery.damaged_pages();
+  report.prefault_seconds = prefault_seconds;
   report.note = opened.report.note;
   if (!read.damage.ok()) report.note = read.damage.ToString();
   GEARDB_RETURN_IF_ERROR(RemoveDamaged(impl.get(), recovery));

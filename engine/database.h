@@ -49,12 +49,13 @@ struct RecoveryReport {
   Lsn end = 0;    ///< Where the log ended, and new records begin.
   uint64_t records = 0;
   uint64_t bytes = 0;
-  uint64_t ring_records = 0;   ///< Records that only the ring held.
-  uint64_t orphaned = 0;       ///< Trajectories that were open when their writer died.
-  uint64_t damaged_pages = 0;  ///< Pages with a bad piece; their trajectories are lost by name.
-  bool clean = false;          ///< The log ended with a seal: nothing can have been lost.
-  double seconds = 0;
-  std::string note = {};  ///< For people: "cut at LSN x, durability unknown", or empty.
+  uint64_t ring_records = 0;    ///< Records that only the ring held.
+  uint64_t orphaned = 0;        ///< Trajectories that were open when their writer died.
+  uint64_t damaged_pages = 0;   ///< Pages with a bad piece; their trajectories are lost by name.
+  bool clean = false;           ///< The log ended with a seal: nothing can have been lost.
+  double seconds = 0;           ///< Of the whole open.
+  double prefault_seconds = 0;  ///< Of these, faulting in the frames (options.prefault).
+  std::string note = {};        ///< For people: "cut at LSN x, durability unknown", or empty.
 };
 
 /// An open directory. Thread-safe. Tables, writers and samplers hold a reference to what they need:
