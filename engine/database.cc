@@ -290,6 +290,7 @@ Status Database::DropTable(std::string_view name) {
     });
     reservation = core.log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     core.ForgetTable(id);
+    core.room_made.NotifyAll();  // Its writers wait for nothing any more.
   }
   core.Finish(reservation, {}, &change);
   return core.Acknowledge(reservation.end, Ack::kSync);
@@ -388,7 +389,7 @@ DatabaseStats Database::Stats() const {
   }
   stats.frames = {impl_->arena->budget_bytes(), impl_->arena->used_bytes()};
   stats.index = {impl_->index_memory->budget_bytes(), impl_->index_memory->used_bytes()};
-  stats.batches = {impl_->options.budgets.batch_bytes, impl_->batch_bytes.load()};
+  stats.batches = {impl_->options.budgets.batch_bytes, impl_->batch_bytes->load()};
   stats.frame_pages = impl_->arena->page_kind();
   stats.tables = Tables();
   return stats;

@@ -104,7 +104,7 @@ Status Sampler::Impl::TryDraw(bool* drawn) {
   if (batch->builder == nullptr) {
     batch->builder = std::make_unique<engine::BatchBuilder>(
         &plan_, options_.layout,
-        engine::BatchBudget{&database.batch_bytes, database.options.budgets.batch_bytes});
+        engine::BatchBudget{database.batch_bytes, database.options.budgets.batch_bytes});
   }
   Status status;
   {

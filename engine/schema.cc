@@ -54,6 +54,17 @@ Status ValidateColumn(const TableSpec& spec, const Column& column) {
     return Status::InvalidArgument("column '", column.name, "' has the unknown dtype ",
                                    static_cast<int>(column.dtype));
   }
+  if (static_cast<int>(column.kind) > static_cast<int>(ColumnKind::kPerTrajectory)) {
+    return Status::InvalidArgument("column '", column.name, "' has the unknown kind ",
+                                   static_cast<int>(column.kind));
+  }
+  if (column.shape.rank() >= Shape::kRankMax) {
+    // Appends and reads put one dimension more before those of a row.
+    return Status::InvalidArgument("column '", column.name, "' has ",
+                                   column.shape.rank() > Shape::kRankMax ? "more than " : "",
+                                   Shape::kRankMax, " dimensions; at most ", Shape::kRankMax - 1,
+                                   " are supported");
+  }
   const uint64_t bytes = RowBytes(column);
   if (bytes == 0) {
     return Status::InvalidArgument("column '", column.name, "' has shape ", column.shape.ToString(),
@@ -253,8 +264,8 @@ uint32_t ChooseStepsPerPage(const TableSpec& spec) {
   for (const Column& column : spec.columns) {
     if (column.kind == ColumnKind::kPerStep) bytes_per_step += RowBytes(column);
   }
-  const uint64_t by_bytes =
-      std::bit_floor(std::max<uint64_t>(kPageBytesTarget / bytes_per_step, 1));
+  const uint64_t by_bytes = std::bit_floor(
+      std::max<uint64_t>(kPageBytesTarget / std::max<uint64_t>(bytes_per_step, 1), 1));
   const uint64_t quarter = (std::min<uint64_t>(spec.expected_steps, uint64_t{1} << 40) + 3) / 4;
   const uint64_t by_length = spec.expected_steps == 1 ? 1 : std::bit_ceil(quarter);
   return static_cast<uint32_t>(

@@ -30,7 +30,7 @@ class Shape {
   constexpr int rank() const { return rank_; }
   constexpr int64_t operator[](int axis) const { return dims_[static_cast<size_t>(axis)]; }
   constexpr std::span<const int64_t> dims() const {
-    return {dims_.data(), static_cast<size_t>(rank_)};
+    return {dims_.data(), static_cast<size_t>(rank_ < kRankMax ? rank_ : kRankMax)};
   }
   /// Product of the dimensions; 1 for a scalar.
   constexpr int64_t elements() const {
@@ -38,11 +38,11 @@ class Shape {
     for (const int64_t dim : dims()) product *= dim;
     return product;
   }
-  /// Adds an innermost dimension. Beyond kRankMax the rank only grows to say so: a schema or an
-  /// append with such a shape is refused.
+  /// Adds an innermost dimension. One beyond kRankMax is dropped, and the rank kRankMax + 1 says
+  /// so: a schema or an append with such a shape is refused.
   constexpr void Append(int64_t dim) {
     if (rank_ < kRankMax) dims_[static_cast<size_t>(rank_)] = dim;
-    rank_ = rank_ < kRankMax ? rank_ + 1 : rank_;
+    rank_ = rank_ <= kRankMax ? rank_ + 1 : rank_;
   }
   /// `outer` followed by this shape's dimensions.
   constexpr Shape WithOuter(std::initializer_list<int64_t> outer) const {
@@ -55,7 +55,7 @@ class Shape {
 
   friend constexpr bool operator==(const Shape& a, const Shape& b) {
     if (a.rank_ != b.rank_) return false;
-    for (int i = 0; i < a.rank_; ++i) {
+    for (int i = 0; i < a.rank_ && i < kRankMax; ++i) {
       if (a[i] != b[i]) return false;
     }
     return true;

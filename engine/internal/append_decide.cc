@@ -59,6 +59,11 @@ Status Writer::Impl::CheckPriorities(Priorities priorities) const {
       return Status::InvalidArgument("priority table '", given.priority_table,
                                      "': no initial priorities are given");
     }
+    for (const InitialPriorities* other = priorities.data(); other != &given; ++other) {
+      if (other->priority_table != given.priority_table) continue;
+      return Status::InvalidArgument("priority table '", given.priority_table,
+                                     "': initial priorities are given twice");
+    }
     for (size_t i = 0; i < given.values.size(); ++i) {
       if (index::ValidPriority(given.values[i])) continue;
       return Status::InvalidArgument("priority table '", given.priority_table,
@@ -69,7 +74,8 @@ Status Writer::Impl::CheckPriorities(Priorities priorities) const {
   return Status::Ok();
 }
 
-Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendPlan*) {
+Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendPlan* plan) {
+  plan->largest_given.clear();
   if (priorities.empty()) return Status::Ok();
   for (const LaneRows& call : calls) {
     const Lane& lane = *lanes_[call.lane];
@@ -78,7 +84,6 @@ Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendP
         database_->log->WaitPublished(table_->plan->last_lsn(lane.slot), Deadline::Infinite()));
   }
   MutexLock lock(&table_->state->mutex);
-  std::vector<std::pair<uint32_t, float>> largest;
   for (const InitialPriorities& given : priorities) {
     const uint32_t number = *engine::FindPriorityTable(*table_->state, given.priority_table);
     uint64_t items = 0;
@@ -91,10 +96,8 @@ Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendP
                                      " items that become drawable");
     }
     if (items == 0) continue;
-    largest.emplace_back(number, *std::max_element(given.values.begin(), given.values.end()));
-  }
-  for (const auto& [number, value] : largest) {
-    table_->plan->max_priority[number] = std::max(table_->plan->max_priority[number], value);
+    plan->largest_given.emplace_back(number,
+                                     *std::max_element(given.values.begin(), given.values.end()));
   }
   return Status::Ok();
 }
@@ -382,6 +385,9 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   MutexLock lock(&database_->commit);
   for (bool again = true; again;) {
     GEARDB_RETURN_IF_ERROR(Admit(calls, priorities, how, plan, &again));
+  }
+  for (const auto& [number, value] : plan->largest_given) {
+    table_->plan->max_priority[number] = std::max(table_->plan->max_priority[number], value);
   }
   TakeNumbers(calls, plan);
   BuildBody(calls, priorities, *plan, change);

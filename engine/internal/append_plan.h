@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/internal/table_plan.h"
@@ -59,6 +60,8 @@ struct AppendPlan {
   Lsn group_lsn = 0;
   uint32_t parts = 0;
   Eviction eviction;
+  /// The largest initial priority given, by number of priority table: raises "max" once admitted.
+  std::vector<std::pair<uint32_t, float>> largest_given;
 
   /// Fills `runs`, `pieces` and `piece_bytes` from `pages`.
   void DescribePieces(const PageLayout& layout, const HostArena& arena);

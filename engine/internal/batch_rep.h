@@ -17,7 +17,7 @@ namespace geardb::engine {
 
 /// Bytes used of a budget, and its limit.
 struct BatchBudget {
-  std::atomic<uint64_t>* used = nullptr;
+  std::shared_ptr<std::atomic<uint64_t>> used;
   uint64_t limit = 0;
 };
 

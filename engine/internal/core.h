@@ -108,7 +108,9 @@ class DatabaseCore {
   /// Something has left a table; waited for with `commit`.
   CondVar room_made;
   std::atomic<bool> closed{false};
-  std::atomic<uint64_t> batch_bytes{0};  ///< Used of budgets.batch_bytes.
+  /// Used of budgets.batch_bytes. Shared with the batches, which may outlive the database.
+  const std::shared_ptr<std::atomic<uint64_t>> batch_bytes =
+      std::make_shared<std::atomic<uint64_t>>(0);
 
   /// OK when changes may be made: FailedPrecondition (read-only), Cancelled (closed), or the log's
   /// first error.

@@ -198,6 +198,7 @@ Status Recovery::Finish(bool clean) {
     {
       MutexLock lock(&table->state->mutex);
       table->state->EndBulk();
+      table->state->ResetCounters();
       orphaned_ += table->state->OrphanOpenTrajectories();
     }
     GEARDB_RETURN_IF_ERROR(table->plan->TakeOver(clean));

@@ -122,7 +122,9 @@ uint64_t FindItem(const PriorityTable::Impl& impl, const RowId& row) {
   const TableState& state = *impl.table->state;
   const Slot slot = state.trajectories().FindById(row.id);
   if (slot == kNoSlot) return UINT64_MAX;
-  const uint64_t leaf = state.LeafOfItem(impl.state(), slot, row.row);
+  const auto rows_end = static_cast<int64_t>(state.trajectories().record(slot).rows_end);
+  const uint64_t leaf =
+      state.LeafOfItem(impl.state(), slot, row.row < 0 ? row.row + rows_end : row.row);
   if (leaf == UINT64_MAX || !impl.state().selector().Contains(leaf)) return UINT64_MAX;
   return leaf;
 }

@@ -235,6 +235,13 @@ void TableState::EndBulk() {
   for (const auto& priority : priorities_) priority->selector().EndBulk();
 }
 
+void TableState::ResetCounters() {
+  for (const auto& priority : priorities_) priority->counters = PriorityTableStats();
+  appended_rows_ = 0;
+  removed_trajectories_ = 0;
+  trimmed_rows_ = 0;
+}
+
 uint64_t TableState::OrphanOpenTrajectories() {
   uint64_t orphaned = 0;
   trajectories_->ForEach([&](Slot slot, const index::TrajectoryRecord& record) {

@@ -100,13 +100,21 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
   std::vector<size_t> columns;
   for (const ColumnValue& given : values) {
     const auto column = layout.FindTrajectoryColumn(given.column);
-    if (!column) return layout.NoSuchColumn(given.column);
+    if (!column) {
+      if (!layout.FindStepColumn(given.column)) return layout.NoSuchColumn(given.column);
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+                                     "' is per step; it cannot be set");
+    }
     const TrajectoryColumn& found = layout.trajectory_columns()[*column];
     if (given.value.dtype != found.dtype || !(given.value.shape == found.shape)) {
       return Status::InvalidArgument("table '", layout.spec().name, "': column '", found.name,
                                      "' takes ", DTypeName(found.dtype), found.shape.ToString(),
                                      ", not ", DTypeName(given.value.dtype),
                                      given.value.shape.ToString());
+    }
+    if (given.value.bytes == nullptr) {
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", found.name,
+                                     "' has no bytes");
     }
     if (!seen.insert(*column).second) {
       return Status::InvalidArgument("table '", layout.spec().name, "': column '", found.name,

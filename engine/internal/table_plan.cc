@@ -37,7 +37,7 @@ Status TablePlan::TakeOver(bool clean) {
   slots_in_use_.resize(slots_.reserved());
   state_->trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
     if (!slots_.AllocateSpecific(slot)) status = Status::Internal("slot ", slot, " taken twice");
-    slots_in_use_[slot] = SlotInUse{record.last_lsn, record.generation};
+    slots_in_use_[slot] = SlotInUse{record.last_lsn, record.generation, record.first_row};
     last_generation = std::max<uint64_t>(last_generation, record.generation);
     last_id = std::max(last_id, record.id);
     rows_ += record.rows_end - record.first_row;
@@ -200,7 +200,7 @@ Status TablePlan::TrimOpenHeads(const Growth& growth, size_t entries_max, const 
     uint64_t first_row = 0;
     {
       MutexLock lock(&state_->mutex);
-      first_row = state_->trajectories().record(slot).first_row;
+      first_row = FirstRow(slot);
     }
     const uint64_t spare = static_cast<uint64_t>(lane->rows_end) - 1 - first_row;
     const uint64_t rows = std::min({spare, share, excess});
@@ -210,6 +210,10 @@ Status TablePlan::TrimOpenHeads(const Growth& growth, size_t entries_max, const 
   }
   if (eviction->size() == before) return Status::NotFound("no row may leave");
   return Status::Ok();
+}
+
+uint64_t TablePlan::FirstRow(Slot slot) const {
+  return std::max(state_->trajectories().record(slot).first_row, slots_in_use_[slot].first_row);
 }
 
 void TablePlan::FreePage(Lpn lpn) {
@@ -224,7 +228,7 @@ fb::Removed TablePlan::Remove(Slot slot) {
     // Pages below a trim that is not published yet are free already.
     if (pages_in_use_[lpn].generation == state_->pages().page(lpn).generation) FreePage(lpn);
   }
-  rows_ -= record.rows_end - record.first_row;
+  rows_ -= record.rows_end - FirstRow(slot);
   GEARDB_CHECK(slots_.Free(slot));
   slots_in_use_[slot] = SlotInUse{};
   if (Lane* lane = OpenLane(slot)) {
@@ -242,7 +246,9 @@ fb::Trimmed TablePlan::Trim(Slot slot, uint64_t first_row) {
     if (state_->pages().page(lpn).page_number >= first_page) break;
     if (pages_in_use_[lpn].generation == state_->pages().page(lpn).generation) FreePage(lpn);
   }
-  rows_ -= first_row - record.first_row;
+  // The same eviction may have trimmed it before.
+  rows_ -= first_row - FirstRow(slot);
+  slots_in_use_[slot].first_row = first_row;
   return fb::Trimmed(first_row, slot, record.generation);
 }
 
@@ -261,7 +267,7 @@ Status TablePlan::AdmitNumbers(const Growth& growth) {
 Slot TablePlan::TakeSlot(Lane* lane, uint32_t generation) {
   const Slot slot = slots_.Allocate();
   GEARDB_CHECK(slot != index::LpnAllocator::kNone);
-  slots_in_use_[slot] = SlotInUse{0, generation};
+  slots_in_use_[slot] = SlotInUse{0, generation, 0};
   if (lane != nullptr) open_lanes_[slot] = lane;
   return slot;
 }

@@ -130,6 +130,7 @@ class TablePlan {
   struct SlotInUse {
     Lsn last_lsn = 0;
     uint32_t generation = 0;  // 0: free.
+    uint64_t first_row = 0;   // After its last trim, published or not.
   };
   struct Aged {
     uint32_t number;  // LPN or slot.
@@ -137,6 +138,8 @@ class TablePlan {
   };
 
   explicit TablePlan(TableState* state) : state_(state) {}
+  /// Oldest row of a trajectory once every trim that was decided is published.
+  uint64_t FirstRow(Slot slot) const GEARDB_REQUIRES(state_->mutex);
   void FreePage(Lpn lpn);
   bool tracks_pages() const;
   Status FullStatus(const Growth& growth) const;

@@ -45,7 +45,8 @@ Slice ResolveRange(const RowRange& range, int64_t first, int64_t end) {
   const int64_t until = range.end ? clamp(*range.end) : (forward ? end : first - 1);
   Slice slice{from, 0};
   if (forward && until > from) slice.count = (until - from - 1) / range.step + 1;
-  if (!forward && from > until) slice.count = (from - until - 1) / -range.step + 1;
+  // Divided by a negative number, not by its opposite: the smallest number has none.
+  if (!forward && from > until) slice.count = (until + 1 - from) / range.step + 1;
   return slice;
 }
 

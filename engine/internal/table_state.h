@@ -76,6 +76,8 @@ class TableState {
   /// Recovery: between the two, sums of weights are not kept up to date.
   void BeginBulk();
   void EndBulk();
+  /// Recovery: what was counted while replaying does not count as "since the open".
+  void ResetCounters();
   /// Recovery: what was open has lost its writer. Returns how many there were.
   uint64_t OrphanOpenTrajectories();
 

@@ -36,7 +36,9 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&bound, 1}, how, &waited));
     if (lane.removed.load()) {
-      return Status::NotFound("trajectory ", lane.id, " of table '", layout().spec().name,
+      const TrajectoryId id = lane.id;
+      ForgetRemoved(&lane);
+      return Status::NotFound("trajectory ", id, " of table '", layout().spec().name,
                               "' was removed");
     }
     GEARDB_RETURN_IF_ERROR(
