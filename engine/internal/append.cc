@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/crash_point.h"
 #include "base/hash.h"
 
 namespace geardb {
@@ -175,6 +176,7 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
     record->deletes_itself = true;
     change.release();
   }
+  if (plan.eviction.size() > 0) CrashPoint("removal");
   database_->Finish(reservation, plan.pieces, record);
   if (plan.eviction.size() > 0) database_->room_made.NotifyAll();
   status = database_->Acknowledge(reservation.end, ack);

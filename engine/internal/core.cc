@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/break.h"
+#include "base/crash_point.h"
 
 namespace geardb::engine {
 namespace {
@@ -101,6 +102,7 @@ Result<Lsn> DatabaseCore::CommitLocked(std::unique_ptr<Change> change, const Com
 
 Result<Lsn> DatabaseCore::LogRemoval(const std::shared_ptr<TableCore>& table,
                                      const Eviction& eviction, const CommitOptions& how) {
+  CrashPoint("removal");
   auto change = std::make_unique<FunctionChange>(nullptr);
   FunctionChange* record = change.get();
   change->set_apply([table, record](Lsn lsn) {
@@ -222,6 +224,7 @@ TableId DatabaseCore::NextTableId() const {
 }
 
 void DatabaseCore::AddTag(Tag tag) {
+  CrashPoint("tag");
   MutexLock guard(&tables_mutex_);
   std::string name = tag.name;
   tags_[std::move(name)] = std::move(tag);

@@ -1,0 +1,239 @@
+// The kill test: children that run a random workload from several threads are killed with SIGKILL,
+// when they have begun some number of operations and at named points (base/crash_point.h), opens
+// included. The oracle lives in this process, which shares with its children only the entries of
+// their operations. After each death the directory is opened twice and compared with the oracle.
+//
+// GEARDB_KILLS sets the number of children (default 120), GEARDB_KILL_SEED what they do.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <new>
+#include <thread>
+
+#include "base/crash_point.h"
+#include "tests/testing/engine_actor.h"
+#include "tests/testing/engine_oracle.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/temp_dir.h"
+
+namespace geardb {
+namespace {
+
+using testing::EngineActor;
+using testing::EngineOracle;
+using testing::OpLog;
+using testing::Random;
+using testing::TempDir;
+
+constexpr uint32_t kActors = 4;
+constexpr uint64_t kRoundsPerDirectory = 10;
+
+struct Phase {
+  const char* point;  // Null: whenever the operations begun reach a number.
+  uint64_t hits_max;
+  bool during_open = false;
+};
+// Each must be hit. The points that an open passes are hit in a child that does nothing else.
+constexpr Phase kPhases[] = {
+    {nullptr, 0},
+    {"copy_into_ring", 400},
+    {"drain", 30},
+    {"rotate", 2},
+    {"sync", 30},
+    {"synced", 30},
+    {"removal", 60},
+    {"tag", 8},
+    {"manifest", 2, true},
+    {"recovery_read", 1, true},
+    {"recovery_cut", 1, true},
+    {"recovery_drain", 1, true},
+    {"recovery_drained_some", 2, true},
+    {"recovery_sync", 1, true},
+    {"recovery_epoch", 1, true},
+    {"recovery_serve", 1, true},
+};
+
+/// What parent and child share.
+struct Shared {
+  std::atomic<uint32_t> hit{0};     // The child has stopped at its point.
+  std::atomic<uint32_t> failed{0};  // The child has given up, saying why.
+  char why[512] = {};
+  OpLog logs[kActors];
+};
+
+// A hook is a plain function: what it needs is here, in the child.
+Shared* hook_shared = nullptr;
+const char* hook_point = nullptr;
+std::atomic<int64_t> hook_hits{0};
+
+void DieAtPoint(const char* name) {
+  if (std::strcmp(name, hook_point) != 0 || hook_hits.fetch_sub(1) != 1) return;
+  hook_shared->hit.store(1);
+  ::kill(::getpid(), SIGKILL);
+}
+
+DatabaseOptions SmallOptions(const TempDir&) {
+  DatabaseOptions options;
+  options.budgets.frames_bytes = 64 << 20;
+  options.budgets.index_bytes = 64 << 20;
+  options.segment_bytes = 64 << 10;
+  options.ring_bytes = 32 << 10;
+  options.sync_interval_ms = 5;
+  return options;
+}
+
+void GiveUp(Shared* shared, const std::string& why) {
+  if (shared->failed.fetch_add(1) != 0) return;
+  std::snprintf(shared->why, sizeof(shared->why), "%s", why.c_str());
+}
+
+class KillTest : public ::testing::Test {
+ protected:
+  KillTest() {
+    void* memory =
+        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    GEARDB_CHECK(memory != MAP_FAILED);
+    shared_ = new (memory) Shared();
+  }
+  ~KillTest() override { ::munmap(shared_, sizeof(Shared)); }
+
+  void ResetShared() { new (shared_) Shared(); }
+
+  /// Runs `work` in a child until it dies. True when it died at its point.
+  template <typename Work, typename Due>
+  bool RunChild(const Phase& phase, uint64_t hits, Work&& work, Due&& due) {
+    const pid_t child = ::fork();
+    GEARDB_CHECK(child >= 0);
+    if (child == 0) {
+      hook_shared = shared_;
+      hook_point = phase.point;
+      hook_hits.store(static_cast<int64_t>(hits));
+      if (phase.point != nullptr) SetCrashHook(&DieAtPoint);
+      work();
+      ::_exit(shared_->failed.load() != 0 ? 3 : 0);
+    }
+    int how = 0;
+    bool killed = false;
+    while (::waitpid(child, &how, WNOHANG) == 0) {
+      if (!killed && due()) {
+        ::kill(child, SIGKILL);
+        killed = true;
+      }
+      ::sched_yield();
+    }
+    EXPECT_EQ(shared_->failed.load(), 0u) << shared_->why;
+    EXPECT_TRUE(WIFSIGNALED(how) ? WTERMSIG(how) == SIGKILL : WEXITSTATUS(how) == 0)
+        << "the child ended with status " << how;
+    if (shared_->hit.load() != 0) {
+      ++kills_[phase.point];
+      return true;
+    }
+    if (killed) ++kills_["random"];
+    return false;
+  }
+
+  void Workload(const DatabaseOptions& options, const std::string& directory, uint64_t seed) {
+    auto db = Database::Open(directory, options);
+    if (!db.ok()) return GiveUp(shared_, "open: " + db.status().ToString());
+    Status status = testing::MakeOracleTables(db->get());
+    if (!status.ok()) return GiveUp(shared_, "tables: " + status.ToString());
+    std::vector<std::thread> threads;
+    for (uint32_t i = 0; i < kActors; ++i) {
+      threads.emplace_back([&, i] {
+        EngineActor actor({db->get(), &shared_->logs[i], oracle_->first_op()}, oracle_->model(i),
+                          seed * kActors + i);
+        const Status begun = actor.Begin();
+        if (!begun.ok()) return GiveUp(shared_, "begin: " + begun.ToString());
+        while (actor.Step()) {
+        }
+        if (!actor.failure().ok()) GiveUp(shared_, "step: " + actor.failure().ToString());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  uint64_t OperationsBegun() const {
+    uint64_t begun = 0;
+    for (const OpLog& log : shared_->logs) begun += log.started.load();
+    return begun;
+  }
+
+  /// Opens the directory twice, and compares it with the oracle both times.
+  void Verify(const DatabaseOptions& options, const std::string& directory) {
+    std::vector<const OpLog*> logs;
+    for (const OpLog& log : shared_->logs) logs.push_back(&log);
+    for (int open = 0; open < 2; ++open) {
+      auto db = Database::Open(directory, options);
+      ASSERT_OK(db);
+      const std::string wrong = oracle_->Check(db->get(), open == 0 ? logs : none_, {});
+      ASSERT_EQ(wrong, "") << "at open " << open << " of " << directory;
+      ASSERT_OK((*db)->Close());
+    }
+  }
+
+  Shared* shared_ = nullptr;
+  std::unique_ptr<EngineOracle> oracle_;
+  const std::vector<const OpLog*> none_;
+  std::map<std::string, uint64_t> kills_;
+};
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+TEST_F(KillTest, WhatWasAcknowledgedIsThereAndNothingElse) {
+  const uint64_t kills = FromEnvironment("GEARDB_KILLS", 120);
+  const uint64_t first_seed = FromEnvironment("GEARDB_KILL_SEED", 1);
+  std::unique_ptr<TempDir> dir;
+  constexpr uint64_t kPhaseCount = std::size(kPhases);
+  for (uint64_t round = 0; round < kills; ++round) {
+    const uint64_t seed = first_seed + round;
+    SCOPED_TRACE("round " + std::to_string(round) +
+                 ", GEARDB_KILL_SEED=" + std::to_string(first_seed));
+    Random random(seed);
+    if (round % kRoundsPerDirectory == 0) {
+      dir = std::make_unique<TempDir>();
+      oracle_ = std::make_unique<EngineOracle>(kActors);
+    }
+    const DatabaseOptions options = SmallOptions(*dir);
+    const Phase& phase = kPhases[round % kPhaseCount];
+    ResetShared();
+    const Phase working = phase.during_open ? kPhases[0] : phase;
+    const uint64_t begun_max = 1 + random.Below(random.OneIn(3) ? 50 : 1500);
+    const bool late = working.point != nullptr;
+    RunChild(
+        working, 1 + random.Below(working.hits_max), [&] { Workload(options, dir->path(), seed); },
+        [&] { return OperationsBegun() >= (late ? 6000 : begun_max); });
+    for (int again = phase.during_open ? 2 : 0; again > 0; --again) {
+      shared_->hit.store(0);
+      RunChild(
+          phase, 1 + random.Below(phase.hits_max),
+          [&] {
+            auto db = Database::Open(dir->path(), options);
+            if (!db.ok()) GiveUp(shared_, "open: " + db.status().ToString());
+          },
+          [] { return false; });
+    }
+    if (HasFailure()) return;
+    Verify(options, dir->path());
+    if (HasFatalFailure()) return;
+  }
+  for (const Phase& phase : kPhases) {
+    const std::string name = phase.point == nullptr ? "random" : phase.point;
+    std::printf("%8llu kills at %s\n", static_cast<unsigned long long>(kills_[name]), name.c_str());
+    if (kills < kPhaseCount) continue;
+    EXPECT_GT(kills_[name], 0u) << "no child died at " << name;
+  }
+}
+
+}  // namespace
+}  // namespace geardb
