@@ -35,7 +35,9 @@ struct Column {
 /// What leaves a table that is full. In stored schemas: frozen.
 enum class Remover : uint8_t {
   kNone = 0,  ///< Nothing: an append waits until its deadline, then ResourceExhausted.
-  kFifo = 1,  ///< The oldest: closed trajectories whole, open ones page by page from the head.
+  /// The oldest: trajectories that no writer has (closed, orphaned) whole, open ones page by page
+  /// from the head.
+  kFifo = 1,
 };
 
 /// What a priority table draws. In stored schemas: frozen.

@@ -104,6 +104,7 @@ uint64_t Table::StepCount() const {
 }
 
 Result<TrajectoryRecord> Table::Find(TrajectoryId id) const {
+  GEARDB_RETURN_IF_ERROR(impl_->database->CheckTable(*impl_->table));
   MutexLock lock(&impl_->table->state->mutex);
   const engine::TableState& state = *impl_->table->state;
   const Slot slot = state.trajectories().FindById(id);

@@ -37,11 +37,11 @@ Status TablePlan::TakeOver(bool clean) {
   slots_in_use_.resize(slots_.reserved());
   state_->trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
     if (!slots_.AllocateSpecific(slot)) status = Status::Internal("slot ", slot, " taken twice");
-    slots_in_use_[slot] = SlotInUse{record.last_lsn, record.generation, record.first_row};
+    slots_in_use_[slot] = SlotInUse{record.last_lsn, record.generation, record.first_row, 0};
     last_generation = std::max<uint64_t>(last_generation, record.generation);
     last_id = std::max(last_id, record.id);
     rows_ += record.rows_end - record.first_row;
-    if (record.state == index::TrajectoryState::kClosed) {
+    if (record.state != index::TrajectoryState::kOpen) {
       closings.push_back({record.last_lsn, {slot, record.generation}});
     }
     for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = state_->pages().page(lpn).next) {
@@ -62,7 +62,7 @@ Status TablePlan::TakeOver(bool clean) {
   }
   if (state_->layout().spec().trajectories_max > 0) {
     std::sort(closings.begin(), closings.end(), older);
-    for (const Birth& closing : closings) closed_by_age_.push_back(closing.page);
+    for (const Birth& closing : closings) NoteLeft(closing.page.number);
   }
   // What was removed had ids and generations, too: only `next_*` from the log's records, or the
   // promised ends, are beyond all of them.
@@ -128,15 +128,16 @@ Status TablePlan::Evict(const Growth& growth, size_t entries_max, const WaitPubl
 }
 
 Status TablePlan::EvictOldestClosed(const WaitPublished& wait, Eviction* eviction) {
-  while (!closed_by_age_.empty()) {
-    const Aged oldest = closed_by_age_.front();
-    closed_by_age_.pop_front();
-    if (slots_in_use_[oldest.number].generation != oldest.generation) continue;
+  while (!left_by_age_.empty()) {
+    const Aged oldest = left_by_age_.front();
+    left_by_age_.pop_front();
+    const SlotInUse& slot = slots_in_use_[oldest.number];
+    if (slot.generation != oldest.generation || slot.left_age != oldest.age) continue;
     GEARDB_RETURN_IF_ERROR(wait(last_lsn(oldest.number)));
     eviction->removed.push_back(Remove(oldest.number));
     return Status::Ok();
   }
-  return Status::NotFound("nothing closed is left");
+  return Status::NotFound("nothing is left that no writer has");
 }
 
 Status TablePlan::EvictOldestPage(const WaitPublished& wait, size_t* passed_over,
@@ -267,7 +268,7 @@ Status TablePlan::AdmitNumbers(const Growth& growth) {
 Slot TablePlan::TakeSlot(Lane* lane, uint32_t generation) {
   const Slot slot = slots_.Allocate();
   GEARDB_CHECK(slot != index::LpnAllocator::kNone);
-  slots_in_use_[slot] = SlotInUse{0, generation, 0};
+  slots_in_use_[slot] = SlotInUse{0, generation, 0, 0};
   if (lane != nullptr) open_lanes_[slot] = lane;
   return slot;
 }
@@ -284,9 +285,14 @@ void TablePlan::Note(Slot slot, Lsn lsn) { slots_in_use_[slot].last_lsn = lsn; }
 
 void TablePlan::NoteClosed(Slot slot) {
   open_lanes_.erase(slot);
-  if (state_->layout().spec().trajectories_max > 0) {
-    closed_by_age_.push_back({slot, slots_in_use_[slot].generation});
-  }
+  NoteLeft(slot);
+}
+
+void TablePlan::NoteLeft(Slot slot) {
+  if (state_->layout().spec().trajectories_max == 0) return;
+  SlotInUse& left = slots_in_use_[slot];
+  left.left_age = ++last_age_;
+  left_by_age_.push_back({slot, left.generation, left.left_age});
 }
 
 Lane* TablePlan::OpenLane(Slot slot) const {
@@ -297,8 +303,10 @@ Lane* TablePlan::OpenLane(Slot slot) const {
 void TablePlan::SetOpenLane(Slot slot, Lane* lane) {
   if (lane == nullptr) {
     open_lanes_.erase(slot);
+    NoteLeft(slot);
   } else {
     open_lanes_[slot] = lane;
+    slots_in_use_[slot].left_age = 0;
   }
 }
 

@@ -131,16 +131,19 @@ class TablePlan {
     Lsn last_lsn = 0;
     uint32_t generation = 0;  // 0: free.
     uint64_t first_row = 0;   // After its last trim, published or not.
+    uint64_t left_age = 0;    // When its writer left it last; 0: a writer has it.
   };
   struct Aged {
     uint32_t number;  // LPN or slot.
     uint32_t generation;
+    uint64_t age = 0;  // Of a slot: an entry of an earlier age than the slot's does not count.
   };
 
   explicit TablePlan(TableState* state) : state_(state) {}
   /// Oldest row of a trajectory once every trim that was decided is published.
   uint64_t FirstRow(Slot slot) const GEARDB_REQUIRES(state_->mutex);
   void FreePage(Lpn lpn);
+  void NoteLeft(Slot slot);
   bool tracks_pages() const;
   Status FullStatus(const Growth& growth) const;
   Status EvictOldestPage(const WaitPublished& wait, size_t* passed_over, Eviction* eviction);
@@ -156,8 +159,10 @@ class TablePlan {
   std::vector<PageInUse> pages_in_use_;
   std::vector<SlotInUse> slots_in_use_;
   std::unordered_map<Slot, Lane*> open_lanes_;
-  std::deque<Aged> pages_by_age_;   // Kept when the table has a bound on rows or bytes.
-  std::deque<Aged> closed_by_age_;  // Kept when the table has a bound on trajectories.
+  std::deque<Aged> pages_by_age_;  // Kept when the table has a bound on rows or bytes.
+  // Slots that no writer has: closed, or orphaned. Kept when the table has a bound on trajectories.
+  std::deque<Aged> left_by_age_;
+  uint64_t last_age_ = 0;
   uint64_t rows_ = 0;
 };
 
