@@ -1,5 +1,6 @@
 #include "tests/wal/log_fixture.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace geardb::wal {
@@ -67,8 +68,7 @@ SeenRecord See(const RecordView& record) {
       continue;
     }
     const auto content = PieceContent(seen.number, i, piece.bytes.size());
-    seen.content_right =
-        seen.content_right && std::memcmp(content.data(), piece.bytes.data(), content.size()) == 0;
+    seen.content_right = seen.content_right && std::ranges::equal(content, piece.bytes);
   }
   return seen;
 }

@@ -91,7 +91,7 @@ TEST_F(SegmentMapTest, SegmentsBelowTheNeededLsnAreFree) {
 }
 
 TEST_F(SegmentMapTest, ADamagedFirstRecordMakesAFileFree) {
-  for (uint64_t offset : {0, 8, 30, 40, 75}) {
+  for (const uint64_t offset : {0u, 8u, 30u, 40u, 75u}) {
     PutSegment("segment-000001", 0, 1);
     EXPECT_EQ(Names().size(), 1u);
     env_.FlipBit("log/segment-000001", offset, 3);
