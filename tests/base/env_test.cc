@@ -1,15 +1,14 @@
-// The operating system's files through Env.
+// What Env offers on top of any file system.
 #include "base/env.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstring>
+#include <set>
 #include <string_view>
 
+#include "tests/testing/fault_env.h"
 #include "tests/testing/matchers.h"
-#include "tests/testing/temp_dir.h"
 
 namespace geardb {
 namespace {
@@ -18,177 +17,53 @@ std::span<const std::byte> Bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-class EnvTest : public ::testing::Test {
- protected:
-  Result<std::string> Text(const std::string& path) {
-    auto bytes = ReadWholeFile(env_, path, 1 << 20);
-    if (!bytes.ok()) return bytes.status();
-    return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  }
-
-  Env* const env_ = Env::Posix();
-  testing::TempDir dir_;
-};
-
-TEST_F(EnvTest, JoinPathPutsOneSlashBetween) {
+TEST(EnvTest, JoinPathPutsOneSlashBetween) {
   EXPECT_EQ(JoinPath("a", "b"), "a/b");
   EXPECT_EQ(JoinPath("a/", "b"), "a/b");
   EXPECT_EQ(JoinPath("", "b"), "b");
 }
 
-TEST_F(EnvTest, WritesAreReadBackAtTheirOffsets) {
-  ASSERT_OK_AND_ASSIGN(auto file, env_->OpenFile(dir_.File("f"), {.mode = FileMode::kCreate}));
-  EXPECT_OK(file->Write(3, Bytes("three")));
-  EXPECT_OK(file->Write(0, Bytes("abc")));
-  EXPECT_OK(file->Sync());
-  ASSERT_OK_AND_ASSIGN(const std::string text, Text(dir_.File("f")));
-  EXPECT_EQ(text, "abcthree");
-  ASSERT_OK_AND_ASSIGN(const uint64_t size, file->Size());
-  EXPECT_EQ(size, 8u);
-  std::byte buffer[16];
-  ASSERT_OK_AND_ASSIGN(const size_t read, file->Read(5, buffer));
-  EXPECT_EQ(read, 3u);
-}
-
-TEST_F(EnvTest, AMissingFileIsNotFoundByName) {
-  EXPECT_STATUS(kNotFound, env_->OpenFile(dir_.File("nothing"), {.mode = FileMode::kRead}),
-                "nothing");
-  EXPECT_STATUS(kNotFound, env_->List(dir_.File("nowhere")), "nowhere");
-  EXPECT_STATUS(kNotFound, env_->Remove(dir_.File("nothing")), "nothing");
-  ASSERT_OK_AND_ASSIGN(const bool exists, env_->Exists(dir_.File("nothing")));
-  EXPECT_FALSE(exists);
-}
-
-TEST_F(EnvTest, AReadOnlyFileRefusesWrites) {
-  ASSERT_OK(ReplaceFile(env_, dir_.File("f"), Bytes("x")));
-  ASSERT_OK_AND_ASSIGN(auto file, env_->OpenFile(dir_.File("f"), {.mode = FileMode::kRead}));
-  EXPECT_STATUS(kIoError, file->Write(0, Bytes("y")), "f");
-}
-
-TEST_F(EnvTest, AllocateReservesZeros) {
-  ASSERT_OK_AND_ASSIGN(auto file, env_->OpenFile(dir_.File("f"), {.mode = FileMode::kCreate}));
-  ASSERT_OK(file->Allocate(1 << 20));
-  ASSERT_OK_AND_ASSIGN(const uint64_t size, file->Size());
-  EXPECT_EQ(size, uint64_t{1} << 20);
-  ASSERT_OK(file->Write(512 << 10, Bytes("in the middle")));
-  ASSERT_OK_AND_ASSIGN(const FileExtent extent, file->NextWritten(0));
-  EXPECT_LE(extent.begin, uint64_t{512} << 10);
-  EXPECT_GT(extent.end, uint64_t{512} << 10);
-  // Bytes that were never written read as zero, whatever NextWritten can tell.
-  std::vector<std::byte> all(1 << 20, std::byte{1});
-  ASSERT_OK(ReadSparse(file.get(), 0, all));
-  EXPECT_EQ(std::memcmp(all.data() + (512 << 10), "in the middle", 13), 0);
-  all.resize(512 << 10);
-  EXPECT_EQ(all, std::vector<std::byte>(512 << 10));
-}
-
-TEST_F(EnvTest, ReadSparseGivesZerosBeyondTheEnd) {
-  ASSERT_OK(ReplaceFile(env_, dir_.File("f"), Bytes("abc")));
-  ASSERT_OK_AND_ASSIGN(auto file, env_->OpenFile(dir_.File("f"), {.mode = FileMode::kRead}));
-  std::vector<std::byte> bytes(6, std::byte{7});
-  ASSERT_OK(ReadSparse(file.get(), 1, bytes));
-  EXPECT_EQ(std::memcmp(bytes.data(), "bc\0\0\0\0", 6), 0);
-}
-
-TEST_F(EnvTest, DirectFilesReadWhatTheyWrote) {
-  ASSERT_OK_AND_ASSIGN(auto file,
-                       env_->OpenFile(dir_.File("f"), {.mode = FileMode::kCreate, .direct = true}));
-  EXPECT_EQ(file->direct(), file->direct_note().empty());
-  alignas(4096) static std::byte block[kDirectAlignment];
-  std::memset(block, 'x', sizeof(block));
-  ASSERT_OK(file->Write(kDirectAlignment, block));
-  std::memset(block, 0, sizeof(block));
-  ASSERT_OK_AND_ASSIGN(const size_t read, file->Read(kDirectAlignment, block));
-  EXPECT_EQ(read, sizeof(block));
-  EXPECT_EQ(static_cast<char>(block[4095]), 'x');
-}
-
-TEST_F(EnvTest, AMapShowsTheFileTwiceInARow) {
-  ASSERT_OK_AND_ASSIGN(auto file, env_->OpenFile(dir_.File("f"), {.mode = FileMode::kCreate}));
-  EXPECT_STATUS(kInvalidArgument, file->Map(), "0 bytes");
-  ASSERT_OK(file->Allocate(8192));
-  ASSERT_OK_AND_ASSIGN(auto map, file->Map());
-  ASSERT_EQ(map->size(), 8192u);
-  std::memcpy(map->data() + 8190, "seam", 4);
-  EXPECT_EQ(std::memcmp(map->data(), "am", 2), 0);
-  char text[3] = {};
-  ASSERT_OK(file->Read(0, std::as_writable_bytes(std::span(text, 2))));
-  EXPECT_STREQ(text, "am");
-}
-
-TEST_F(EnvTest, WhatWasStoredInAMapSurvivesTheProcess) {
-  ASSERT_OK_AND_ASSIGN(auto file, env_->OpenFile(dir_.File("f"), {.mode = FileMode::kCreate}));
-  ASSERT_OK(file->Allocate(4096));
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    auto map = file->Map();
-    if (map.ok()) std::memcpy((*map)->data() + 7, "stored", 6);
-    ::kill(::getpid(), SIGKILL);
+TEST(EnvTest, ReadSparseTakesHolesAndWhatLiesBeyondTheEndForZeros) {
+  testing::FaultEnv env(1);
+  std::vector<std::byte> content(20000);
+  content[9000] = content[9001] = std::byte{5};
+  env.Put("d/f", content);
+  ASSERT_OK_AND_ASSIGN(auto file, env.OpenFile("d/f", {.mode = FileMode::kRead}));
+  for (uint64_t offset :
+       {uint64_t{0}, uint64_t{8999}, uint64_t{9001}, uint64_t{19990}, uint64_t{30000}}) {
+    std::vector<std::byte> bytes(15000, std::byte{7});
+    ASSERT_OK(ReadSparse(file.get(), offset, bytes));
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      const std::byte expected = offset + i < content.size() ? content[offset + i] : std::byte{0};
+      ASSERT_EQ(bytes[i], expected) << offset << " + " << i;
+    }
   }
-  int state = 0;
-  ASSERT_EQ(::waitpid(child, &state, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(state));
-  char text[7] = {};
-  ASSERT_OK(file->Read(7, std::as_writable_bytes(std::span(text, 6))));
-  EXPECT_STREQ(text, "stored");
 }
 
-TEST_F(EnvTest, ReplaceFileReplacesTheWhole) {
-  ASSERT_OK(ReplaceFile(env_, dir_.File("f"), Bytes("a long first content")));
-  ASSERT_OK(ReplaceFile(env_, dir_.File("f"), Bytes("short")));
-  ASSERT_OK_AND_ASSIGN(const std::string text, Text(dir_.File("f")));
-  EXPECT_EQ(text, "short");
-  ASSERT_OK_AND_ASSIGN(const auto names, env_->List(dir_.path()));
-  EXPECT_EQ(names, std::vector<std::string>{"f"});
+TEST(EnvTest, AFileLongerThanExpectedIsCorruption) {
+  testing::FaultEnv env(1);
+  env.Put("d/f", Bytes("12345"));
+  EXPECT_STATUS(kCorruption, ReadWholeFile(&env, "d/f", 4), "d/f has 5 bytes, at most 4");
+  ASSERT_OK_AND_ASSIGN(const auto bytes, ReadWholeFile(&env, "d/f", 5));
+  EXPECT_EQ(bytes.size(), 5u);
 }
 
-TEST_F(EnvTest, AFileLongerThanExpectedIsCorruption) {
-  ASSERT_OK(ReplaceFile(env_, dir_.File("f"), Bytes("12345")));
-  EXPECT_STATUS(kCorruption, ReadWholeFile(env_, dir_.File("f"), 4), "has 5 bytes, at most 4");
-}
-
-TEST_F(EnvTest, DirectoriesAreMadeOnceAndListedInOrder) {
-  ASSERT_OK(env_->CreateDirectory(dir_.File("d")));
-  ASSERT_OK(env_->CreateDirectory(dir_.File("d")));
-  ASSERT_OK(ReplaceFile(env_, dir_.File("d/b"), Bytes("")));
-  ASSERT_OK(ReplaceFile(env_, dir_.File("d/a"), Bytes("")));
-  ASSERT_OK_AND_ASSIGN(const auto names, env_->List(dir_.File("d")));
-  EXPECT_EQ(names, (std::vector<std::string>{"a", "b"}));
-  EXPECT_OK(env_->SyncDirectory(dir_.File("d")));
-  EXPECT_STATUS(kIoError, env_->CreateDirectory(dir_.File("d/a")), "d/a");
-}
-
-TEST_F(EnvTest, ASecondOwnerIsRefusedAndToldThePid) {
-  ASSERT_OK_AND_ASSIGN(auto lock, env_->Lock(dir_.File("LOCK"), LockMode::kExclusive));
-  const std::string pid = "process " + std::to_string(::getpid());
-  EXPECT_STATUS(kFailedPrecondition, env_->Lock(dir_.File("LOCK"), LockMode::kExclusive), pid);
-  EXPECT_STATUS(kFailedPrecondition, env_->Lock(dir_.File("LOCK"), LockMode::kShared), pid);
-  lock.reset();
-  EXPECT_OK(env_->Lock(dir_.File("LOCK"), LockMode::kExclusive));
-}
-
-TEST_F(EnvTest, AnotherProcessIsRefusedToo) {
-  ASSERT_OK_AND_ASSIGN(auto lock, env_->Lock(dir_.File("LOCK"), LockMode::kExclusive));
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    // The inherited descriptor belongs to the parent's lock; a new one must be refused.
-    const auto again = env_->Lock(dir_.File("LOCK"), LockMode::kExclusive);
-    ::_exit(again.status().code() == StatusCode::kFailedPrecondition ? 0 : 1);
+TEST(EnvTest, AReplacedFileIsTheOldOrTheNewAfterACrashAtAnyOperation) {
+  std::set<std::string> seen;
+  for (uint64_t seed = 0; seed < 80; ++seed) {
+    testing::FaultEnv env(seed);
+    env.Put("d/f", Bytes("old"));
+    env.SetCrashAfter(1 + seed % 8);
+    const bool replaced = ReplaceFile(&env, "d/f", Bytes("the new content")).ok();
+    env.Crash(testing::CrashKind::kPowerLoss);
+    ASSERT_OK_AND_ASSIGN(const auto bytes, ReadWholeFile(&env, "d/f", 100));
+    const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (replaced) {
+      EXPECT_EQ(text, "the new content");
+    }
+    seen.insert(text);
   }
-  int state = 0;
-  ASSERT_EQ(::waitpid(child, &state, 0), child);
-  EXPECT_EQ(state, 0);
-}
-
-TEST_F(EnvTest, ReadersShareALockAndKeepAWriterOut) {
-  EXPECT_STATUS(kNotFound, env_->Lock(dir_.File("LOCK"), LockMode::kShared), "LOCK");
-  { ASSERT_OK_AND_ASSIGN(auto lock, env_->Lock(dir_.File("LOCK"), LockMode::kExclusive)); }
-  ASSERT_OK_AND_ASSIGN(auto one, env_->Lock(dir_.File("LOCK"), LockMode::kShared));
-  ASSERT_OK_AND_ASSIGN(auto two, env_->Lock(dir_.File("LOCK"), LockMode::kShared));
-  EXPECT_STATUS(kFailedPrecondition, env_->Lock(dir_.File("LOCK"), LockMode::kExclusive),
-                "a reader");
+  EXPECT_EQ(seen, (std::set<std::string>{"old", "the new content"}));
 }
 
 }  // namespace
