@@ -249,6 +249,11 @@ bool EngineActor::OnKept(OpKind kind) {
   Started();
   if (kind == OpKind::kRemove) return Finish(tables_[0]->Remove({&op->target, 1}), op);
   if (kind == OpKind::kTruncate) return Finish(tables_[0]->Truncate(op->target, op->row), op);
+  // A row whose append was acknowledged at `memory` may not be visible yet.
+  const Lsn visible = place_.database->Stats().log_end;
+  if (Status status = place_.database->Wait({visible}, Ack::kLog); !status.ok()) {
+    return Finish(status, op);
+  }
   const RowId row{op->target, op->row};
   auto set = tables_[0]->priority_table("per")->Set({&row, 1}, {&op->priority, 1});
   if (set.ok() && set->applied != 1) return Finish(Status::Internal("the Set was stale"), op);
