@@ -32,7 +32,11 @@ Status Recovery::Apply(const fb::Operation& operation, const wal::RecordView& re
     return WriteTag(*operation.change_as_WriteTag(), record);
   }
   const std::shared_ptr<TableCore> table = core_->TableById(operation.table_id());
-  if (table == nullptr) return BadRecord(record, "its table does not exist");
+  if (table == nullptr) {
+    // A call that was under way while its table was dropped may have its record after the drop.
+    if (operation.table_id() < core_->NextTableId()) return Status::Ok();
+    return BadRecord(record, "its table does not exist");
+  }
   if (operation.change_type() == fb::Change::DropTable) {
     damaged_.erase(operation.table_id());
     core_->ForgetTable(operation.table_id());
