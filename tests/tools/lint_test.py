@@ -82,11 +82,14 @@ class LintTest(unittest.TestCase):
         for path, header in (("base/word.h", "wal/x.h"), ("wal/word.h", "index/x.h"),
                              ("index/word.h", "engine/x.h"), ("kernels/word.h", "wal/x.h"),
                              ("tools/geardb/word.h", "engine/internal/x.h"),
-                             ("tools/geardb/word.h", "wal/drain.h")):
+                             ("tools/geardb/word.h", "wal/drain.h"),
+                             ("tools/geardb/word.h", "index/selector.h"),
+                             ("tools/bench/word.h", "engine/internal/x.h")):
             with self.subTest(path=path, header=header):
                 self.assert_fires("layers", path, header,
                                   self.word(f'#include "{header}"\n', path))
         self.assert_clean(self.word('#include "wal/log_reader.h"\n', "tools/geardb/word.h"))
+        self.assert_clean(self.word('#include "index/selector.h"\n', "tools/bench/word.h"))
         self.assert_clean(self.word('#include "wal/x.h"\n', "engine/internal/word.h"))
 
     def test_public_headers_see_public_headers_only(self):

@@ -23,7 +23,9 @@ def check_layers(tree):
             target = header.split("/")[0]
             if folder == "tools":
                 ok = ((target in config.TOOL_LAYERS and not header.startswith("engine/internal/"))
-                      or header in config.TOOL_EXTRA_HEADERS)
+                      or header in config.TOOL_EXTRA_HEADERS
+                      or any(path.startswith(place) and target in layers
+                             for place, layers in config.TOOL_FOLDER_LAYERS.items()))
             elif public:
                 ok = (target in config.PUBLIC_HEADER_LAYERS and "_generated.h" not in header
                       and not header.startswith("engine/internal/"))

@@ -13,6 +13,8 @@ PUBLIC_HEADER_LAYERS = {"base", "engine"}
 # Programs under tools/ see public headers and base, and offline tools this reader of the log.
 TOOL_LAYERS = {"base", "engine", "tools"}
 TOOL_EXTRA_HEADERS = {"wal/log_reader.h"}
+# The benchmarks also measure these layers by themselves: folder -> further layers.
+TOOL_FOLDER_LAYERS = {"tools/bench/": {"index", "kernels"}}
 
 # System headers that belong to one place: prefix -> path prefixes that may include it.
 SYSTEM_HEADERS = {

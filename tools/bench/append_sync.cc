@@ -1,0 +1,132 @@
+// Small trajectories at `sync` ack by many writers: how well one fdatasync serves all who wait.
+#include <algorithm>
+#include <thread>
+
+#include "tools/bench/ceilings.h"
+#include "tools/bench/spread.h"
+#include "tools/bench/store.h"
+
+namespace geardb::bench {
+namespace {
+
+constexpr int64_t kSteps = 10;
+constexpr uint64_t kPayload = 100;
+
+/// What a round of all writers took.
+struct Round {
+  double appends_per_second = 0;
+  std::vector<double> us;  ///< Of each append.
+};
+
+class SyncScene : public Scene {
+ public:
+  SyncScene(const Settings& settings, int writers)
+      : settings_(settings), writers_(writers), appends_(settings.tiny ? 3 : 100) {}
+
+  Status Open() {
+    TableSpec spec = PlainTable(kPayload, kSteps);
+    spec.priority_tables = {WindowsOf(1, SelectorKind::kPrioritized)};
+    GEARDB_ASSIGN_OR_RETURN(
+        store_, MakeStore(settings_, RoomyOptions(uint64_t{256} << 20, uint64_t{128} << 20), spec));
+    return Status::Ok();
+  }
+
+ protected:
+  Result<Round> Append() {
+    const std::vector<std::byte> rows(kSteps * kPayload, std::byte{1});
+    const TensorView view = RowsOver(store_->table->spec(), rows.data(), kSteps);
+    std::vector<std::vector<double>> times(static_cast<size_t>(writers_));
+    std::vector<Status> failures(times.size());
+    std::vector<std::unique_ptr<Writer>> writers;
+    for (int i = 0; i < writers_; ++i) {
+      GEARDB_ASSIGN_OR_RETURN(auto writer, store_->table->NewWriter({.ack = Ack::kSync}));
+      writers.push_back(std::move(writer));
+    }
+    const Stopwatch watch;
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < times.size(); ++i) {
+      threads.emplace_back([&, i] {
+        for (int n = 0; n < appends_ && failures[i].ok(); ++n) {
+          const Stopwatch one;
+          failures[i] =
+              writers[i]->AppendTrajectory({{"obs", view}}, {.end = End::kTerminated}).status();
+          times[i].push_back(one.us());
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    Round round{static_cast<double>(writers_ * appends_) / watch.seconds(), {}};
+    for (size_t i = 0; i < times.size(); ++i) {
+      GEARDB_RETURN_IF_ERROR(failures[i]);
+      round.us.insert(round.us.end(), times[i].begin(), times[i].end());
+    }
+    return round;
+  }
+
+  /// Before and after, since disks change their minds.
+  Result<double> BareUs() { return FdatasyncUs(settings_.directory, settings_.tiny ? 8 : 200); }
+
+  const Settings settings_;
+  const int writers_;
+  const int appends_;
+  std::shared_ptr<Store> store_;
+};
+
+class SyncRateScene final : public SyncScene {
+ public:
+  using SyncScene::SyncScene;
+  Result<Figure> Measure() override {
+    GEARDB_ASSIGN_OR_RETURN(const double before, BareUs());
+    GEARDB_ASSIGN_OR_RETURN(Round round, Append());
+    GEARDB_ASSIGN_OR_RETURN(const double after, BareUs());
+    const double sync_us = (before + after) / 2;
+    return Figure{round.appends_per_second,
+                  writers_ / (sync_us * 1e-6),
+                  {{"fdatasync_us", sync_us},
+                   {"p50_us", Quantile(round.us, 0.5)},
+                   {"p99_us", Quantile(round.us, 0.99)}}};
+  }
+};
+
+class SyncTailScene final : public SyncScene {
+ public:
+  using SyncScene::SyncScene;
+  Result<Figure> Measure() override {
+    GEARDB_ASSIGN_OR_RETURN(const double before, BareUs());
+    GEARDB_ASSIGN_OR_RETURN(Round round, Append());
+    GEARDB_ASSIGN_OR_RETURN(const double after, BareUs());
+    return Figure{
+        Quantile(round.us, 0.99), (before + after) / 2, {{"p50_us", Quantile(round.us, 0.5)}}};
+  }
+};
+
+template <typename SceneType>
+Row SyncRow(const char* name, int writers, Target target, Unit unit) {
+  const bool rate = unit == Unit::kPerSecond;
+  return {.name = name,
+          .size = writers,
+          .size_of = "writers",
+          .what = std::string(rate ? "appends per second" : "p99 of an append") +
+                  ", trajectories of 10 steps of 100 B at sync ack, a thread for each writer",
+          .ceiling = rate ? "writers / median of a bare direct write of 4 KiB's fdatasync"
+                          : "median of a bare direct write of 4 KiB's fdatasync",
+          .unit = unit,
+          .target = target,
+          .make = [writers](Bench* bench) -> Result<std::unique_ptr<Scene>> {
+            auto scene = std::make_unique<SceneType>(bench->settings, writers);
+            GEARDB_RETURN_IF_ERROR(scene->Open());
+            return std::unique_ptr<Scene>(std::move(scene));
+          }};
+}
+
+}  // namespace
+
+std::vector<Row> AppendSyncRows(const Settings&) {
+  return {SyncRow<SyncRateScene>("append.sync", 1, {}, Unit::kPerSecond),
+          SyncRow<SyncRateScene>("append.sync", 16, {Target::Kind::kRatioAtLeast, 0.35},
+                                 Unit::kPerSecond),
+          SyncRow<SyncTailScene>("append.sync.p99", 16, {Target::Kind::kRatioAtMost, 4},
+                                 Unit::kMicroseconds)};
+}
+
+}  // namespace geardb::bench

@@ -1,0 +1,184 @@
+#include "tools/bench/ceilings.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <future>
+
+#include "base/env.h"
+#include "base/hash.h"
+#include "base/types.h"
+#include "tools/bench/spread.h"
+
+namespace geardb::bench {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kHashChunk = uint64_t{128} << 10;
+constexpr uint64_t kHugePage = uint64_t{2} << 20;
+
+}  // namespace
+
+Memory::Memory(uint64_t bytes) : size_(AlignUp(bytes, kHugePage)) {
+  void* at = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  GEARDB_CHECK(at != MAP_FAILED);
+  bytes_ = static_cast<std::byte*>(at);
+  ::madvise(bytes_, size_, MADV_HUGEPAGE);
+  for (uint64_t offset = 0; offset < size_; offset += 4096) {
+    bytes_[offset] = static_cast<std::byte>(offset >> 12);
+  }
+}
+
+Memory::~Memory() { ::munmap(bytes_, size_); }
+
+CopyLoops::CopyLoops(uint64_t footprint_bytes, uint64_t ring_bytes)
+    : frames_(footprint_bytes), ring_(ring_bytes) {}
+
+double CopyLoops::Copy(std::span<const std::byte> source, uint64_t total) {
+  const Stopwatch watch;
+  for (uint64_t done = 0; done < total; done += source.size()) {
+    if (at_ + source.size() > frames_.size()) at_ = 0;
+    std::memcpy(frames_.get() + at_, source.data(), source.size());
+    at_ += source.size();
+  }
+  return static_cast<double>(total) / watch.seconds();
+}
+
+double CopyLoops::CopyCopyHash(std::span<const std::byte> source, uint64_t total) {
+  const Stopwatch watch;
+  uint64_t ring_at = 0;
+  for (uint64_t done = 0; done < total; done += source.size()) {
+    if (at_ + source.size() > frames_.size()) at_ = 0;
+    std::byte* const frame = frames_.get() + at_;
+    std::memcpy(frame, source.data(), source.size());
+    for (uint64_t offset = 0; offset < source.size(); offset += kHashChunk) {
+      const uint64_t bytes = std::min(kHashChunk, source.size() - offset);
+      if (ring_at + bytes > ring_.size()) ring_at = 0;
+      std::memcpy(ring_.get() + ring_at, frame + offset, bytes);
+      hash_ ^= Hash64({ring_.get() + ring_at, bytes}, hash_);
+      ring_at += bytes;
+    }
+    at_ += source.size();
+  }
+  return static_cast<double>(total) / watch.seconds();
+}
+
+namespace {
+
+struct FreeAligned {
+  void operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{4096}); }
+};
+using Block = std::unique_ptr<std::byte[], FreeAligned>;
+
+Block MakeBlock(uint64_t bytes) {
+  Block block(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{4096})));
+  std::memset(block.get(), 1, bytes);
+  return block;
+}
+
+Result<std::unique_ptr<File>> NewDirectFile(const std::string& path, uint64_t bytes) {
+  GEARDB_ASSIGN_OR_RETURN(
+      auto file, Env::Posix()->OpenFile(path, {.mode = FileMode::kCreate, .direct = true}));
+  if (!file->direct()) return Status::IoError(path, " is not direct: ", file->direct_note());
+  GEARDB_RETURN_IF_ERROR(file->Allocate(bytes));
+  GEARDB_RETURN_IF_ERROR(file->Sync());
+  return file;
+}
+
+/// Removes a file at the end of a scope.
+struct Removal {
+  std::string path;
+  ~Removal() { Env::Posix()->Remove(path).ok(); }
+};
+
+}  // namespace
+
+Result<double> DiskWriteRate(const std::string& directory, uint64_t total) {
+  const Removal removal{JoinPath(directory, "bare-writes")};
+  GEARDB_ASSIGN_OR_RETURN(auto file, NewDirectFile(removal.path, total));
+  const Block block = MakeBlock(kMiB);
+  const Stopwatch watch;
+  for (uint64_t offset = 0; offset + kMiB <= total; offset += kMiB) {
+    GEARDB_RETURN_IF_ERROR(file->Write(offset, {block.get(), kMiB}));
+  }
+  return static_cast<double>(total) / watch.seconds();
+}
+
+Result<double> FdatasyncUs(const std::string& directory, int count) {
+  const Removal removal{JoinPath(directory, "bare-syncs")};
+  const auto bytes = static_cast<uint64_t>(count) * kDirectAlignment;
+  GEARDB_ASSIGN_OR_RETURN(auto file, NewDirectFile(removal.path, bytes));
+  const Block block = MakeBlock(kDirectAlignment);
+  const std::span<const std::byte> content(block.get(), kDirectAlignment);
+  // Written before, so that the file's own bookkeeping is not part of what is timed.
+  for (uint64_t offset = 0; offset < bytes; offset += kDirectAlignment) {
+    GEARDB_RETURN_IF_ERROR(file->Write(offset, content));
+  }
+  GEARDB_RETURN_IF_ERROR(file->Sync());
+  std::vector<double> times;
+  for (uint64_t offset = 0; offset < bytes; offset += kDirectAlignment) {
+    GEARDB_RETURN_IF_ERROR(file->Write(offset, content));
+    const Stopwatch watch;
+    GEARDB_RETURN_IF_ERROR(file->Sync());
+    times.push_back(watch.us());
+  }
+  return Median(std::move(times));
+}
+
+Status DropFromPageCache(const std::string& directory) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory, error)) {
+    if (!entry.is_regular_file(error)) continue;
+    const int fd = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return Status::IoError("open ", entry.path().string());
+    ::fdatasync(fd);
+    ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    ::close(fd);
+  }
+  return Status::Ok();
+}
+
+Result<double> ReadAndHashRate(const std::string& directory, uint64_t total) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory, error)) {
+    if (entry.path().filename().string().rfind("segment-", 0) == 0) {
+      paths.push_back(entry.path().string());
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  constexpr uint64_t kBuffer = 4 * kMiB;
+  const std::array<Block, 2> buffers = {MakeBlock(kBuffer), MakeBlock(kBuffer)};
+  uint64_t hash = 0;
+  uint64_t done = 0;
+  const Stopwatch watch;
+  for (const std::string& path : paths) {
+    GEARDB_ASSIGN_OR_RETURN(auto file, Env::Posix()->OpenFile(path, {.mode = FileMode::kRead}));
+    const auto read = [&](uint64_t offset) {
+      return file->Read(offset, {buffers[offset / kBuffer % 2].get(), kBuffer});
+    };
+    uint64_t offset = 0;
+    std::future<Result<size_t>> next = std::async(std::launch::async, read, offset);
+    while (done < total) {
+      const Result<size_t> bytes = next.get();
+      if (!bytes.ok()) return bytes.status();
+      if (*bytes == 0) break;
+      next = std::async(std::launch::async, read, offset + kBuffer);
+      const uint64_t used = std::min<uint64_t>(*bytes, total - done);
+      hash ^= Hash64({buffers[offset / kBuffer % 2].get(), used}, hash);
+      done += used;
+      offset += kBuffer;
+    }
+    if (next.valid()) next.wait();
+    if (done >= total) break;
+  }
+  if (hash == 0) return Status::IoError("nothing was read of '", directory, "'");
+  return static_cast<double>(done) / watch.seconds();
+}
+
+}  // namespace geardb::bench

@@ -1,0 +1,66 @@
+// Bare loops that no store can beat: what figures stand beside.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+
+namespace geardb::bench {
+
+/// Touched memory, in huge pages where the system gives them.
+class Memory {
+ public:
+  explicit Memory(uint64_t bytes);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  std::byte* get() const { return bytes_; }
+  uint64_t size() const { return size_; }
+  std::span<std::byte> span() const { return {bytes_, size_}; }
+
+ private:
+  std::byte* bytes_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+/// What the copying loops go through: chunks of a source are copied to places that follow one
+/// another in a memory larger than the caches.
+class CopyLoops {
+ public:
+  /// Copies go to `footprint_bytes`, as frames do, and to a ring of `ring_bytes`.
+  CopyLoops(uint64_t footprint_bytes, uint64_t ring_bytes);
+
+  /// Bytes per second of copying `total` bytes by memcpy in chunks of the source's size.
+  double Copy(std::span<const std::byte> source, uint64_t total);
+  /// The same with what a logged append cannot do without: a copy to the frame, a copy from there
+  /// to the ring, and the checksum of it.
+  double CopyCopyHash(std::span<const std::byte> source, uint64_t total);
+
+ private:
+  Memory frames_;
+  Memory ring_;
+  uint64_t at_ = 0;
+  uint64_t hash_ = 0;
+};
+
+/// Bytes per second of direct writes of 1 MiB, one after the other, to a new file whose space has
+/// been reserved; the file is removed again. IoError where the file system takes no direct writes.
+Result<double> DiskWriteRate(const std::string& directory, uint64_t total);
+
+/// The median time in microseconds of `count` rounds of a direct write of 4 KiB and fdatasync, in
+/// a file that was written before.
+Result<double> FdatasyncUs(const std::string& directory, int count);
+
+/// Drops a directory's files from the page cache (what is not dirty of them).
+Status DropFromPageCache(const std::string& directory);
+
+/// Bytes per second of reading all of a directory's files named segment-* up to `total` bytes and
+/// hashing them, reads one buffer ahead on a second thread.
+Result<double> ReadAndHashRate(const std::string& directory, uint64_t total);
+
+}  // namespace geardb::bench

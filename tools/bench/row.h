@@ -1,0 +1,118 @@
+// Row: one line of the table of figures, and what it is measured with.
+//
+// A row is measured in repetitions. Each makes a Figure: what GearDB reached and what the row's
+// ceiling reached, one right after the other, so that a busy moment of the machine hits both.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace geardb::bench {
+
+/// What the command line says.
+struct Settings {
+  std::string directory = ".";  ///< Stores are made (and removed) below it.
+  std::string peers = {};       ///< A Python environment with the peers; empty: none are measured.
+  std::string out = {};         ///< JSON file; empty: none.
+  bool allow_busy = false;      ///< Measure beside compilers too; the result is void then.
+  bool tiny = false;            ///< Small sizes: shows that a row works, its figures mean nothing.
+};
+
+/// What a figure is measured in.
+enum class Unit : uint8_t { kBytesPerSecond, kPerSecond, kMicroseconds, kBytes };
+
+/// One repetition.
+struct Figure {
+  double value = 0;
+  double ceiling = 0;  ///< In the same unit; 0 where there is none.
+  std::vector<std::pair<std::string, double>> more = {};  ///< Reported beside them.
+};
+
+/// What a row must reach.
+struct Target {
+  enum class Kind : uint8_t {
+    kReported,      ///< Nothing: the figure is reported.
+    kRatioAtLeast,  ///< value / ceiling, for rates.
+    kRatioAtMost,   ///< value / ceiling, for times.
+    kValueAtMost,   ///< value.
+  };
+  Kind kind = Kind::kReported;
+  double bound = 0;
+};
+
+/// What stays from one repetition to the next: a store, buffers.
+class Scene {
+ public:
+  virtual ~Scene() = default;
+  virtual Result<Figure> Measure() = 0;
+  /// What a reader must know of how it was measured; empty: nothing.
+  virtual std::string note() const { return {}; }
+};
+
+/// Keeps one thing that consecutive rows share, and drops it when another is wanted.
+class Keeper {
+ public:
+  template <typename T>
+  Result<std::shared_ptr<T>> Get(const std::string& key,
+                                 const std::function<Result<std::shared_ptr<T>>()>& make) {
+    if (key != key_) {
+      Drop();
+      GEARDB_ASSIGN_OR_RETURN(std::shared_ptr<T> made, make());
+      kept_ = made;
+      key_ = key;
+    }
+    return std::static_pointer_cast<T>(kept_);
+  }
+  void Drop() {
+    kept_.reset();
+    key_.clear();
+  }
+
+ private:
+  std::string key_;
+  std::shared_ptr<void> kept_;
+};
+
+/// What a row may use to set itself up.
+struct Bench {
+  Settings settings;
+  Keeper keeper;
+};
+
+struct Row {
+  std::string name;          ///< family.what, in lower case.
+  int64_t size = 0;          ///< What its cost may depend on.
+  std::string size_of = {};  ///< "items": what `size` counts.
+  std::string what = {};     ///< What is measured, with all sizes.
+  std::string ceiling = {};  ///< What its ceiling is; empty: none.
+  Unit unit = Unit::kBytesPerSecond;
+  Target target = {};
+  int repetitions = 11;
+  std::function<Result<std::unique_ptr<Scene>>(Bench*)> make = {};
+  /// Arguments of tools/bench/peers/cpprb_peer.py for the same work; empty: no peer does it.
+  std::string peer = {};
+  bool keeps = false;  ///< Uses the keeper; otherwise what is kept is dropped before.
+};
+
+/// Families; each in a file of its own.
+std::vector<Row> GatherRows(const Settings& settings);
+std::vector<Row> SelectorRows(const Settings& settings);
+std::vector<Row> DrawRows(const Settings& settings);
+std::vector<Row> AppendMemoryRows(const Settings& settings);
+std::vector<Row> AppendLogRows(const Settings& settings);
+std::vector<Row> AppendStepRows(const Settings& settings);
+std::vector<Row> AppendSyncRows(const Settings& settings);
+std::vector<Row> RecoveryRows(const Settings& settings);
+std::vector<Row> BytesRows(const Settings& settings);
+std::vector<Row> TagRows(const Settings& settings);
+
+/// All of them, in the order of the table.
+std::vector<Row> AllRows(const Settings& settings);
+
+}  // namespace geardb::bench
