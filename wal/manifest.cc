@@ -91,7 +91,7 @@ Result<Manifest> DecodeManifest(std::span<const std::byte> bytes, const std::str
                                ", this program reads version ", kFormatVersion);
   }
   const auto size_ok = [](uint64_t size) {
-    return size >= 2 * kBlockBytes && size <= (uint64_t{1} << 40) && (size & (size - 1)) == 0;
+    return size >= 2 * kBlockBytes && size <= (uint64_t{1} << 31) && (size & (size - 1)) == 0;
   };
   if (bytes.size() != sizeof(found) || !size_ok(found.ring_bytes) ||
       !size_ok(found.segment_bytes) || found.start % kRecordAlignment != 0) {

@@ -27,6 +27,7 @@ Result<std::unique_ptr<SegmentFile>> SegmentFile::Open(Env* env, const std::stri
     GEARDB_RETURN_IF_ERROR(file->Sync());
   }
   std::unique_ptr<SegmentFile> segment(new SegmentFile(env, std::move(file), direct));
+  segment->was_short_ = size < bytes;
   GEARDB_ASSIGN_OR_RETURN(const FileExtent first, segment->file_->NextWritten(0));
   if (first.begin == 0) segment->written_bytes_ = AlignDown(first.end, kBlockBytes);
   return segment;
@@ -69,6 +70,12 @@ std::string SegmentFile::write_path() const {
 Status SegmentPool::AddFree(const std::string& name) {
   GEARDB_ASSIGN_OR_RETURN(
       auto file, SegmentFile::Open(env_, JoinPath(directory_, name), segment_bytes_, direct_));
+  // A segment that lost its end may still have its first record, and claim its base again now that
+  // it has its length back.
+  if (file->was_short()) {
+    GEARDB_RETURN_IF_ERROR(file->WriteZeros(0, kBlockBytes));
+    GEARDB_RETURN_IF_ERROR(file->Sync());
+  }
   MutexLock lock(&mutex_);
   NoteName(name);
   free_.push_back(std::move(file));

@@ -43,6 +43,9 @@ class SegmentFile {
   /// Bytes from the file's front that are known to be allocated and written.
   uint64_t written_bytes() const { return written_bytes_; }
 
+  /// The file did not have its full length when it was opened.
+  bool was_short() const { return was_short_; }
+
   /// Unsynced writes? Set after a write, cleared before the fdatasync that covers it.
   std::atomic<bool> dirty{false};
 
@@ -54,6 +57,7 @@ class SegmentFile {
   std::unique_ptr<File> file_;
   bool wants_direct_;
   uint64_t written_bytes_ = 0;
+  bool was_short_ = false;
 };
 
 /// Thread-safe.

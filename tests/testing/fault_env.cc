@@ -132,9 +132,8 @@ class FaultEnv::FaultFile final : public File {
     GEARDB_RETURN_IF_ERROR(env_->CheckAlive(generation_));
     const uint64_t size = inode_->size();
     const auto written = [&](uint64_t page) {
-      const std::byte* const at = inode_->front() + page;
-      const std::byte* const end = inode_->front() + std::min(page + kPageBytes, size);
-      return std::any_of(at, end, [](std::byte b) { return b != std::byte{0}; });
+      static constexpr std::byte kZeros[kPageBytes] = {};
+      return std::memcmp(inode_->front() + page, kZeros, std::min(kPageBytes, size - page)) != 0;
     };
     uint64_t page = offset / kPageBytes * kPageBytes;
     while (page < size && !written(page)) page += kPageBytes;

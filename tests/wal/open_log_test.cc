@@ -241,6 +241,25 @@ TEST_F(OpenLogTest, DamageInTheMiddleStopsAWritingOpenAndChangesNothing) {
   EXPECT_STATUS(kCorruption, report().read.damage, lsn);
 }
 
+TEST_F(OpenLogTest, ASegmentThatTheRingReplacesDoesNotComeBack) {
+  CreateAndOpen();
+  while (writer()->end() < options_.log.segment_bytes + 10000) Append(1, 4000);
+  ASSERT_OK(writer()->DrainOnce());
+  const Lsn end = writer()->end();
+  env_->Die();
+  seen_ = SeenLog();
+  env_->Crash(CrashKind::kProcess);
+  // The second segment loses all but its first record; the ring still has its bytes.
+  auto bytes = env_->Contents("db/log/segment-000002");
+  if (bytes[0] == std::byte{0}) GTEST_FAIL() << "the second segment is in another file";
+  bytes.resize(105);
+  env_->Put("db/log/segment-000002", bytes);
+  Open();
+  EXPECT_EQ(report().read.end_lsn, end);
+  CrashAndOpen(CrashKind::kPowerLoss);
+  EXPECT_EQ(report().read.end_lsn, end);
+}
+
 TEST_F(OpenLogTest, ALostSegmentIsCorruption) {
   CreateAndOpen();
   while (writer()->end() < 2 * options_.log.segment_bytes) Append(1, 7000);

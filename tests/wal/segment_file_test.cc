@@ -104,6 +104,15 @@ TEST_F(SegmentFileTest, AShortFileIsMadeWholeAndALongOneRefused) {
   EXPECT_STATUS(kCorruption, pool_.AddFree("segment-000002"), "log/segment-000002 has 65537");
 }
 
+TEST_F(SegmentFileTest, AShortFreeFileForgetsWhatItClaimed) {
+  env_.Put("log/segment-000001", std::vector<std::byte>(105, std::byte{1}));
+  ASSERT_OK(pool_.AddFree("segment-000001"));
+  EXPECT_EQ(env_.Contents("log/segment-000001"), std::vector<std::byte>(kSegment));
+  env_.Put("log/segment-000002", std::vector<std::byte>(105, std::byte{1}));
+  ASSERT_OK(pool_.AddLive("segment-000002", 0));  // A live one keeps what it has.
+  EXPECT_EQ(env_.Contents("log/segment-000002")[104], std::byte{1});
+}
+
 TEST_F(SegmentFileTest, KnowsHowFarItWasWritten) {
   ASSERT_OK(pool_.CreateSpare());
   EXPECT_EQ(pool_.NextFree()->written_bytes(), 0u);
