@@ -30,7 +30,11 @@ bool IsByte(DType dtype) { return dtype == DType::kBool || dtype == DType::kU8; 
 }  // namespace
 
 BatchCheck::BatchCheck(StoreTwin* twin, DrawnTable* drawn, RandomSampler sampler)
-    : twin_(twin), drawn_(drawn), sampler_(std::move(sampler)) {}
+    : twin_(twin), drawn_(drawn), sampler_(std::move(sampler)) {
+  // A batch is drawn ahead right after the hand-over of the one `prefetch` before it.
+  const auto ahead = static_cast<size_t>(std::max<int64_t>(sampler_.options.prefetch, 1));
+  times_sampled_.assign(ahead, twin->times_sampled());
+}
 
 std::string BatchCheck::NameOf(size_t view) const {
   const View& options = sampler_.options.views[view];
@@ -99,10 +103,12 @@ void BatchCheck::CheckItems(const Batch& batch) {
     EXPECT_EQ(batch.trajectory_lengths()[i], trajectory.steps_end());
     const bool closed = trajectory.state == ModelState::kClosed;
     EXPECT_EQ(batch.trajectory_ends()[i], closed ? trajectory.end : End::kGo);
-    EXPECT_EQ(batch.times_sampled()[i], twin_->times_sampled()[item.id]);
+    EXPECT_EQ(batch.times_sampled()[i], times_sampled_.front()[item.id]);
   }
   if (sampler_.options.observer) return;
   for (const ModelItem& item : items_) ++twin_->times_sampled()[item.id];
+  times_sampled_.pop_front();
+  times_sampled_.push_back(twin_->times_sampled());
 }
 
 /// (n·P)^-β, divided by the largest of the batch.

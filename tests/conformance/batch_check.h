@@ -1,6 +1,7 @@
 // BatchCheck: every byte of a batch against the model.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -60,6 +61,8 @@ class BatchCheck {
   std::set<ModelItem> seen_;
   std::vector<ModelItem> items_;
   std::optional<uint64_t> last_draw_;
+  /// Times sampled as the next batches see them: a prefetched one does not see those between.
+  std::deque<std::map<TrajectoryId, uint64_t>> times_sampled_;
 };
 
 }  // namespace geardb::conformance

@@ -103,10 +103,10 @@ class DrawingTest : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(DrawingTest, FrequenciesFollowTheDistribution) {
-  PriorityTable* const priority_table = plain_.priority_table(GetParam());
+  const auto priority_table = plain_.priority_table(GetParam());
   std::map<Item, double> distribution;
   if (priority_table->spec().selector == SelectorKind::kPrioritized) {
-    distribution = SetPriorities(priority_table);
+    distribution = SetPriorities(priority_table.get());
   } else {
     const std::vector<RowId> items = priority_table->Items();
     for (const RowId& row : items) {
@@ -114,12 +114,12 @@ TEST_P(DrawingTest, FrequenciesFollowTheDistribution) {
     }
   }
   ASSERT_GT(distribution.size(), 20u);
-  ExpectChiSquare(distribution, CountDraws(priority_table));
+  ExpectChiSquare(distribution, CountDraws(priority_table.get()));
 }
 
 /// Successive rows of a batch, as pairs, over few items.
 TEST_P(DrawingTest, RowsOfABatchAreIndependent) {
-  PriorityTable* const priority_table = plain_.priority_table(GetParam());
+  const auto priority_table = plain_.priority_table(GetParam());
   const std::vector<RowId> items = priority_table->Items();
   std::map<Item, int> number;  // Items in six classes.
   std::map<Item, double> distribution;

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <ostream>
 
 #include "base/hash.h"
 #include "tests/conformance/plain_table.h"
@@ -28,11 +29,17 @@ struct FrozenDraws {
   std::array<uint64_t, kBatches / kBatchesPerHash> hashes;
 };
 
+void PrintTo(const FrozenDraws& frozen, std::ostream* out) { *out << frozen.priority_table; }
+
 constexpr FrozenDraws kFrozen[] = {
-    {"uniform.window", {0, 0, 0, 0}},
-    {"uniform.trajectory", {0, 0, 0, 0}},
-    {"prioritized.window", {0, 0, 0, 0}},
-    {"prioritized.trajectory", {0, 0, 0, 0}},
+    {"uniform.window",
+     {0x9F0CF2CB5FC60809u, 0xFD7ED04E4818ACE5u, 0x7948276E7A4AD257u, 0xB67F24BB83E80C1Eu}},
+    {"uniform.trajectory",
+     {0x66A356237365AFC4u, 0x14188DBA0E0CFC18u, 0x3389234C4CC5F78Fu, 0xA1158D044C02B118u}},
+    {"prioritized.window",
+     {0xBD100D6ACA7EE28Du, 0x3AA249F275728659u, 0xA00D18B59B2C3E71u, 0xA8B346A1CF3A7A3Eu}},
+    {"prioritized.trajectory",
+     {0xE1EC489778E6F991u, 0x2C11A2AFAD804C49u, 0xE651AAD4079768D8u, 0x7B0551673B8EDAEEu}},
 };
 
 template <typename T>
@@ -59,7 +66,7 @@ void SetPriorities(PriorityTable* priority_table, const Batch& batch) {
   for (size_t i = 0; i < batch.handles().size(); ++i) {
     const uint64_t mixed = batch.trajectory_ids()[i] * 7 +
                            static_cast<uint64_t>(batch.anchors()[i]) * 13 + batch.draw_number() * 3;
-    priorities.push_back(static_cast<float>(mixed % 61) / 16.0f);
+    priorities.push_back(static_cast<float>(mixed % 61 + 1) / 16.0f);
   }
   EXPECT_OK(priority_table->Set(batch.handles(), priorities));
 }
@@ -97,7 +104,7 @@ std::array<uint64_t, 4> Draw(const char* name, int reopen_at) {
     EXPECT_OK(batch);
     if (!batch.ok()) break;
     AddBatch(*batch, &hasher);
-    if (prioritized) SetPriorities(plain->priority_table(name), *batch);
+    if (prioritized) SetPriorities(plain->priority_table(name).get(), *batch);
     if (i % 10 == 3) plain->AppendRow();
     if (i % 20 == 7) {
       ids.push_back(plain->AppendTrajectory(1 + i % 23, i % 3 == 0 ? End::kCut : End::kTerminated));

@@ -17,8 +17,8 @@ class PlainTable {
   ~PlainTable();
 
   Table* table() { return table_.get(); }
-  PriorityTable* priority_table(const std::string& name) {
-    return table_->priority_table(name).get();
+  std::shared_ptr<PriorityTable> priority_table(const std::string& name) {
+    return table_->priority_table(name);
   }
   /// A closed trajectory of `steps` steps, on lane 0.
   TrajectoryId AppendTrajectory(int64_t steps, End end);

@@ -1,6 +1,7 @@
 #include "tests/conformance/random_table.h"
 
 #include <cstring>
+#include <sstream>
 
 namespace geardb::conformance {
 namespace {
@@ -158,6 +159,34 @@ RandomTable MakeRandomTable(RandomChoice* choice) {
     (per_step ? table.step_columns : table.trajectory_columns).push_back(i);
   }
   return table;
+}
+
+std::string DescribeTable(const RandomTable& table) {
+  const TableSpec& spec = table.spec;
+  std::ostringstream out;
+  out << "table" << (spec.final_row ? " final_row" : "") << (spec.stream ? " stream" : "")
+      << ", steps_per_page " << spec.steps_per_page << ", steps_max " << spec.steps_max
+      << ", trajectories_max " << spec.trajectories_max;
+  return std::move(out).str();
+}
+
+std::string DescribePriorityTable(const PriorityTableSpec& spec) {
+  static constexpr const char* kRules[] = {"require", "clip", "pad", "repeat", "shift"};
+  const WindowRule& window = spec.window;
+  std::ostringstream out;
+  out << spec.name << ": " << (spec.selector == SelectorKind::kUniform ? "uniform" : "prioritized");
+  if (spec.item == ItemKind::kTrajectory) {
+    out << " trajectories";
+  } else {
+    out << " windows {" << window.extent.before << ", " << window.extent.length << ", "
+        << window.extent.after << "}, stride " << window.stride
+        << (window.stride_from_end ? " from the end" : "") << ", left "
+        << kRules[static_cast<size_t>(window.left)] << ", right "
+        << kRules[static_cast<size_t>(window.right)]
+        << (window.cross_ends ? ", crossing ends" : "");
+  }
+  out << "; initial " << static_cast<int>(spec.initial) << ", alpha " << spec.alpha;
+  return std::move(out).str();
 }
 
 ModelTable ModelTableOf(const RandomTable& table) {

@@ -27,6 +27,10 @@ struct RandomTable {
 
 RandomTable MakeRandomTable(RandomChoice* choice);
 
+/// One line for the trace of a failure.
+std::string DescribeTable(const RandomTable& table);
+std::string DescribePriorityTable(const PriorityTableSpec& spec);
+
 /// The same things in the model's words.
 ModelTable ModelTableOf(const RandomTable& table);
 ModelRule ModelRuleOf(const PriorityTableSpec& spec);

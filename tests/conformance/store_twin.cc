@@ -47,6 +47,13 @@ class CallColumns {
 
 }  // namespace
 
+float* DrawnTable::Find(const ModelItem& item) {
+  const auto found =
+      rule.trajectories ? priorities.lower_bound(ModelItem{item.id, 0}) : priorities.find(item);
+  const bool there = found != priorities.end() && found->first.id == item.id;
+  return there ? &found->second : nullptr;
+}
+
 double DrawnTable::Weight(float priority) const {
   if (uniform()) return 1;
   return priority == 0 ? 0 : std::pow(static_cast<double>(priority), spec.alpha);
@@ -58,9 +65,10 @@ double DrawnTable::TotalWeight() const {
   return total;
 }
 
-StoreTwin::StoreTwin(RandomTable table, std::string directory, RandomChoice* choice)
+StoreTwin::StoreTwin(RandomTable table, std::string directory, Env* env, RandomChoice* choice)
     : random_table_(std::move(table)),
       directory_(std::move(directory)),
+      env_(env),
       choice_(choice),
       model_(ModelTableOf(random_table_)) {
   for (const PriorityTableSpec& spec : random_table_.spec.priority_tables) {
@@ -71,6 +79,7 @@ StoreTwin::StoreTwin(RandomTable table, std::string directory, RandomChoice* cho
 
 void StoreTwin::OpenDatabase() {
   DatabaseOptions options;
+  options.env = env_;
   options.ack = Ack::kMemory;
   options.segment_bytes = uint64_t{1} << 20;
   options.ring_bytes = uint64_t{1} << 20;
@@ -105,8 +114,8 @@ void StoreTwin::Reopen() {
   if (has_capacity()) AdoptOrphans();
 }
 
-PriorityTable* StoreTwin::priority_table(const DrawnTable& drawn) const {
-  return table_->priority_table(drawn.spec.name).get();
+std::shared_ptr<PriorityTable> StoreTwin::priority_table(const DrawnTable& drawn) const {
+  return table_->priority_table(drawn.spec.name);
 }
 
 const Bytes& StoreTwin::TrajectoryValue(TrajectoryId id, size_t column) const {
@@ -245,7 +254,8 @@ void StoreTwin::AppendToLane(Lane* lane) {
   End end = RandomEnd();
   const int64_t count = RandomCount(*lane, &end);
   const Rows rows = RandomRows(*lane, count, end);
-  const bool whole = end != End::kGo && (lane->id == 0 || spec.stream) && choice_->Percent(60);
+  const bool may_be_whole = lane->id == 0 || (spec.stream && EpisodeHasEnded(*lane));
+  const bool whole = end != End::kGo && may_be_whole && choice_->Percent(60);
   const bool one = !whole && count == 1 && choice_->Percent(50);
 
   Call call;
@@ -278,6 +288,9 @@ void StoreTwin::AppendToLane(Lane* lane) {
                               .priorities = priorities,
                               .ack = {}};
   Writer* const writer = writers_[lane->writer].get();
+  if (end != End::kGo && !may_be_whole) {
+    ASSERT_STATUS(kFailedPrecondition, writer->AppendTrajectory(step, options), "");
+  }
   const Result<Appended> appended = whole ? writer->AppendTrajectory(step, options)
                                     : one ? writer->Append(step, options)
                                           : writer->AppendSteps(step, options);
@@ -285,6 +298,11 @@ void StoreTwin::AppendToLane(Lane* lane) {
   TakeOver(lane, rows, *appended);
   FollowCapacity();
   Settle(given);
+}
+
+/// A stream's next row begins an episode.
+bool StoreTwin::EpisodeHasEnded(const Lane& lane) const {
+  return model_.trajectories().at(lane.id).rows.back().end != End::kGo;
 }
 
 /// Initial priorities for the items that an append makes drawable: one for each, or one for all.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/env.h"
 #include "engine/database.h"
 #include "tests/conformance/random_choice.h"
 #include "tests/conformance/random_table.h"
@@ -23,6 +24,8 @@ struct DrawnTable {
   std::map<ModelItem, float> priorities;  ///< Of all items; what it says is ignored if uniform.
   float max_priority = 1;
 
+  /// The raw priority of an item, or null; of a trajectory whatever its row.
+  float* Find(const ModelItem& item);
   bool uniform() const { return spec.selector == SelectorKind::kUniform; }
   /// w of an item, and the sum over all.
   double Weight(float priority) const;
@@ -31,8 +34,9 @@ struct DrawnTable {
 
 class StoreTwin {
  public:
-  /// Creates the table in a new database in `directory`. Failures are GoogleTest failures.
-  StoreTwin(RandomTable table, std::string directory, RandomChoice* choice);
+  /// Creates the table in a new database in `directory` of `env` (null: of the machine's own file
+  /// system). Failures are GoogleTest failures.
+  StoreTwin(RandomTable table, std::string directory, Env* env, RandomChoice* choice);
 
   /// One random change to both.
   void Change();
@@ -46,10 +50,12 @@ class StoreTwin {
   Table* table() const { return table_.get(); }
   const WindowModel& model() const { return model_; }
   std::vector<DrawnTable>& drawn() { return drawn_; }
-  PriorityTable* priority_table(const DrawnTable& drawn) const;
+  std::shared_ptr<PriorityTable> priority_table(const DrawnTable& drawn) const;
   const Bytes& TrajectoryValue(TrajectoryId id, size_t column) const;
+  /// Rows of batches handed over that came from each trajectory.
   std::map<TrajectoryId, uint64_t>& times_sampled() { return times_sampled_; }
-  /// Sets priorities by the handles of `items`, which may have duplicates, in both.
+  /// Sets priorities by the handles of `items` in both. They may have duplicates, and be of items
+  /// that are gone.
   void SetByHandle(DrawnTable* drawn, std::span<const ItemHandle> handles,
                    const std::vector<ModelItem>& items);
 
@@ -75,6 +81,7 @@ class StoreTwin {
   Rows RandomRows(const Lane& lane, int64_t count, End end);
   End RandomEnd();
   int64_t RandomCount(const Lane& lane, End* end);
+  bool EpisodeHasEnded(const Lane& lane) const;
   void AppendToLane(Lane* lane);
   void GivePriorities(const Lane& lane, const Rows& rows, GivenPriorities* given,
                       std::vector<float>* values);
@@ -105,6 +112,7 @@ class StoreTwin {
 
   RandomTable random_table_;
   std::string directory_;
+  Env* env_;
   RandomChoice* choice_;
   std::unique_ptr<Database> database_;
   std::shared_ptr<Table> table_;

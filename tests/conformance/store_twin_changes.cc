@@ -157,11 +157,11 @@ void StoreTwin::SetPriorities() {
     ModelItem item = unknown ? ModelItem{last_id_ + 7, 0} : choice_->Of(items);
     if (!unknown && !drawn.rule.trajectories && choice_->Percent(10)) item.row += 1;
     priorities.push_back(RandomPriority());
-    const auto found = drawn.priorities.find(item);
-    if (found == drawn.priorities.end()) {
+    float* const priority = drawn.Find(item);
+    if (priority == nullptr) {
       ++stale;
     } else {
-      found->second = priorities.back();  // The last of duplicates stays.
+      *priority = priorities.back();  // The last of duplicates stays.
       drawn.max_priority = std::max(drawn.max_priority, priorities.back());
     }
     if (drawn.rule.trajectories) item.row = choice_->Between(0, 99);  // Ignored.
@@ -198,12 +198,12 @@ void StoreTwin::SetByHandle(DrawnTable* drawn, std::span<const ItemHandle> handl
   uint64_t stale = 0;
   for (const ModelItem& item : items) {
     priorities.push_back(static_cast<float>(choice_->Between(2, 16)) / 4.0f);
-    const auto found = drawn->priorities.find(item);
-    if (found == drawn->priorities.end()) {
+    float* const priority = drawn->Find(item);
+    if (priority == nullptr) {
       ++stale;
       continue;
     }
-    found->second = priorities.back();
+    *priority = priorities.back();
     drawn->max_priority = std::max(drawn->max_priority, priorities.back());
   }
   ASSERT_OK_AND_ASSIGN(const SetOutcome outcome, priority_table(*drawn)->Set(handles, priorities));
@@ -219,9 +219,9 @@ void StoreTwin::Settle(const GivenPriorities& given) {
     std::map<ModelItem, float> priorities;
     const float max_before = drawn.max_priority;
     for (const ModelItem& item : model_.Items(drawn.rule)) {
-      const auto found = drawn.priorities.find(item);
-      if (found != drawn.priorities.end()) {
-        priorities[item] = found->second;
+      // A trajectory stays the same item when its head is trimmed.
+      if (const float* const kept = drawn.Find(item)) {
+        priorities[item] = *kept;
         continue;
       }
       float priority = max_before;

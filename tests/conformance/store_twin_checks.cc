@@ -57,8 +57,8 @@ void StoreTwin::CheckAll() {
 }
 
 void StoreTwin::CheckItems(DrawnTable* drawn) {
-  SCOPED_TRACE(drawn->spec.name);
-  PriorityTable* const priority = priority_table(*drawn);
+  SCOPED_TRACE(DescribePriorityTable(drawn->spec));
+  const auto priority = priority_table(*drawn);
   std::vector<ModelItem> stored;
   for (const RowId& row : priority->Items()) stored.push_back(ModelItem{row.id, row.row});
   const std::vector<ModelItem> expected = model_.Items(drawn->rule);
@@ -70,15 +70,20 @@ void StoreTwin::CheckItems(DrawnTable* drawn) {
     const RowId row{item.id, item.row};
     const double exact = total > 0 ? drawn->Weight(raw) / total : 0;
     drawable += exact > 0 ? 1 : 0;
+    if (!drawn->uniform()) {
+      ASSERT_OK_AND_ASSIGN(const float stored_raw, priority->Priority(row));
+      ASSERT_EQ(stored_raw, raw) << row.id << ":" << row.row;
+    }
+  }
+  EXPECT_EQ(priority->DrawableCount(), drawable);
+  for (const auto& [item, raw] : drawn->priorities) {
+    const RowId row{item.id, item.row};
+    const double exact = total > 0 ? drawn->Weight(raw) / total : 0;
     ASSERT_OK_AND_ASSIGN(const double probability, priority->Probability(row));
     // Weights are fixed point: of each at least 8 bits count, of most 20.
     ASSERT_NEAR(probability, exact, drawn->uniform() ? 1e-15 : exact * 4e-3)
         << row.id << ":" << row.row;
-    if (drawn->uniform()) continue;
-    ASSERT_OK_AND_ASSIGN(const float stored_raw, priority->Priority(row));
-    ASSERT_EQ(stored_raw, raw) << row.id << ":" << row.row;
   }
-  EXPECT_EQ(priority->DrawableCount(), drawable);
   EXPECT_TRUE(drawn->uniform() || priority->MaxPriority() == drawn->max_priority)
       << priority->MaxPriority() << ", expected " << drawn->max_priority;
   EXPECT_STATUS(kNotFound, priority->Priority(RowId{last_id_ + 1, 0}), "");

@@ -113,11 +113,10 @@ bool WindowModel::Cut(TrajectoryId id) {
   trajectory.state = ModelState::kClosed;
   trajectory.end = End::kCut;
   ModelRow& last = trajectory.rows.back();
-  if (!EndsEpisode(last)) {  // Else a stream is closed between two episodes.
-    last.end = End::kCut;
-    last.final = table_.final_row;
-  }
-  if (trajectory.StepCount() > 0) return true;
+  if (EndsEpisode(last)) return true;  // A stream is closed between two episodes.
+  last.end = End::kCut;
+  last.final = table_.final_row;
+  if (!last.final || trajectory.rows.size() > 1) return true;
   trajectories_.erase(id);
   return false;
 }
@@ -269,16 +268,18 @@ void WindowModel::ShowEntry(const ModelRule& rule, const Window& window, const M
     }
     return;
   }
-  const int64_t newest = there ? at : at < 0 ? 0 : std::max<int64_t>(end - 1, 0);
-  for (int64_t r = newest - view.stack + 1; r <= newest; ++r) {
+  // What is there of the edge row again, also for the older rows of a stack.
+  const auto shown_row = [&](int64_t r) -> const ModelRow& {
+    return *window.episode.rows[static_cast<size_t>(std::clamp<int64_t>(r, 0, end - 1))];
+  };
+  for (int64_t r = at - view.stack + 1; r <= at; ++r) {
     if (r < 0 && left == Side::kPad) {
       AddPadding(view, &shown->bytes);
     } else {
-      AddRow(view, *window.episode.rows[static_cast<size_t>(std::max<int64_t>(r, 0))],
-             &shown->bytes);
+      AddRow(view, shown_row(r), &shown->bytes);
     }
   }
-  const ModelRow& row = *window.episode.rows[static_cast<size_t>(newest)];
+  const ModelRow& row = shown_row(at);
   const bool in_length_part = at >= window.anchor && at < window.anchor + window.steps;
   shown->valid.push_back(1);
   shown->learn.push_back(there && in_length_part && !NoStep(rule, row) ? 1 : 0);

@@ -133,7 +133,8 @@ class WindowModel {
   /// `final_row` holds the columns' bytes of the final row where one comes (others are ignored).
   void Append(TrajectoryId id, const std::vector<std::vector<Bytes>>& rows, End end,
               const std::vector<Bytes>& final_row);
-  /// Ends an open trajectory as cut, and closes it. False: no step was left, it is gone.
+  /// Ends an open trajectory as cut, and closes it. False: its one row was made a final row, it is
+  /// gone.
   bool Cut(TrajectoryId id);
   void Remove(TrajectoryId id) { trajectories_.erase(id); }
   /// Rows before `first` are gone.

@@ -244,6 +244,19 @@ TEST_F(WindowModelTest, StackShowsOlderRowsOnAnAxis) {
   EXPECT_EQ(Show(rule, 1, view), (Numbers{0, 100, 101}));
 }
 
+TEST_F(WindowModelTest, StackBeyondTheLastRowRepeatsItOrIsPadding) {
+  Make(true, false);
+  Append(4, End::kTerminated);
+  ModelRule rule{.length = 4, .right = Side::kRepeat};
+  ModelView view = Rows({2, 3});
+  view.stack = 3;
+  EXPECT_EQ(Show(rule, 2, view), (Numbers{102, 103, 103, 103, 103, 103}));
+  rule.right = Side::kPad;
+  EXPECT_EQ(Show(rule, 2, view), (Numbers{0, 0, 0, 0, 0, 0}));
+  rule.right = Side::kClip;
+  EXPECT_EQ(Show(rule, 2, view), Numbers{});
+}
+
 TEST_F(WindowModelTest, StreamWindowsStayInTheirEpisode) {
   Make(true, true);
   Append(2, End::kTerminated);  // Rows 0, 1 and the final row 2.
