@@ -121,7 +121,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   const wal::ReadReport& read = opened.report.read;
   RecoveryReport& report = impl->recovery;
   report.clean = read.seal_lsn != kNoLsn;
-  GEARDB_RETURN_IF_ERROR(recovery.Finish(report.clean));
+  GEARDB_RETURN_IF_ERROR(recovery.Finish());
   report.start = read.start_lsn;
   report.end = read.end_lsn;
   report.records = read.records;
@@ -211,7 +211,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
     GEARDB_ASSIGN_OR_RETURN(table, core.AddTable(chosen, id));
     table->plan->ids_end = kFirstRange;
     table->plan->generations_end = kFirstRange;
-    Status status = table->plan->TakeOver(true);
+    Status status = table->plan->TakeOver(/*created=*/true);
     if (!status.ok()) {
       core.ForgetTable(id);
       return status;

@@ -160,6 +160,9 @@ class DatabaseCore {
  private:
   Result<Lsn> CommitLocked(std::unique_ptr<Change> change, const CommitOptions& how)
       GEARDB_REQUIRES(commit);
+  /// Logs for each table that no number beyond those in use was handed out: the next open goes on
+  /// right behind them. A seal alone does not say so, what came after it may be lost.
+  void PromiseNothingMore() GEARDB_REQUIRES(commit);
 
   mutable Mutex tables_mutex_;
   std::map<TableId, std::shared_ptr<TableCore>> tables_ GEARDB_GUARDED_BY(tables_mutex_);

@@ -197,7 +197,7 @@ Status Recovery::WriteTag(const fb::WriteTag& stored, const wal::RecordView& rec
   return Status::Ok();
 }
 
-Status Recovery::Finish(bool clean) {
+Status Recovery::Finish() {
   for (const auto& table : core_->AllTables()) {
     {
       MutexLock lock(&table->state->mutex);
@@ -205,7 +205,7 @@ Status Recovery::Finish(bool clean) {
       table->state->ResetCounters();
       orphaned_ += table->state->OrphanOpenTrajectories();
     }
-    GEARDB_RETURN_IF_ERROR(table->plan->TakeOver(clean));
+    GEARDB_RETURN_IF_ERROR(table->plan->TakeOver(/*created=*/false));
   }
   return Status::Ok();
 }

@@ -27,8 +27,8 @@ class Recovery {
 
   /// Applies one record. Corruption, naming the LSN, for a body that does not fit the state.
   Status Visit(const wal::RecordView& record);
-  /// After the last record: sums, orphans, plans. `clean`: the log ended with a seal.
-  Status Finish(bool clean);
+  /// After the last record: sums, orphans, plans.
+  Status Finish();
 
   uint64_t orphaned() const { return orphaned_; }
   uint64_t damaged_pages() const { return damaged_pages_; }

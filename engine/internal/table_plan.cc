@@ -20,7 +20,7 @@ bool TablePlan::tracks_pages() const {
   return spec.remover == Remover::kFifo && (spec.steps_max > 0 || spec.bytes_max > 0);
 }
 
-Status TablePlan::TakeOver(bool clean) {
+Status TablePlan::TakeOver(bool created) {
   MutexLock lock(&state_->mutex);
   struct Birth {
     Lsn lsn;
@@ -64,11 +64,14 @@ Status TablePlan::TakeOver(bool clean) {
     std::sort(closings.begin(), closings.end(), older);
     for (const Birth& closing : closings) NoteLeft(closing.page.number);
   }
-  // What was removed had ids and generations, too: only `next_*` from the log's records, or the
-  // promised ends, are beyond all of them.
-  next_id = clean ? std::max(next_id, last_id + 1) : std::max(next_id, ids_end);
-  next_generation = clean ? std::max(next_generation, last_generation + 1)
-                          : std::max(next_generation, generations_end);
+  // What was removed, or lost with the end of the log, had ids and generations, too: only what was
+  // promised is beyond all of them.
+  next_id = std::max(next_id, last_id + 1);
+  next_generation = std::max(next_generation, last_generation + 1);
+  if (!created) {
+    next_id = std::max(next_id, ids_end);
+    next_generation = std::max(next_generation, generations_end);
+  }
   max_priority.clear();
   for (size_t i = 0; i < state_->priority_table_count(); ++i) {
     max_priority.push_back(state_->priority(i).max_priority());

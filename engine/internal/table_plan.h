@@ -74,9 +74,9 @@ class TablePlan {
 
   static Result<std::unique_ptr<TablePlan>> Create(index::IndexMemory* memory, TableState* state);
 
-  /// After recovery: takes over what the state holds. `clean`: nothing can have been lost, so ids
-  /// and generations go on without a gap.
-  Status TakeOver(bool clean);
+  /// After recovery: takes over what the state holds; ids and generations go on behind all that may
+  /// have been handed out. `created`: the table is new, and they begin at 1.
+  Status TakeOver(bool created);
 
   /// InvalidArgument when `growth` alone is more than the table may ever hold.
   Status CheckFits(const Growth& growth) const;
