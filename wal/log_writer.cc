@@ -359,7 +359,10 @@ Status LogWriter::Core::PrepareSpares() {
   // One more than is kept, so that an append finds one to take.
   while (pool_->free_count() < spare_target_ + 1) {
     GEARDB_RETURN_IF_ERROR(UsableOrError());
-    GEARDB_RETURN_IF_ERROR(pool_->CreateSpare());
+    const Status status = pool_->CreateSpare();
+    // A full disk may have room again; any other error is final, as it is for the live files.
+    if (status.code() == StatusCode::kIoError) return drain_.Fail(status);
+    GEARDB_RETURN_IF_ERROR(status);
   }
   return Status::Ok();
 }

@@ -67,18 +67,17 @@ void EngineActor::NoteLanes(Op* op) {
 bool EngineActor::Finish(const Status& status, Op* op) {
   op->code = status.code();
   if (!status.ok()) {
-    const bool appends = op->kind <= OpKind::kAppendTrajectory;
     const bool refused =
         (status.code() == StatusCode::kNotFound &&
          (op->kind <= OpKind::kCut || op->kind == OpKind::kResume)) ||
         (status.code() == StatusCode::kDeadlineExceeded && op->kind == OpKind::kNext) ||
-        (status.code() == StatusCode::kResourceExhausted && may_be_full_ && appends);
+        (status.code() == StatusCode::kResourceExhausted && may_be_full_);
     if (!refused) {
       failure_ = status;
       return false;
     }
     if (op->kind <= OpKind::kCut) NoteLanes(op);
-    if (status.code() == StatusCode::kResourceExhausted) ++refused_;
+    refused_ += status.code() == StatusCode::kResourceExhausted ? 1 : 0;
   }
   op->state.store(status.ok() ? OpState::kDone : OpState::kRefused, std::memory_order_release);
   model_.Apply(place_.first_op + static_cast<uint64_t>(op - place_.log->ops.data()), *op);

@@ -26,7 +26,7 @@ class EngineActor {
   EngineActor(const Place& place, const ActorModel& model, uint64_t seed)
       : place_(place), model_(model), random_(seed) {}
 
-  /// A disk may be full: appends may be refused with ResourceExhausted.
+  /// A disk may be full: calls may be refused with ResourceExhausted.
   void set_may_be_full(bool may) { may_be_full_ = may; }
   /// Only these acknowledgements are asked for.
   void set_acks(std::vector<Ack> acks) { acks_ = std::move(acks); }

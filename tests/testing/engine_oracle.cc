@@ -384,14 +384,22 @@ std::string EngineOracle::CheckActor(const StoreImage& image, const OpLog* log,
                                      const Survival& survival, uint32_t actor) {
   const uint32_t started = log == nullptr ? 0 : log->started.load();
   uint32_t certain = 0;
+  uint32_t lost = started;  // Operations from here on are not there.
   for (uint32_t i = 0; i < started; ++i) {
     const Op& op = log->ops[i];
     const bool synced = op.end_lsn != 0 && op.end_lsn <= survival.synced;
-    if (op.state == OpState::kDone && (op.ack >= survival.level || synced)) certain = i + 1;
+    if (op.state != OpState::kDone) continue;
+    if (op.ack >= survival.level || synced) certain = i + 1;
+    // The log says itself where it ends.
+    if (op.end_lsn > image.database->recovery().end) lost = std::min(lost, i);
+  }
+  if (lost < certain) {
+    return Say("actor ", actor, ": the log ends at LSN ", image.database->recovery().end,
+               ", and operation ", first_op_ + certain - 1, " was acknowledged");
   }
   // The longest history that fits.
   std::string wrong;
-  for (uint32_t count = started + 1; count-- > certain;) {
+  for (uint32_t count = lost + 1; count-- > certain;) {
     ActorModel model = models_[actor];
     for (uint32_t i = 0; i < count; ++i) model.Apply(first_op_ + i, log->ops[i]);
     const std::string mismatch = Matches(image, &model);
