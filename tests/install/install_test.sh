@@ -24,10 +24,10 @@ echo "== find_package"
 cmake -S . -B by_cmake -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_BUILD_TYPE=Release >cmake.log || { cat cmake.log; fail "find_package failed"; }
 cmake --build by_cmake >build.log || { cat build.log; fail "the build by find_package failed"; }
-./by_cmake/consumer_shared
-./by_cmake/consumer_static
-ldd by_cmake/consumer_shared | grep -q "$prefix/.*libgeardb.so" || fail "not the shared library"
-if ldd by_cmake/consumer_static | grep -q libgeardb; then fail "static, but needs libgeardb.so"; fi
+./by_cmake/consumer_shared "$work/store1"
+./by_cmake/consumer_static "$work/store2"
+[[ $(ldd by_cmake/consumer_shared) == *"$prefix/"*libgeardb.so* ]] || fail "not the shared library"
+[[ $(ldd by_cmake/consumer_static) != *libgeardb* ]] || fail "static, but needs libgeardb.so"
 
 echo "== pkg-config"
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name geardb.pc)")
@@ -35,11 +35,11 @@ libdir=$(dirname "$(find "$prefix" -name libgeardb.a)")
 export PKG_CONFIG_PATH
 # shellcheck disable=SC2046 # The flags are words.
 "$cxx" -std=c++20 consumer.cc $(pkg-config --cflags --libs geardb) -o pc_shared
-LD_LIBRARY_PATH=$libdir ./pc_shared
+LD_LIBRARY_PATH=$libdir ./pc_shared "$work/store3"
 rm "$libdir"/libgeardb.so*
 # shellcheck disable=SC2046
 "$cxx" -std=c++20 consumer.cc $(pkg-config --cflags --static --libs geardb) -o pc_static
-./pc_static
+./pc_static "$work/store4"
 
 echo "== every public header compiles alone"
 for header in "$prefix"/include/geardb/engine/*.h; do
