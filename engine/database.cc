@@ -65,8 +65,11 @@ Status RemoveDamaged(engine::DatabaseCore* core, const engine::Recovery& recover
     for (const TrajectoryId id : ids) {
       names += " '" + table->layout().spec().name + "'/" + std::to_string(id);
     }
-    if (core->log != nullptr && !ids.empty()) {
+    if (ids.empty()) continue;
+    if (core->log != nullptr) {
       GEARDB_RETURN_IF_ERROR(engine::RemoveTrajectories(core, table, ids));
+    } else {
+      engine::HideTrajectories(table.get(), ids);
     }
   }
   if (!names.empty()) core->recovery.note += "; trajectories with damaged pages:" + names;
@@ -181,6 +184,50 @@ Status CheckTableFits(const engine::DatabaseCore& database, const TableSpec& spe
 
 }  // namespace
 
+namespace {
+
+/// One record for a table and its priority tables: a crash leaves all of them or none.
+void BuildCreateTable(const TableSpec& spec, TableId id, engine::Change* change) {
+  auto& body = change->body;
+  std::vector<flatbuffers::Offset<fb::Operation>> operations;
+  const auto stored = engine::EncodeTableSpec(&body, spec);
+  const auto table =
+      fb::CreateCreateTable(body, stored, kFirstRange, static_cast<uint32_t>(kFirstRange));
+  operations.push_back(fb::CreateOperation(body, id, 0, fb::Change::CreateTable, table.Union()));
+  for (const PriorityTableSpec& priority : spec.priority_tables) {
+    const auto number = static_cast<uint32_t>(operations.size() - 1);
+    const auto stored_priority = engine::EncodePriorityTableSpec(&body, priority);
+    const auto created =
+        fb::CreateCreatePriorityTable(body, stored_priority, engine::FirstPriority(priority));
+    operations.push_back(
+        fb::CreateOperation(body, id, number, fb::Change::CreatePriorityTable, created.Union()));
+  }
+  body.Finish(fb::CreateBody(body, body.CreateVector(operations)));
+}
+
+/// Makes the table, empty, with its priority tables; nothing is left of it after an error.
+Result<std::shared_ptr<engine::TableCore>> MakeTable(engine::DatabaseCore* core, TableSpec spec,
+                                                     TableId id) {
+  const std::vector<PriorityTableSpec> priorities = std::move(spec.priority_tables);
+  spec.priority_tables.clear();
+  GEARDB_ASSIGN_OR_RETURN(auto table, core->AddTable(spec, id));
+  table->plan->ids_end = kFirstRange;
+  table->plan->generations_end = kFirstRange;
+  Status status;
+  {
+    MutexLock lock(&table->state->mutex);
+    for (const PriorityTableSpec& priority : priorities) {
+      if (status.ok()) status = table->state->AddPriorityTable(priority);
+    }
+  }
+  if (status.ok()) status = table->plan->TakeOver(/*created=*/true);
+  if (status.ok()) return table;
+  core->ForgetTable(id);
+  return status.WithContext("table '" + spec.name + "'");
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   engine::DatabaseCore& core = *impl_;
   GEARDB_RETURN_IF_ERROR(core.CheckWritable());
@@ -195,35 +242,20 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   wal::Reservation reservation;
   {
     MutexLock lock(&core.commit);
-    const auto stored = engine::EncodeTableSpec(&change.body, chosen);
     const TableId id = core.NextTableId();
-    change.FinishBody(
-        {.table = id}, fb::Change::CreateTable,
-        fb::CreateCreateTable(change.body, stored, kFirstRange, static_cast<uint32_t>(kFirstRange))
-            .Union());
+    BuildCreateTable(chosen, id, &change);
     const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(core.AwaitRoom({&size, 1}, how, &waited));
     if (core.FindTable(spec.name) != nullptr) {
       return Status::AlreadyExists("database '", core.directory, "' has a table '", spec.name, "'");
     }
-    chosen.priority_tables.clear();
-    GEARDB_ASSIGN_OR_RETURN(table, core.AddTable(chosen, id));
-    table->plan->ids_end = kFirstRange;
-    table->plan->generations_end = kFirstRange;
-    Status status = table->plan->TakeOver(/*created=*/true);
-    if (!status.ok()) {
-      core.ForgetTable(id);
-      return status;
-    }
+    GEARDB_ASSIGN_OR_RETURN(table, MakeTable(&core, chosen, id));
     reservation = core.log->Reserve({.size = size});
   }
   core.Finish(reservation, {}, &change);
   // Ids may be handed out once the record that promises them is synced.
   GEARDB_RETURN_IF_ERROR(core.Acknowledge(reservation.end, Ack::kSync));
-  for (const PriorityTableSpec& priority : spec.priority_tables) {
-    GEARDB_RETURN_IF_ERROR(engine::CreatePriorityTable(&core, table, priority));
-  }
   return std::shared_ptr<Table>(new Table(HandleOf(impl_, table)));
 }
 

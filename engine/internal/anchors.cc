@@ -23,8 +23,10 @@ void AnchorUpdate::Add(const RowsChange& change) {
   const index::TrajectoryRecord& record = state_->trajectories().record(change.slot);
   const auto first = static_cast<int64_t>(record.first_row);
   if (!change.ended) {
-    // The right side is required: exactly these rows have become complete.
-    AddRows(change.slot, std::max(first, change.old_rows_end - promise + 1),
+    // The right side is required: exactly these rows have become complete. Where windows cross ends
+    // the row before them, too, if the last row was no step until others followed it.
+    const int64_t waited = rule.cross_ends ? 1 : 0;
+    AddRows(change.slot, std::max(first, change.old_rows_end - promise + 1 - waited),
             change.new_rows_end - promise + 1);
     return;
   }

@@ -60,6 +60,11 @@ Episode FindEpisode(RowCursor* cursor, const WindowRule& rule, int64_t row, Reac
   const TableLayout& layout = cursor->state().layout();
   const bool bounded_by_flags = layout.spec().stream && !rule.cross_ends;
   Episode episode = WholeTrajectory(*cursor, rule);
+  if (layout.spec().stream && !bounded_by_flags && episode.rows_end > episode.begin) {
+    // The last row is a step, or not, by what it carries itself.
+    RowCursor tail(cursor->state(), cursor->record(), cursor->record().tail_lpn);
+    episode.steps_end = episode.rows_end - (MayBeAnchor(&tail, rule, episode.rows_end - 1) ? 0 : 1);
+  }
   if (!bounded_by_flags) return episode;
 
   const int64_t first = episode.begin;

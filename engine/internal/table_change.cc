@@ -53,6 +53,19 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
   return database->Acknowledge(end, Ack::kLog);
 }
 
+void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {
+  MutexLock lock(&table->state->mutex);
+  std::vector<fb::Removed> hidden;
+  for (const TrajectoryId id : ids) {
+    const Slot slot = table->state->trajectories().FindById(id);
+    if (slot == kNoSlot) continue;
+    hidden.emplace_back(id, slot, table->state->trajectories().record(slot).generation);
+  }
+  flatbuffers::FlatBufferBuilder body;
+  body.Finish(fb::CreateRemove(body, body.CreateVectorOfStructs(hidden), 0));
+  table->state->Apply(*flatbuffers::GetRoot<fb::Remove>(body.GetBufferPointer()), 0);
+}
+
 Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                           const RowId& first) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
@@ -169,16 +182,35 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
   return database->Acknowledge(reservation.end, Ack::kLog);
 }
 
+namespace {
+
+/// What was stored may have priorities whose weights were cut: they get a scale that fits them.
+Status RescaleSaturated(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                        size_t priority_table) {
+  MutexLock lock(&database->commit);
+  int shift = 0;
+  {
+    MutexLock state_lock(&table->state->mutex);
+    const index::PrioritizedSelector* selector =
+        table->state->priority(priority_table).prioritized();
+    if (selector == nullptr || !selector->saturated()) return Status::Ok();
+    shift = index::ChooseShift(selector->LargestWeightBound());
+  }
+  return database->LogRescale(table, static_cast<uint32_t>(priority_table), shift,
+                              ReserveUrgency());
+}
+
+}  // namespace
+
 Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                            const PriorityTableSpec& spec) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   GEARDB_RETURN_IF_ERROR(ValidatePriorityTableSpec(table->layout().spec(), spec));
-  const float initial =
-      spec.initial == InitialPriority::kConstant ? spec.initial_priority_value : 1.0f;
   FunctionChange change(nullptr);
   const auto stored = EncodePriorityTableSpec(&change.body, spec);
   const CommitOptions how = ReserveUrgency();
+  size_t number = 0;
   wal::Reservation reservation;
   {
     MutexLock lock(&database->commit);
@@ -186,7 +218,6 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(database->AwaitRoom({&bound, 1}, how, &waited));
     GEARDB_RETURN_IF_ERROR(CatchUp(database));
-    size_t number = 0;
     {
       MutexLock state_lock(&table->state->mutex);
       number = table->state->priority_table_count();
@@ -202,7 +233,7 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
     change.FinishBody(
         {.table = table->layout().id(), .priority_table = static_cast<uint32_t>(number)},
         fb::Change::CreatePriorityTable,
-        fb::CreateCreatePriorityTable(change.body, stored, initial).Union());
+        fb::CreateCreatePriorityTable(change.body, stored, FirstPriority(spec)).Union());
     change.set_apply([&table, &change, number](Lsn) {
       MutexLock state_lock(&table->state->mutex);
       table->state->Apply(*change.operation()->change_as_CreatePriorityTable(), number);
@@ -212,7 +243,8 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
         database->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
   }
   database->Finish(reservation, {}, &change);
-  return database->Acknowledge(reservation.end, Ack::kSync);
+  GEARDB_RETURN_IF_ERROR(database->Acknowledge(reservation.end, Ack::kSync));
+  return RescaleSaturated(database, table, number);
 }
 
 }  // namespace geardb::engine

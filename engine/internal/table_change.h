@@ -9,6 +9,14 @@
 
 namespace geardb::engine {
 
+/// The raw priority that items of a new priority table begin with, unless a column says it.
+inline float FirstPriority(const PriorityTableSpec& spec) {
+  return spec.initial == InitialPriority::kConstant ? spec.initial_priority_value : 1.0f;
+}
+
+/// Takes trajectories out of the state of a database that is open read-only.
+void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids);
+
 /// See Table::Remove, Table::Truncate, Table::SetColumns, Table::CreatePriorityTable.
 Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                           std::span<const TrajectoryId> ids);

@@ -161,9 +161,14 @@ Result<ViewPlan> CompileViews(const TableLayout& layout, const PriorityTableSpec
   std::set<std::string> names;
   for (const View& view : options.views) {
     GEARDB_ASSIGN_OR_RETURN(CompiledView compiled, CompileView(layout, spec, options, view));
-    if (!names.insert(compiled.name).second || compiled.name.starts_with("nstep.")) {
+    if (compiled.name.starts_with("nstep.")) {
+      return Status::InvalidArgument(Where(spec, view), " has a name that belongs to n_step");
+    }
+    for (const char* suffix : {"", ".valid", ".learn", ".is_first", ".end"}) {
+      if (!compiled.masks && *suffix != 0) break;
+      if (names.insert(compiled.name + suffix).second) continue;
       return Status::InvalidArgument("priority table '", spec.name, "': two outputs are named '",
-                                     compiled.name, "'");
+                                     compiled.name, suffix, "'");
     }
     plan.views.push_back(std::move(compiled));
   }
