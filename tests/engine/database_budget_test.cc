@@ -1,0 +1,185 @@
+// Budgets are hard, itemised, and a call that meets one leaves the store in order.
+
+#include <gtest/gtest.h>
+
+#include "tests/testing/store_fixture.h"
+
+namespace geardb {
+namespace {
+
+using testing::Rows;
+using testing::StepSpec;
+using testing::StoreTest;
+using testing::WindowSpec;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+class DatabaseBudgetTest : public StoreTest {
+ protected:
+  TableSpec WideSpec() {
+    TableSpec spec;
+    spec.name = "wide";
+    spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {64 << 10}}};
+    spec.steps_per_page = 1;
+    spec.priority_tables = {WindowSpec("per")};
+    return spec;
+  }
+  Status AppendWide(int64_t rows, End end = End::kGo) {
+    const std::vector<uint8_t> bytes(static_cast<size_t>(rows) << 16, 7);
+    return writer_
+        ->AppendSteps(
+            {{"x", TensorView::Of(std::span<const uint8_t>(bytes), Shape({rows, 64 << 10}))}},
+            {.end = end})
+        .status();
+  }
+};
+
+TEST_F(DatabaseBudgetTest, FramesRunOutAndComeBack) {
+  options_.budgets.frames_bytes = 4 * kMiB;
+  OpenEmpty();
+  Create(WideSpec());
+  uint64_t rows = 0;
+  Status status;
+  while ((status = AppendWide(1)).ok()) ++rows;
+  EXPECT_STATUS(kResourceExhausted, status, "the frame budget of 4194304 bytes");
+  EXPECT_STATUS(kResourceExhausted, status, "table 'wide'");
+  EXPECT_GE(rows, 60u);
+  EXPECT_LE(database_->Stats().frames.used_bytes, 4 * kMiB);
+  EXPECT_EQ(database_->Stats().frames.limit_bytes, 4 * kMiB);
+  EXPECT_EQ(table_->StepCount(), rows);
+  // A call that finds half of its frames gives them back.
+  ASSERT_OK(table_->Truncate(1, 10));
+  EXPECT_FALSE(AppendWide(20).ok());
+  EXPECT_EQ(table_->StepCount(), rows - 10);
+  EXPECT_OK(AppendWide(10, End::kTerminated));
+  const TrajectoryId ids[] = {1};
+  ASSERT_OK(table_->Remove(ids));
+  for (uint64_t i = 0; i < rows; ++i) ASSERT_OK(AppendWide(1));
+  Reopen();
+  OpenAgain("wide");
+  EXPECT_EQ(table_->StepCount(), rows);
+}
+
+TEST_F(DatabaseBudgetTest, AStoreLargerThanTheBudgetIsNotOpened) {
+  Create(WideSpec());
+  ASSERT_OK(AppendWide(200));
+  Close();
+  options_.budgets.frames_bytes = 4 * kMiB;
+  EXPECT_STATUS(kResourceExhausted, Database::Open(dir_->path(), options_),
+                "the frame budget of 4194304 bytes");
+  options_.budgets.frames_bytes = 64 * kMiB;
+  Open();
+  OpenAgain("wide");
+  EXPECT_EQ(table_->StepCount(), 200u);
+}
+
+TEST_F(DatabaseBudgetTest, TheIndexRunsOutAndTheStoreGoesOn) {
+  options_.budgets.index_bytes = 2 * kMiB;
+  OpenEmpty();
+  TableSpec spec = StepSpec();
+  spec.steps_per_page = 1;
+  spec.priority_tables = {WindowSpec("per")};
+  Create(spec);
+  Status status;
+  uint64_t count = 0;
+  const Rows rows(0, 100);
+  for (; status.ok() && count < 10'000; ++count) {
+    status = writer_->AppendTrajectory(rows.many(), {.end = End::kTerminated}).status();
+  }
+  EXPECT_STATUS(kResourceExhausted, status, "table 'steps'");
+  EXPECT_EQ(table_->Count(), count - 1);
+  EXPECT_EQ(priority("per")->Count(), 100 * (count - 1));
+  EXPECT_LE(database_->Stats().index.used_bytes, 2 * kMiB);
+  const TrajectoryId ids[] = {1, 2};
+  ASSERT_OK(table_->Remove(ids));
+  EXPECT_OK(writer_->AppendTrajectory(rows.many(), {.end = End::kTerminated}));
+  Reopen();
+  OpenAgain("steps");
+  EXPECT_EQ(table_->Count(), count - 2);
+}
+
+TEST_F(DatabaseBudgetTest, AnIndexTooSmallForATableMakesNone) {
+  options_.budgets.index_bytes = 64 << 10;
+  OpenEmpty();
+  TableSpec spec = StepSpec();
+  spec.priority_tables = {WindowSpec("per"), WindowSpec("other")};
+  Status status = database_->CreateTable(spec).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
+  EXPECT_NE(std::string(status.message()).find("index memory"), std::string::npos) << status;
+  EXPECT_TRUE(database_->Tables().empty());
+  options_.budgets.index_bytes = 64 * kMiB;
+  Reopen();
+  EXPECT_TRUE(database_->Tables().empty());
+  EXPECT_OK(database_->OpenOrCreateTable(spec));
+}
+
+TEST_F(DatabaseBudgetTest, EveryIndexBudgetMakesATableOrNone) {
+  // Whatever part of a table's index it is that does not fit.
+  TableSpec spec = StepSpec();
+  spec.priority_tables = {WindowSpec("a"), WindowSpec("b"), WindowSpec("c")};
+  bool made = false;
+  for (uint64_t budget = 64 << 10; budget <= (uint64_t{2} << 20); budget += 64 << 10) {
+    SCOPED_TRACE(budget);
+    options_.budgets.index_bytes = budget;
+    OpenEmpty();
+    const auto table = database_->CreateTable(spec);
+    EXPECT_EQ(database_->Tables().size(), table.ok() ? 1u : 0u) << table.status();
+    made = table.ok();
+  }
+  EXPECT_TRUE(made);
+}
+
+TEST_F(DatabaseBudgetTest, BatchesRunOutAndComeBack) {
+  options_.budgets.batch_bytes = kMiB;
+  OpenEmpty();
+  Create(WideSpec());
+  ASSERT_OK(AppendWide(10));
+  auto small = priority("per")->NewSampler({.batch = 4, .views = {{.column = "x"}}});
+  auto large = priority("per")->NewSampler({.batch = 32, .views = {{.column = "x"}}});
+  ASSERT_OK(large);
+  EXPECT_STATUS(kResourceExhausted, (*large)->Next(), "the batch budget of 1048576 bytes");
+  EXPECT_LE(database_->Stats().batches.used_bytes, kMiB);
+  std::vector<Batch> held;
+  Status status;
+  for (uint64_t i = 0; i < 10 && status.ok(); ++i) {
+    auto batch = (*small)->Next();
+    status = batch.status();
+    if (!batch.ok()) break;
+    EXPECT_EQ(batch->draw_number(), i);  // The refused batch has used up none.
+    held.push_back(std::move(*batch));
+  }
+  EXPECT_STATUS(kResourceExhausted, status, "batch budget");
+  EXPECT_EQ(held.size(), 3u);
+  held.pop_back();
+  const auto batch = (*small)->Next();
+  ASSERT_OK(batch);
+  EXPECT_EQ(batch->draw_number(), 3u);
+}
+
+TEST_F(DatabaseBudgetTest, TablesThatCannotFitAreRefused) {
+  options_.budgets.frames_bytes = 4 * kMiB;
+  OpenEmpty();
+  TableSpec spec = WideSpec();
+  spec.bytes_max = 8 * kMiB;
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec), "the frame budget is 4194304");
+  spec.bytes_max = 1000;
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec), "1000 bytes");
+  spec.bytes_max = 0;
+  spec.steps_max = 1000;
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec), "1000 steps");
+  spec.steps_max = 0;
+  spec.columns[0].shape = {1 << 20};
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec), "ring_bytes");
+  EXPECT_TRUE(database_->Tables().empty());
+}
+
+TEST_F(DatabaseBudgetTest, PrefaultedFramesAreTheSameFrames) {
+  options_.prefault = true;
+  OpenEmpty();
+  Create(StepSpec());
+  Append(0, 10);
+  EXPECT_EQ(Numbers(1), testing::Count(0, 10));
+}
+
+}  // namespace
+}  // namespace geardb

@@ -1,0 +1,245 @@
+// concurrent: engine/internal/arena.h
+#include "engine/internal/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "tests/testing/fault_env.h"
+#include "tests/testing/matchers.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr uint64_t kKiB = 1024;
+
+class ArenaTest : public ::testing::Test {
+ protected:
+  void Create(uint64_t slabs) {
+    auto arena = HostArena::Create({.budget_bytes = slabs * kSlabBytes}, &epochs_);
+    ASSERT_OK(arena);
+    arena_ = std::move(*arena);
+  }
+  FrameRef Take(FramePool* pool) {
+    const auto frame = arena_->Allocate(pool, Deadline::Now());
+    EXPECT_OK(frame);
+    return frame.ok() ? *frame : FrameRef();
+  }
+  std::vector<FrameRef> TakeAll(FramePool* pool) {
+    std::vector<FrameRef> frames;
+    for (;;) {
+      const auto frame = arena_->Allocate(pool, Deadline::Now());
+      if (!frame.ok()) return frames;
+      frames.push_back(*frame);
+    }
+  }
+
+  EpochRegistry epochs_;
+  std::unique_ptr<HostArena> arena_;
+};
+
+TEST_F(ArenaTest, FramesAreDistinctAndWritable) {
+  Create(4);
+  FramePool* pool = arena_->NewPool(64 * kKiB, "a");
+  const auto frames = TakeAll(pool);
+  EXPECT_EQ(frames.size(), 4u * 32);
+  std::set<uint64_t> offsets;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    EXPECT_TRUE(offsets.insert(frames[i].offset()).second);
+    EXPECT_EQ(frames[i].offset() % 128, 0u);
+    std::memset(arena_->Resolve(frames[i]), static_cast<int>(i), 64 * kKiB);
+  }
+  for (size_t i = 0; i < frames.size(); ++i) {
+    EXPECT_EQ(arena_->Resolve(frames[i])[0], static_cast<std::byte>(i));
+    EXPECT_EQ(arena_->Resolve(frames[i])[64 * kKiB - 1], static_cast<std::byte>(i));
+  }
+  EXPECT_EQ(arena_->used_bytes(), 4 * kSlabBytes);
+}
+
+TEST_F(ArenaTest, TheBudgetIsNamedWhenItIsUsedUp) {
+  Create(1);
+  FramePool* pool = arena_->NewPool(512 * kKiB, "table 'x'");
+  TakeAll(pool);
+  EXPECT_STATUS(kResourceExhausted, arena_->Allocate(pool, Deadline::Now()),
+                "no frame of 524288 bytes for table 'x': the frame budget of 2097152 bytes");
+}
+
+TEST_F(ArenaTest, OddSizesFillTheirSlabs) {
+  Create(1);
+  FramePool* pool = arena_->NewPool(384, "a");
+  EXPECT_EQ(TakeAll(pool).size(), kSlabBytes / 384);
+}
+
+TEST_F(ArenaTest, ASlabBelongsToOnePoolUntilItIsEmpty) {
+  Create(1);
+  FramePool* small = arena_->NewPool(64 * kKiB, "small");
+  FramePool* other = arena_->NewPool(128 * kKiB, "other");
+  const FrameRef first = Take(small);
+  const FrameRef second = Take(small);
+  EXPECT_FALSE(arena_->Allocate(other, Deadline::Now()).ok());
+  arena_->Free(small, first);
+  EXPECT_FALSE(arena_->Allocate(other, Deadline::Now()).ok());
+  arena_->Free(small, second);
+  EXPECT_EQ(TakeAll(other).size(), 16u);
+  EXPECT_FALSE(arena_->Allocate(small, Deadline::Now()).ok());
+}
+
+TEST_F(ArenaTest, LowestFreeFramesComeFirst) {
+  Create(2);
+  FramePool* pool = arena_->NewPool(64 * kKiB, "a");
+  const auto frames = TakeAll(pool);
+  arena_->Free(pool, frames[40]);
+  arena_->Free(pool, frames[7]);
+  arena_->Free(pool, frames[3]);
+  EXPECT_EQ(Take(pool), frames[3]);
+  EXPECT_EQ(Take(pool), frames[7]);
+  EXPECT_EQ(Take(pool), frames[40]);
+}
+
+TEST_F(ArenaTest, FramesLargerThanASlabTakeRuns) {
+  Create(8);
+  FramePool* large = arena_->NewPool(5 * kSlabBytes / 2, "large");
+  FramePool* small = arena_->NewPool(64 * kKiB, "small");
+  const FrameRef first = Take(large);    // Slabs 0 … 2.
+  const FrameRef between = Take(small);  // 3.
+  const FrameRef second = Take(large);   // 4 … 6.
+  EXPECT_EQ(first.offset(), 0u);
+  EXPECT_EQ(second.offset(), 4 * kSlabBytes);
+  EXPECT_EQ(arena_->used_bytes(), 6 * kSlabBytes + 64 * kKiB);
+  std::memset(arena_->Resolve(second), 1, 5 * kSlabBytes / 2);
+  EXPECT_FALSE(arena_->Allocate(large, Deadline::Now()).ok());  // Only slab 7 is left.
+  arena_->Free(large, first);
+  EXPECT_EQ(Take(large), first);
+  arena_->Free(large, first);
+  arena_->Free(small, between);
+  FramePool* larger = arena_->NewPool(4 * kSlabBytes, "larger");
+  EXPECT_EQ(Take(larger).offset(), 0u);  // 0 … 3.
+  EXPECT_FALSE(arena_->Allocate(larger, Deadline::Now()).ok());
+}
+
+TEST_F(ArenaTest, ARunMayReachIntoSlabsThatWereNeverUsed) {
+  Create(4);
+  FramePool* small = arena_->NewPool(64 * kKiB, "small");
+  FramePool* large = arena_->NewPool(4 * kSlabBytes, "large");
+  const FrameRef frame = Take(small);
+  EXPECT_FALSE(arena_->Allocate(large, Deadline::Now()).ok());
+  arena_->Free(small, frame);
+  EXPECT_EQ(Take(large).offset(), 0u);
+}
+
+TEST_F(ArenaTest, ARunDoesNotSkipAGap) {
+  // Slabs 1 and 3 are free, and those from 4 on were never used.
+  Create(8);
+  FramePool* one = arena_->NewPool(kSlabBytes, "one");
+  FramePool* two = arena_->NewPool(2 * kSlabBytes, "two");
+  FrameRef slabs[4];
+  for (FrameRef& slab : slabs) slab = Take(one);
+  arena_->Free(one, slabs[1]);
+  EXPECT_EQ(Take(two).offset(), 4 * kSlabBytes);
+  arena_->Free(one, slabs[3]);
+  EXPECT_EQ(Take(two).offset(), 6 * kSlabBytes);
+  EXPECT_FALSE(arena_->Allocate(two, Deadline::Now()).ok());
+  EXPECT_EQ(Take(one), slabs[1]);
+  EXPECT_EQ(Take(one), slabs[3]);
+}
+
+TEST_F(ArenaTest, RetiredFramesWaitForTheirReaders) {
+  Create(1);
+  FramePool* pool = arena_->NewPool(kSlabBytes, "a");
+  const FrameRef frame = Take(pool);
+  auto reader = epochs_.Enter();
+  arena_->Retire(pool, frame);
+  EXPECT_EQ(arena_->used_bytes(), kSlabBytes);  // Still.
+  EXPECT_FALSE(arena_->Allocate(pool, Deadline::Now()).ok());
+  auto late = epochs_.Enter();  // Began after it was retired: does not hold it.
+  reader.Leave();
+  EXPECT_EQ(Take(pool), frame);
+}
+
+TEST_F(ArenaTest, BudgetsBelowASlabAreRefused) {
+  EXPECT_STATUS(kInvalidArgument, HostArena::Create({.budget_bytes = 1000}, &epochs_), "1000");
+  EXPECT_STATUS(kInvalidArgument, HostArena::Create({.budget_bytes = 0}, &epochs_), "0 bytes");
+}
+
+TEST_F(ArenaTest, RandomUseNeverHandsAFrameOutTwice) {
+  Create(16);
+  testing::Random random(3);
+  FramePool* pools[] = {arena_->NewPool(256 * kKiB, "a"), arena_->NewPool(384 * kKiB, "b"),
+                        arena_->NewPool(3 * kSlabBytes - 128, "c"),
+                        arena_->NewPool(kSlabBytes, "d")};
+  std::vector<std::pair<FramePool*, FrameRef>> held;
+  uint64_t used = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    if (random.OneIn(2)) {
+      FramePool* pool = pools[random.Below(4)];
+      const auto frame = arena_->Allocate(pool, Deadline::Now());
+      if (!frame.ok()) continue;
+      for (const auto& [other_pool, other] : held) {
+        ASSERT_TRUE(frame->offset() + pool->frame_bytes() <= other.offset() ||
+                    other.offset() + other_pool->frame_bytes() <= frame->offset());
+      }
+      held.emplace_back(pool, *frame);
+    } else if (!held.empty()) {
+      const size_t at = random.Below(held.size());
+      if (random.OneIn(2)) {
+        arena_->Free(held[at].first, held[at].second);
+      } else {
+        arena_->Retire(held[at].first, held[at].second);
+      }
+      held[at] = held.back();
+      held.pop_back();
+    }
+  }
+  for (const auto& [pool, frame] : held) arena_->Free(pool, frame);
+  FramePool* whole = arena_->NewPool(16 * kSlabBytes, "whole");
+  EXPECT_EQ(Take(whole).offset(), 0u);  // Nothing was lost.
+  used = arena_->used_bytes();
+  EXPECT_EQ(used, 16 * kSlabBytes);
+}
+
+class ArenaConcurrentTest : public ArenaTest {};
+
+TEST_F(ArenaConcurrentTest, ThreadsTakeAndRetireWhileReadersRead) {
+  Create(2);
+  FramePool* pool = arena_->NewPool(256 * kKiB, "a");
+  std::atomic<uint64_t> taken{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 400; ++round) {
+        const auto frame = arena_->Allocate(pool, Deadline::AfterMs(60'000));
+        if (!frame.ok()) continue;
+        ++taken;
+        auto* bytes = reinterpret_cast<uint64_t*>(arena_->Resolve(*frame));
+        bytes[0] = bytes[9] = static_cast<uint64_t>(t);
+        {
+          const auto reader = epochs_.Enter();
+          EXPECT_EQ(bytes[0], static_cast<uint64_t>(t));
+          EXPECT_EQ(bytes[9], static_cast<uint64_t>(t));
+        }
+        arena_->Retire(pool, *frame);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(taken, 1600u);
+}
+
+TEST_F(ArenaConcurrentTest, AllocateWaitsForARetiredFrame) {
+  Create(1);
+  FramePool* pool = arena_->NewPool(kSlabBytes, "a");
+  const FrameRef frame = Take(pool);
+  auto reader = epochs_.Enter();
+  arena_->Retire(pool, frame);
+  Result<FrameRef> got = Status::NotFound("");
+  std::thread waiting([&] { got = arena_->Allocate(pool, Deadline::Infinite()); });
+  reader.Leave();
+  waiting.join();
+  ASSERT_OK(got);
+  EXPECT_EQ(*got, frame);
+}
+
+}  // namespace
+}  // namespace geardb::engine

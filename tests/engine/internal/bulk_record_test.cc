@@ -1,0 +1,50 @@
+#include "engine/internal/bulk_record.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/internal/live_core.h"
+#include "tests/testing/store_fixture.h"
+
+namespace geardb::engine {
+namespace {
+
+class BulkRecordTest : public testing::StoreTest {
+ protected:
+  void TearDown() override {
+    core_.reset();
+    Close();
+  }
+  /// A tag written by hand: what a reopen finds of it.
+  void Write(size_t bytes) {
+    core_ = testing::CoreOf(*database_);
+    std::vector<std::byte> blob(bytes);
+    for (size_t i = 0; i < bytes; ++i) blob[i] = static_cast<std::byte>(i * 7 >> 3);
+    Lsn applied_at = 0;
+    FunctionChange change([&](Lsn lsn) { applied_at = lsn; });
+    const auto name = change.body.CreateString("bulk");
+    change.FinishBody({}, fb::Change::WriteTag,
+                      fb::CreateWriteTag(change.body, name, 0, 1, true).Union());
+    BulkRecord record(core_.get(), &change);
+    {
+      MutexLock lock(&core_->commit);
+      ASSERT_OK(record.Reserve(blob, {.type = wal::RecordType::kTag}));
+    }
+    EXPECT_EQ(applied_at, 0u);
+    record.Finish();
+    ASSERT_OK(core_->Acknowledge(record.end(), Ack::kSync));
+    EXPECT_EQ(applied_at, record.lsn());
+    core_.reset();
+    Reopen();
+    const auto tag = database_->LastTag("bulk");
+    ASSERT_OK(tag);
+    EXPECT_TRUE(tag->blob == blob);
+  }
+  std::shared_ptr<DatabaseCore> core_;
+};
+
+TEST_F(BulkRecordTest, NoBytes) { Write(0); }
+TEST_F(BulkRecordTest, BytesThatFitOneRecord) { Write(100'000); }
+TEST_F(BulkRecordTest, BytesThatNeedParts) { Write(1'000'003); }
+
+}  // namespace
+}  // namespace geardb::engine

@@ -1,0 +1,257 @@
+#include "engine/schema.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "tests/testing/matchers.h"
+#include "tests/testing/store_fixture.h"
+
+namespace geardb {
+namespace {
+
+using testing::StepSpec;
+using testing::WindowSpec;
+
+TableSpec FullSpec() {
+  TableSpec spec = StepSpec(true);
+  spec.priority_tables = {WindowSpec("per", {.before = 1, .length = 2, .after = 1})};
+  return spec;
+}
+
+/// The spec with one change.
+template <typename Change>
+TableSpec With(const Change& change) {
+  TableSpec spec = FullSpec();
+  change(spec);
+  return spec;
+}
+
+TEST(SchemaTest, GoodSpecIsAccepted) { EXPECT_OK(ValidateTableSpec(FullSpec())); }
+
+TEST(SchemaTest, NamesAreChecked) {
+  for (const std::string& name :
+       {std::string(), std::string(65, 'a'), std::string("a b"), std::string("ä"),
+        std::string("geardb.x"), std::string("a\0b", 3)}) {
+    EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(With([&](auto& s) { s.name = name; })),
+                  "table name");
+    EXPECT_STATUS(kInvalidArgument,
+                  ValidateTableSpec(With([&](auto& s) { s.columns[1].name = name; })),
+                  "column name");
+    EXPECT_STATUS(kInvalidArgument,
+                  ValidateTableSpec(With([&](auto& s) { s.priority_tables[0].name = name; })),
+                  "priority table name");
+  }
+  EXPECT_OK(ValidateTableSpec(With([](auto& s) { s.columns[1].name = std::string(64, 'a'); })));
+  EXPECT_OK(ValidateTableSpec(With([](auto& s) { s.columns[1].name = "a.B/c-d_9"; })));
+}
+
+TEST(SchemaTest, NamesAppearOnce) {
+  EXPECT_STATUS(kInvalidArgument,
+                ValidateTableSpec(With([](auto& s) { s.columns[1].name = "obs"; })),
+                "two columns named 'obs'");
+  EXPECT_STATUS(
+      kInvalidArgument,
+      ValidateTableSpec(With([](auto& s) { s.priority_tables.push_back(s.priority_tables[0]); })),
+      "two priority tables named 'per'");
+}
+
+TEST(SchemaTest, ShapesAreChecked) {
+  EXPECT_STATUS(kInvalidArgument,
+                ValidateTableSpec(With([](auto& s) { s.columns[0].shape = {0}; })), "'obs'");
+  EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(With([](auto& s) {
+                  s.columns[0].shape = {2, -1};
+                })),
+                "[2, -1]");
+  EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(With([](auto& s) {
+                  s.columns[0].shape = {int64_t{1} << 40, int64_t{1} << 40};
+                })),
+                "'obs'");
+  EXPECT_OK(ValidateTableSpec(With([](auto& s) { s.columns[0].shape = {2, 1, 1, 1, 1, 1, 1}; })));
+}
+
+TEST(SchemaTest, ShapesBeyondSevenDimensionsAreRefused) {
+  // A call puts the number of rows before a row's shape, and a Shape has at most 8 dimensions.
+  for (const Shape& shape : {Shape{1, 1, 1, 1, 1, 1, 1, 2}, Shape{1, 1, 1, 1, 1, 1, 1, 1, 2},
+                             Shape{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2}}) {
+    EXPECT_STATUS(kInvalidArgument,
+                  ValidateTableSpec(With([&](auto& s) { s.columns[0].shape = shape; })),
+                  "dimensions");
+  }
+}
+
+TEST(SchemaTest, UnknownEnumerationsAreRefused) {
+  EXPECT_STATUS(
+      kInvalidArgument,
+      ValidateTableSpec(With([](auto& s) { s.columns[0].dtype = static_cast<DType>(13); })),
+      "dtype 13");
+  EXPECT_STATUS(
+      kInvalidArgument,
+      ValidateTableSpec(With([](auto& s) { s.columns[1].kind = static_cast<ColumnKind>(2); })),
+      "kind 2");
+  EXPECT_STATUS(kInvalidArgument,
+                ValidateTableSpec(With([](auto& s) { s.remover = static_cast<Remover>(2); })),
+                "remover");
+  using Priority = PriorityTableSpec;
+  const std::function<void(Priority&)> changes[] = {
+      [](Priority& p) { p.item = static_cast<ItemKind>(2); },
+      [](Priority& p) { p.selector = static_cast<SelectorKind>(2); },
+      [](Priority& p) { p.initial = static_cast<InitialPriority>(3); },
+      [](Priority& p) { p.window.left = static_cast<EdgeRule>(5); },
+      [](Priority& p) { p.window.right = static_cast<EdgeRule>(5); }};
+  for (const auto& change : changes) {
+    EXPECT_STATUS(kInvalidArgument,
+                  ValidateTableSpec(With([&](auto& s) { change(s.priority_tables[0]); })),
+                  "unknown");
+  }
+}
+
+TEST(SchemaTest, PerTrajectoryColumnsAreSmallAndNotInFinalRows) {
+  EXPECT_OK(ValidateTableSpec(With([](auto& s) { s.columns[3].shape = {16}; })));
+  EXPECT_STATUS(kUnsupported, ValidateTableSpec(With([](auto& s) { s.columns[3].shape = {17}; })),
+                "68 bytes");
+  EXPECT_STATUS(kInvalidArgument,
+                ValidateTableSpec(With([](auto& s) { s.columns[3].in_final_row = true; })),
+                "'version'");
+}
+
+TEST(SchemaTest, FinalColumnsNeedFinalRow) {
+  EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(With([](auto& s) { s.final_row = false; })),
+                "'obs'");
+}
+
+TEST(SchemaTest, AStepColumnIsNeeded) {
+  EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(With([](auto& s) { s.columns.clear(); })),
+                "no per-step column");
+  EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(With([](auto& s) {
+                  s.columns.erase(s.columns.begin(), s.columns.begin() + 3);
+                })),
+                "no per-step column");
+}
+
+TEST(SchemaTest, PageSizesAreChecked) {
+  for (const uint32_t steps : {3u, 6u, 512u, UINT32_MAX}) {
+    EXPECT_STATUS(kInvalidArgument,
+                  ValidateTableSpec(With([&](auto& s) { s.steps_per_page = steps; })),
+                  "steps_per_page");
+  }
+  for (const uint32_t steps : {0u, 1u, 2u, 256u}) {
+    EXPECT_OK(ValidateTableSpec(With([&](auto& s) { s.steps_per_page = steps; })));
+  }
+  EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(With([](auto& s) { s.expected_steps = 0; })),
+                "0 steps");
+}
+
+TEST(SchemaTest, WindowsAreChecked) {
+  const auto window = [](const Extent& extent, int64_t stride) {
+    return With([&](auto& s) {
+      s.priority_tables[0].window.extent = extent;
+      s.priority_tables[0].window.stride = stride;
+    });
+  };
+  EXPECT_OK(ValidateTableSpec(window({0, 1, 0}, 1)));
+  const int64_t many = std::numeric_limits<int64_t>::max();
+  for (const Extent& extent : {Extent{-1, 1, 0}, Extent{0, 0, 0}, Extent{0, 1, -1},
+                               Extent{many, 1, 0}, Extent{0, many, 0}, Extent{0, 1, many}}) {
+    EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(window(extent, 1)), "extent {before");
+  }
+  for (const int64_t stride : {int64_t{0}, int64_t{-1}, many}) {
+    EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(window({0, 1, 0}, stride)), "stride");
+  }
+  EXPECT_STATUS(
+      kInvalidArgument,
+      ValidateTableSpec(With([](auto& s) { s.priority_tables[0].window.cross_ends = true; })),
+      "no stream");
+}
+
+TEST(SchemaTest, PrioritiesAreChecked) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double alpha : {-0.1, 4.1, inf, std::nan("")}) {
+    EXPECT_STATUS(kInvalidArgument,
+                  ValidateTableSpec(With([&](auto& s) { s.priority_tables[0].alpha = alpha; })),
+                  "alpha");
+  }
+  for (const float value : {-1.0f, static_cast<float>(inf), std::nanf("")}) {
+    EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(With([&](auto& s) {
+                    s.priority_tables[0].initial = InitialPriority::kConstant;
+                    s.priority_tables[0].initial_priority_value = value;
+                  })),
+                  "initial priority");
+  }
+  for (const char* column : {"", "nothing", "obs", "action", "version"}) {
+    EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(With([&](auto& s) {
+                    s.priority_tables[0].initial = InitialPriority::kColumn;
+                    s.priority_tables[0].initial_priority_column = column;
+                  })),
+                  "from column '");
+  }
+  EXPECT_OK(ValidateTableSpec(With([](auto& s) {
+    s.priority_tables[0].initial = InitialPriority::kColumn;
+    s.priority_tables[0].initial_priority_column = "score";
+  })));
+}
+
+TEST(SchemaTest, SameSpecMayBeOpened) {
+  EXPECT_OK(CheckSameSpec(FullSpec(), FullSpec()));
+  // What only a creation looks at, or what the table has more of, is no difference.
+  EXPECT_OK(CheckSameSpec(FullSpec(), With([](auto& s) { s.steps_per_page = 0; })));
+  EXPECT_OK(CheckSameSpec(FullSpec(), With([](auto& s) { s.expected_steps = 5; })));
+  EXPECT_OK(CheckSameSpec(FullSpec(), With([](auto& s) { s.priority_tables.clear(); })));
+}
+
+TEST(SchemaTest, FirstDifferenceIsNamed) {
+  struct Case {
+    std::function<void(TableSpec&)> change;
+    const char* named;
+  };
+  const Case cases[] = {
+      {[](TableSpec& s) { s.columns[1].name = "act"; }, "column action, not act"},
+      {[](TableSpec& s) { s.columns[1].dtype = DType::kI64; }, "column 'action' as i32"},
+      {[](TableSpec& s) { s.columns[0].shape = {3}; }, "[3]"},
+      {[](TableSpec& s) { s.columns[0].in_final_row = false; }, "column 'obs'"},
+      {[](TableSpec& s) { s.columns[3].kind = ColumnKind::kPerStep; }, "per step"},
+      {[](TableSpec& s) { s.columns.pop_back(); }, "columns: 5, not 4"},
+      {[](TableSpec& s) { s.final_row = false; }, "final_row"},
+      {[](TableSpec& s) { s.stream = true; }, "stream"},
+      {[](TableSpec& s) { s.steps_per_page = 8; }, "steps_per_page 4, not 8"},
+      {[](TableSpec& s) { s.trajectories_max = 8; }, "trajectories_max 0, not 8"},
+      {[](TableSpec& s) { s.steps_max = 8; }, "steps_max 0, not 8"},
+      {[](TableSpec& s) { s.bytes_max = 8; }, "bytes_max 0, not 8"},
+      {[](TableSpec& s) { s.remover = Remover::kNone; }, "remover"},
+      {[](TableSpec& s) { s.priority_tables[0].alpha = 0.5; }, "priority table 'per'"},
+      {[](TableSpec& s) { s.priority_tables[0].window.stride = 2; }, "priority table 'per'"},
+      {[](TableSpec& s) { s.priority_tables[0].name = "other"; }, "'other'"},
+  };
+  for (const Case& one : cases) {
+    EXPECT_STATUS(kFailedPrecondition, CheckSameSpec(FullSpec(), With(one.change)), one.named);
+  }
+}
+
+TEST(SchemaTest, PageSizeFollowsRowBytesAndExpectedLength) {
+  const auto chosen = [](int64_t floats, uint64_t expected) {
+    TableSpec spec;
+    spec.columns = {{.name = "x", .shape = {floats}}};
+    spec.expected_steps = expected;
+    return ChooseStepsPerPage(spec);
+  };
+  EXPECT_EQ(chosen(1, 1), 1u);  // Single transitions.
+  EXPECT_EQ(chosen(1, 4), 1u);
+  EXPECT_EQ(chosen(1, 5), 2u);
+  EXPECT_EQ(chosen(1, 16), 4u);
+  EXPECT_EQ(chosen(1, 17), 8u);
+  EXPECT_EQ(chosen(1, 1'000'000), 256u);
+  EXPECT_EQ(chosen(64, 1'000'000), 256u);   // 256 bytes: 64 KiB.
+  EXPECT_EQ(chosen(65, 1'000'000), 128u);   // A little more: the page stays below.
+  EXPECT_EQ(chosen(16384, 1'000'000), 1u);  // 64 KiB a row.
+  EXPECT_EQ(chosen(1 << 20, 1'000'000), 1u);
+  EXPECT_EQ(chosen(1, UINT64_MAX), 256u);
+}
+
+TEST(SchemaTest, GivenPageSizeIsKept) {
+  EXPECT_EQ(ChooseStepsPerPage(With([](auto& s) { s.steps_per_page = 2; })), 2u);
+}
+
+}  // namespace
+}  // namespace geardb

@@ -1,0 +1,186 @@
+// Calls whose bytes do not fit one record of the log go in parts; they are still one change.
+
+#include <gtest/gtest.h>
+
+#include "tests/testing/store_fixture.h"
+
+namespace geardb {
+namespace {
+
+using testing::Rows;
+using testing::StepSpec;
+using testing::StoreTest;
+using testing::WindowSpec;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+class WriterLargeAppendTest : public StoreTest {
+ protected:
+  void OpenWith(uint64_t ring_bytes, uint64_t segment_bytes) {
+    options_.ring_bytes = ring_bytes;
+    options_.segment_bytes = segment_bytes;
+    options_.budgets.frames_bytes = 256 * kMiB;
+    OpenEmpty();
+  }
+  static std::vector<uint8_t> Bytes(uint64_t count, uint64_t seed) {
+    std::vector<uint8_t> bytes(count);
+    for (uint64_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>((i * 31 + seed) >> 3);
+    return bytes;
+  }
+};
+
+TEST_F(WriterLargeAppendTest, AppendsLargerThanAQuarterOfTheRingSurviveAReopen) {
+  OpenWith(kMiB, kMiB);
+  TableSpec spec = StepSpec();
+  spec.steps_per_page = 256;
+  spec.priority_tables = {WindowSpec("per")};
+  Create(spec);
+  Append(0, 5);  // The first page begins in the middle.
+  for (const int64_t rows : {8'000, 16'000, 20'000, 70'000, 200'000}) {
+    SCOPED_TRACE(rows);
+    const int64_t first = table_->Find(1)->rows_end;
+    EXPECT_EQ(Append(first, rows).first_row, first);
+  }
+  EXPECT_EQ(Numbers(1), testing::Count(0, 314'005));
+  Reopen();
+  OpenAgain("steps");
+  EXPECT_EQ(Numbers(1), testing::Count(0, 314'005));
+  EXPECT_EQ(priority("per")->Count(), 314'005u);
+  ASSERT_OK(writer_->Resume(1));
+  Append(314'005, 100'000, End::kTerminated);
+  Reopen();
+  OpenAgain("steps");
+  EXPECT_EQ(Numbers(1), testing::Count(0, 414'005));
+}
+
+TEST_F(WriterLargeAppendTest, LargeCallsOnManyLanes) {
+  OpenWith(4 * kMiB, 4 * kMiB);
+  TableSpec spec;
+  spec.name = "images";
+  spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {64, 1024}}};
+  Create(spec, {.lanes = 64});
+  for (uint64_t call = 0; call < 3; ++call) {
+    const auto bytes = Bytes(64 * 65'536, call);
+    ASSERT_OK(writer_->AppendLanes(
+        {{"x", TensorView::Of(std::span<const uint8_t>(bytes), Shape({64, 64, 1024}))}}, {}));
+  }
+  Reopen();
+  OpenAgain("images");
+  EXPECT_EQ(table_->Count(), 64u);
+  for (const TrajectoryId id : {1u, 33u, 64u}) {
+    const auto read = table_->Read(id, {}, {});
+    ASSERT_OK(read);
+    const auto view = (*read)[0].view();
+    const auto values = view.values<uint8_t>();
+    for (uint64_t call = 0; call < 3; ++call) {
+      const auto bytes = Bytes(64 * 65'536, call);
+      EXPECT_TRUE(std::equal(bytes.begin() + static_cast<int64_t>(id - 1) * 65'536,
+                             bytes.begin() + static_cast<int64_t>(id) * 65'536,
+                             values.begin() + static_cast<int64_t>(call) * 65'536));
+    }
+  }
+}
+
+TEST_F(WriterLargeAppendTest, RowsOfSeveralMegabytes) {
+  OpenWith(32 * kMiB, 32 * kMiB);
+  constexpr uint64_t kRow = 3 * kMiB + 12'345;
+  TableSpec spec;
+  spec.name = "large";
+  spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {static_cast<int64_t>(kRow)}},
+                  {.name = "k", .dtype = DType::kI32}};
+  spec.priority_tables = {WindowSpec("per", {.before = 0, .length = 2, .after = 0})};
+  Create(spec);
+  EXPECT_EQ(table_->steps_per_page(), 1u);
+  for (int32_t k = 0; k < 6; ++k) {
+    const auto bytes = Bytes(2 * kRow, static_cast<uint64_t>(k));
+    const int32_t numbers[2] = {2 * k, 2 * k + 1};
+    ASSERT_OK(writer_->AppendSteps({{"x", TensorView::Of(std::span<const uint8_t>(bytes),
+                                                         Shape({2, static_cast<int64_t>(kRow)}))},
+                                    {"k", TensorView::Of(std::span<const int32_t>(numbers))}}));
+    if (k == 2) {
+      Reopen();
+      OpenAgain("large");
+      ASSERT_OK(writer_->Resume(1));
+    }
+  }
+  const auto read = table_->Read(1, {}, {7, 8});
+  ASSERT_OK(read);
+  const auto expected = Bytes(2 * kRow, 3);
+  const auto view = (*read)[0].view();
+  EXPECT_TRUE(std::equal(expected.begin() + kRow, expected.end(), view.values<uint8_t>().begin()));
+  auto sampler = priority("per")->NewSampler({.batch = 3, .views = {{.column = "x"}}});
+  ASSERT_OK(sampler);
+  const auto batch = (*sampler)->Next();
+  ASSERT_OK(batch);
+  for (size_t i = 0; i < 3; ++i) {
+    const int64_t anchor = batch->anchors()[i];
+    const auto rows = table_->Read(1, {}, {anchor, anchor + 2});
+    const auto stored = (*rows)[0].view();
+    const auto stored_values = stored.values<uint8_t>();
+    const auto drawn = (*batch)["x"];
+    EXPECT_TRUE(std::equal(stored_values.begin(), stored_values.end(),
+                           drawn.values<uint8_t>().begin() + static_cast<int64_t>(i * 2 * kRow)));
+  }
+}
+
+TEST_F(WriterLargeAppendTest, ATrajectoryOfAMillionRows) {
+  OpenWith(64 * kMiB, 64 * kMiB);
+  TableSpec spec;
+  spec.name = "long";
+  spec.columns = {{.name = "k", .dtype = DType::kI32}};
+  spec.expected_steps = 1'000'000;
+  spec.priority_tables = {WindowSpec("per")};
+  Create(spec);
+  const auto numbers = testing::Count(0, 1'000'000);
+  ASSERT_OK(writer_->AppendTrajectory({{"k", TensorView::Of(std::span<const int32_t>(numbers))}},
+                                      {.end = End::kTerminated}));
+  Reopen();
+  OpenAgain("long");
+  EXPECT_EQ(table_->StepCount(), 1'000'000u);
+  EXPECT_EQ(priority("per")->Count(), 1'000'000u);
+  const auto read = table_->Read(1, {}, {{}, {}, -1});
+  ASSERT_OK(read);
+  const auto view = (*read)[0].view();
+  EXPECT_EQ(view.values<int32_t>()[0], 999'999);
+  EXPECT_EQ(view.values<int32_t>()[999'999], 0);
+}
+
+TEST_F(WriterLargeAppendTest, MoreGenerationsThanOneRangeHolds) {
+  OpenWith(64 * kMiB, 64 * kMiB);
+  options_.budgets.index_bytes = 256 * kMiB;
+  OpenEmpty();
+  TableSpec spec;
+  spec.name = "single";
+  spec.columns = {{.name = "k", .dtype = DType::kI32}};
+  spec.steps_per_page = 1;
+  spec.steps_max = 100'000;
+  Create(spec);
+  const auto numbers = testing::Count(0, 50'000);
+  for (int call = 0; call < 25; ++call) {
+    ASSERT_OK(writer_->AppendSteps({{"k", TensorView::Of(std::span<const int32_t>(numbers))}}));
+  }
+  EXPECT_EQ(table_->Find(1)->rows_end, 1'250'000);
+  Reopen();
+  OpenAgain("single");
+  EXPECT_EQ(table_->Find(1)->rows_end, 1'250'000);
+  ASSERT_OK(writer_->Resume(1));
+  ASSERT_OK(writer_->AppendSteps({{"k", TensorView::Of(std::span<const int32_t>(numbers))}}));
+}
+
+TEST_F(WriterLargeAppendTest, ACallThatCanNeverFitIsRefusedByName) {
+  OpenWith(uint64_t{64} << 10, uint64_t{64} << 10);
+  TableSpec spec;
+  spec.name = "single";
+  spec.columns = {{.name = "k", .dtype = DType::kI32}};
+  spec.steps_per_page = 1;
+  Create(spec);
+  const auto numbers = testing::Count(0, 10'000);
+  const Status status =
+      writer_->AppendSteps({{"k", TensorView::Of(std::span<const int32_t>(numbers))}}).status();
+  EXPECT_STATUS(kInvalidArgument, status, "10000 rows in 10000 pages");
+  EXPECT_EQ(table_->Count(), 0u);
+  EXPECT_EQ(database_->Stats().frames.used_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace geardb
