@@ -1,6 +1,7 @@
 #include "engine/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "engine/internal/sampler_impl.h"
@@ -42,18 +43,27 @@ Sampler::Impl::~Impl() {
 }
 
 void Sampler::Impl::CollectSampled(Drawn* batch) {
-  std::vector<engine::DrawnItem> items = batch->builder->items();
-  std::sort(items.begin(), items.end(),
-            [](const auto& a, const auto& b) { return a.slot < b.slot; });
+  // Each trajectory once, in the order of its first row: a small hash table of what was seen costs
+  // a tenth of sorting the rows.
+  const std::vector<engine::DrawnItem>& items = batch->builder->items();
   const engine::TableState& state = *priority_table_->table->state;
+  const auto bits = static_cast<uint32_t>(std::bit_width(items.size())) + 1;
+  const uint32_t mask = (uint32_t{1} << bits) - 1;
+  seen_.assign(size_t{mask} + 1, 0);
+  counted_.clear();
+  for (const engine::DrawnItem& item : items) {
+    uint32_t at = (item.slot * 0x9E3779B1u) >> (32 - bits);
+    while (seen_[at] != 0 && counted_[seen_[at] - 1].first != item.slot) at = (at + 1) & mask;
+    if (seen_[at] == 0) {
+      counted_.emplace_back(item.slot, 0);
+      seen_[at] = static_cast<uint32_t>(counted_.size());
+    }
+    ++counted_[seen_[at] - 1].second;
+  }
   batch->sampled.clear();
-  for (size_t i = 0; i < items.size();) {
-    size_t end = i;
-    while (end < items.size() && items[end].slot == items[i].slot) ++end;
-    batch->sampled.emplace_back(items[i].slot,
-                                state.trajectories().record(items[i].slot).generation,
-                                static_cast<uint32_t>(end - i));
-    i = end;
+  batch->sampled.reserve(counted_.size());
+  for (const auto& [slot, count] : counted_) {
+    batch->sampled.emplace_back(slot, state.trajectories().record(slot).generation, count);
   }
 }
 

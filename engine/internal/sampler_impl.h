@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/internal/batch_build.h"
@@ -50,6 +51,9 @@ class Sampler::Impl {
   const engine::ViewPlan plan_;
   const std::shared_ptr<engine::BatchPool> pool_;
   uint64_t observer_draw_ = 0;
+  // Of CollectSampled: places in counted_ plus one by hash of the slot, and (slot, rows).
+  std::vector<uint32_t> seen_;
+  std::vector<std::pair<Slot, uint32_t>> counted_;
 
   Mutex mutex_;
   CondVar changed_;
