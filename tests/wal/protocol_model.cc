@@ -83,11 +83,13 @@ class History final : private DiskView {
   History(const HistoryOptions& options, Counts* counts, std::vector<std::string>* trace)
       : rules_(options.rules),
         damage_(options.damage),
+        recycling_(options.recycling),
         random_(options.seed),
         counts_(counts),
         trace_(trace) {
     geometry_.ring = (3 + Below(3)) * geometry_.block;
-    const int files = 4 + Below(3);
+    if (recycling_) geometry_.ring = 3 * geometry_.block;
+    const int files = recycling_ ? 3 : 4 + Below(3);
     for (int i = 0; i < files; ++i) files_.emplace_back(geometry_.segment, geometry_.sector);
     ring_.assign(Index(geometry_.ring), kZero);
     ring_versions_.emplace(geometry_.ring, geometry_.sector);
@@ -101,7 +103,13 @@ class History final : private DiskView {
     weights_[kDrainWrite] += 2;
     if (Below(3) == 0) weights_[kSnapshot] = weights_[kChunkWrite] = weights_[kFlush] = Below(2);
     weights_[kFlush] = std::min(weights_[kFlush], 2);
-    const int crash_every = 8 + Below(60), power_bias = Below(4), open_crash_every = 3 + Below(20);
+    if (recycling_) {
+      for (int action : {kCopy, kDrainWrite, kSyncEnd, kSyncBegin, kSnapshot, kChunkWrite}) {
+        weights_[Index(action)] += 4;
+      }
+    }
+    const int crash_every = recycling_ ? 150 : 8 + Below(60), power_bias = Below(4),
+              open_crash_every = 3 + Below(20);
     for (int step = 0; step < steps && !failure_ && !over_; ++step) {
       ++counts_->steps;
       if (up_) {
@@ -356,10 +364,8 @@ class History final : private DiskView {
     tail_begin_ = geometry_.BlockFloor(recovered_.segments_end);
     tail_.clear();
     for (int lsn = tail_begin_; lsn < recovered_.end; ++lsn) {
-      const int base = lsn / geometry_.segment * geometry_.segment;
-      tail_.push_back(lsn < recovered_.segments_end
-                          ? files_[Index(segment_files_.at(base))].Cell(lsn - base)
-                          : ring_[Index(lsn % geometry_.ring)]);
+      tail_.push_back(lsn < recovered_.segments_end ? CellInSegment(lsn)
+                                                    : ring_[Index(lsn % geometry_.ring)]);
     }
     recovery_writes_.clear();
     if (!rules_.drain_at_open || recovered_.end == recovered_.segments_end) return;
@@ -376,6 +382,14 @@ class History final : private DiskView {
       }
       recovery_writes_.push_back({segment_files_[base], (lsn - base) / geometry_.sector, lsn});
     }
+  }
+
+  // Zero where no file holds the segment: an index chunk may reach beyond the log when rule 8 is
+  // off.
+  int CellInSegment(int lsn) const {
+    const int base = lsn / geometry_.segment * geometry_.segment;
+    const auto it = segment_files_.find(base);
+    return it == segment_files_.end() ? kZero : files_[Index(it->second)].Cell(lsn - base);
   }
 
   void CutStep() {
@@ -707,6 +721,7 @@ class History final : private DiskView {
 
   const Rules rules_;
   const bool damage_;
+  const bool recycling_;
   Random random_;
   Counts* const counts_;
   std::vector<std::string>* const trace_;

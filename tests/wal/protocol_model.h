@@ -157,7 +157,8 @@ struct HistoryOptions {
   uint64_t seed = 1;
   int steps = 160;
   Rules rules;
-  bool damage = false;  ///< Hurt a synced record at an open: it must be reported.
+  bool damage = false;     ///< Hurt a synced record at an open: it must be reported.
+  bool recycling = false;  ///< Few files and few crashes, so that segments are used again.
 };
 
 /// Runs one history. What went wrong, or nothing. `trace`, if given, has a line for each step.
