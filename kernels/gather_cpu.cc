@@ -16,44 +16,7 @@ constexpr uint64_t kLinesAhead = 96;
 /// Of one run so many lines are prefetched; the hardware sees the rest coming.
 constexpr uint64_t kLinesOfRunMax = 16;
 
-struct Bytes16 {
-  uint64_t v[2];
-};
-
-template <typename Block>
-inline Block Load(const std::byte* source) {
-  Block block;
-  std::memcpy(&block, source, sizeof(Block));
-  return block;
-}
-
-template <typename Block>
-inline void Store(std::byte* destination, const Block& block) {
-  std::memcpy(destination, &block, sizeof(Block));
-}
-
-/// Copies [Block, 2 * Block] bytes as the first and the last Block.
-template <typename Block>
-inline void CopyTwo(std::byte* destination, const std::byte* source, uint64_t bytes) {
-  const uint64_t last = bytes - sizeof(Block);
-  const auto head = Load<Block>(source);
-  const auto tail = Load<Block>(source + last);
-  Store(destination, head);
-  Store(destination + last, tail);
-}
-
-inline void Copy64(std::byte* destination, const std::byte* source) {
-  const auto a = Load<Bytes16>(source);
-  const auto b = Load<Bytes16>(source + 16);
-  const auto c = Load<Bytes16>(source + 32);
-  const auto d = Load<Bytes16>(source + 48);
-  Store(destination, a);
-  Store(destination + 16, b);
-  Store(destination + 32, c);
-  Store(destination + 48, d);
-}
-
-/// A size known at compile time: one block.
+/// A size known at compile time.
 template <uint64_t kBytes>
 struct CopyExactly {
   static constexpr bool kOneLine = kBytes <= 16;  // Rows of such sizes are aligned to them.
@@ -62,29 +25,16 @@ struct CopyExactly {
   }
 };
 
-/// Any other size up to 256: the smallest number of overlapping blocks, never beyond `bytes`.
-struct CopySmall {
+/// kHalf to 2 * kHalf bytes: the first and the last kHalf, which may overlap. No loop, and nothing
+/// is written beyond `bytes`.
+template <uint64_t kHalf>
+struct CopyHalves {
   static constexpr bool kOneLine = false;
   uint64_t bytes;
   void operator()(std::byte* destination, const std::byte* source) const {
-    if (bytes >= 64) {
-      const uint64_t last = bytes - 64;
-      for (uint64_t at = 0; at < last; at += 64) Copy64(destination + at, source + at);
-      Copy64(destination + last, source + last);
-    } else if (bytes > 32) {
-      CopyTwo<Bytes16>(destination, source, 32);
-      CopyTwo<Bytes16>(destination + bytes - 32, source + bytes - 32, 32);
-    } else if (bytes >= 16) {
-      CopyTwo<Bytes16>(destination, source, bytes);
-    } else if (bytes >= 8) {
-      CopyTwo<uint64_t>(destination, source, bytes);
-    } else if (bytes >= 4) {
-      CopyTwo<uint32_t>(destination, source, bytes);
-    } else if (bytes >= 2) {
-      CopyTwo<uint16_t>(destination, source, bytes);
-    } else if (bytes == 1) {
-      *destination = *source;
-    }
+    const uint64_t last = bytes - kHalf;
+    std::memcpy(destination, source, kHalf);
+    std::memcpy(destination + last, source + last, kHalf);
   }
 };
 
@@ -150,28 +100,38 @@ class RunCursor {
   const ArenaBases& arenas_;
 };
 
-uint64_t CopyOfSize(const RunCursor& runs, uint64_t index, uint64_t end, std::byte* destination) {
+/// As RunCursor::CopyAlike, by the way to copy that fits the size of run `index`.
+uint64_t CopyBySize(const RunCursor& runs, uint64_t index, uint64_t end, std::byte* destination) {
   const uint64_t bytes = runs[index].bytes;
+  const auto copy = [&](const auto& how) { return runs.CopyAlike(index, end, destination, how); };
   switch (bytes) {
+    case 0:
+      return index + 1;
     case 1:
-      return runs.CopyAlike(index, end, destination, CopyExactly<1>());
+      return copy(CopyExactly<1>());
     case 2:
-      return runs.CopyAlike(index, end, destination, CopyExactly<2>());
+      return copy(CopyExactly<2>());
     case 4:
-      return runs.CopyAlike(index, end, destination, CopyExactly<4>());
+      return copy(CopyExactly<4>());
     case 8:
-      return runs.CopyAlike(index, end, destination, CopyExactly<8>());
+      return copy(CopyExactly<8>());
     case 16:
-      return runs.CopyAlike(index, end, destination, CopyExactly<16>());
+      return copy(CopyExactly<16>());
     case 32:
-      return runs.CopyAlike(index, end, destination, CopyExactly<32>());
+      return copy(CopyExactly<32>());
     case 64:
-      return runs.CopyAlike(index, end, destination, CopyExactly<64>());
+      return copy(CopyExactly<64>());
     default:
       break;
   }
-  if (bytes <= 256) return runs.CopyAlike(index, end, destination, CopySmall{bytes});
-  return runs.CopyAlike(index, end, destination, CopyLarge{bytes});
+  if (bytes > 256) return copy(CopyLarge{bytes});
+  if (bytes >= 128) return copy(CopyHalves<128>{bytes});
+  if (bytes >= 64) return copy(CopyHalves<64>{bytes});
+  if (bytes >= 32) return copy(CopyHalves<32>{bytes});
+  if (bytes >= 16) return copy(CopyHalves<16>{bytes});
+  if (bytes >= 8) return copy(CopyHalves<8>{bytes});
+  if (bytes >= 4) return copy(CopyHalves<4>{bytes});
+  return copy(CopyHalves<2>{bytes});
 }
 
 /// How many runs ahead of its copy a run is prefetched, from the sizes of a few of them.
@@ -215,7 +175,7 @@ void GatherCpu(const GatherPlan& plan, const ArenaBases& arenas) {
     uint64_t index = output.first_run;
     while (index < end) {
       if (output.convert == GatherConvert::kCopy) {
-        index = CopyOfSize(runs, index, end, output.destination);
+        index = CopyBySize(runs, index, end, output.destination);
       } else {
         const CopyConverted copy{output.stored, runs[index].bytes / element_bytes};
         index = runs.CopyAlike(index, end, output.destination, copy);
