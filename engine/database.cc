@@ -217,13 +217,14 @@ Result<std::shared_ptr<engine::TableCore>> MakeTable(engine::DatabaseCore* core,
   {
     MutexLock lock(&table->state->mutex);
     for (const PriorityTableSpec& priority : priorities) {
-      if (status.ok()) status = table->state->AddPriorityTable(priority);
+      if (!status.ok()) break;
+      status = table->state->AddPriorityTable(priority).WithContext("table '" + spec.name + "'");
     }
   }
   if (status.ok()) status = table->plan->TakeOver(/*created=*/true);
   if (status.ok()) return table;
   core->ForgetTable(id);
-  return status.WithContext("table '" + spec.name + "'");
+  return status;
 }
 
 }  // namespace

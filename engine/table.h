@@ -106,7 +106,7 @@ class Table {
 
   /// NotFound names the priority tables that there are.
   Result<std::shared_ptr<PriorityTable>> OpenPriorityTable(std::string_view name);
-  /// As OpenPriorityTable, or null.
+  /// As OpenPriorityTable, or null. Each call makes a handle of its own: keep the shared_ptr.
   std::shared_ptr<PriorityTable> priority_table(std::string_view name);
   /// Adds a priority table; what is stored becomes drawable by it with its initial priorities.
   Result<std::shared_ptr<PriorityTable>> CreatePriorityTable(const PriorityTableSpec& spec);

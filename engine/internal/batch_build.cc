@@ -22,6 +22,12 @@ int64_t OverOf(const CompiledView& view, const WindowRule& rule) {
   return view.Over(rule.extent.length) + (kBreak.window_one_too_long ? 1 : 0);
 }
 
+/// One past the last row that a view may show of an item.
+int64_t EndOf(const CompiledView& view, const DrawnItem& item) {
+  return std::min(item.episode.rows_end,
+                  item.window.anchor + item.window.steps + OverOf(view, item.rule));
+}
+
 }  // namespace
 
 // ---- Items.
@@ -133,18 +139,14 @@ void BatchBuilder::EmitRow(const CompiledView& view, RowCursor* cursor, int64_t 
 void BatchBuilder::EmitStacked(const CompiledView& view, size_t i, RowCursor* cursor,
                                int64_t newest, uint64_t destination) {
   const DrawnItem& item = items_[i];
-  for (int64_t s = 0; s < view.stack; ++s, destination += view.out_row_bytes) {
-    const int64_t relative = newest - (view.stack - 1) + s;
-    Entry entry =
-        ResolveEntry(item.rule, item.episode, item.window, OverOf(view, item.rule), relative);
-    if (entry.kind == EntryKind::kAbsent) {
-      entry = Entry{EntryKind::kRepeat, item.episode.begin};
-    }
-    if (entry.kind == EntryKind::kPad) {
+  const int64_t end = view.bootstrap ? item.episode.rows_end : EndOf(view, item);
+  for (int64_t row = newest - view.stack + 1; row <= newest; ++row) {
+    if (row < item.episode.begin && item.rule.left == EdgeRule::kPad) {
       runs_.Fill(destination, view.out_row_bytes);
     } else {
-      EmitRow(view, cursor, entry.row, destination);
+      EmitRow(view, cursor, std::clamp(row, item.episode.begin, end - 1), destination);
     }
+    destination += view.out_row_bytes;
   }
 }
 
@@ -154,8 +156,7 @@ int64_t BatchBuilder::EmitContiguous(const CompiledView& view, size_t i, int64_t
   const int64_t rows = view.RowCount(item.rule.extent.length);
   const int64_t from = item.window.anchor + view.begin;
   const int64_t until = from + rows;
-  const int64_t end = std::min(item.episode.rows_end,
-                               item.window.anchor + item.window.steps + OverOf(view, item.rule));
+  const int64_t end = EndOf(view, item);
   // Left of the episode, inside, right of it.
   const int64_t inside_begin = std::clamp(item.episode.begin, from, until);
   const int64_t inside_end = std::clamp(end, inside_begin, until);
@@ -192,10 +193,12 @@ int64_t BatchBuilder::EmitEntries(const CompiledView& view, size_t i, int64_t fi
   for (int64_t k = 0; k < rows; ++k) {
     const Entry entry = EntryAt(view, i, k);
     if (entry.kind == EntryKind::kAbsent) continue;
-    if (view.stack > 1) {
-      EmitStacked(view, i, &cursor, view.Relative(k), destination);
-    } else if (entry.kind == EntryKind::kPad) {
+    if (entry.kind == EntryKind::kPad) {
       runs_.Fill(destination, entry_bytes);
+    } else if (view.stack > 1) {
+      const int64_t newest =
+          view.bootstrap ? entry.row : items_[i].window.anchor + view.Relative(k);
+      EmitStacked(view, i, &cursor, newest, destination);
     } else {
       EmitRow(view, &cursor, entry.row, destination);
     }
@@ -386,10 +389,18 @@ Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, si
     for (int64_t k = 0; k < lengths[i]; ++k, ++at) {
       const int64_t row = item.window.anchor + k;
       int64_t limit = std::min(n_step.n, static_cast<int64_t>(rows.rewards.size()) - k);
+      int64_t last_row = item.episode.rows_end - 1;
       if (item.rule.cross_ends && state_->layout().spec().stream) {
-        // Inside a stream the rows that are no steps end the sum.
+        // A row's sum stays in the row's own episode: up to the first row that is no step, or the
+        // last before another episode's first.
         int64_t steps = 0;
-        while (steps < limit && MayBeAnchor(&cursor, item.rule, row + steps)) ++steps;
+        while (steps < limit && MayBeAnchor(&cursor, item.rule, row + steps)) {
+          ++steps;
+          if (row + steps >= item.episode.rows_end || IsFirstRow(&cursor, row + steps)) {
+            last_row = row + steps - 1;
+            break;
+          }
+        }
         limit = steps;
       }
       const NStepResult result = NStepReturn(rows.rewards.data() + k,
@@ -399,8 +410,7 @@ Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, si
       returns[at] = result.value;
       discounts[at] = result.discount;
       masks[at] = result.mask;
-      bootstraps[at] =
-          std::min(row + static_cast<int64_t>(result.steps), item.episode.rows_end - 1);
+      bootstraps[at] = std::min(row + static_cast<int64_t>(result.steps), last_row);
       bootstrap_rows_.push_back(bootstraps[at]);
     }
     bootstrap_first_.push_back(bootstrap_rows_.size());

@@ -156,7 +156,7 @@ Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
           std::max<uint64_t>(table->plan->next_generation, uint64_t{opened->generation()} + 1);
     }
   }
-  GEARDB_RETURN_IF_ERROR(state.Reserve(lpn_count, slot_count));
+  GEARDB_RETURN_IF_ERROR(table->plan->ReserveNumbers(lpn_count, slot_count));
   if (!ColumnSetsFit(table->layout(), append.column_sets(), append.column_values(),
                      state.trajectories().reserved())) {
     return BadRecord(record, "its per-trajectory columns do not fit the schema");

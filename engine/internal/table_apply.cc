@@ -34,7 +34,11 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, std::span<const FrameR
     const End end = static_cast<End>(rows->end());
     const bool cut_row_is_final = end == End::kCut && layout_.spec().final_row;
     if (cut_row_is_final) --steps_;
-    if (rows->closes()) CloseTrajectory(&record, end, rows->has_final() || cut_row_is_final);
+    // A stream's last row may be a final row while it goes on.
+    const bool last_is_final = rows->has_final() || cut_row_is_final;
+    record.flags = static_cast<uint8_t>(record.flags & ~index::kFinalRowStored);
+    if (last_is_final) record.flags |= index::kFinalRowStored;
+    if (rows->closes()) CloseTrajectory(&record, end, last_is_final);
     change.new_rows_end = static_cast<int64_t>(record.rows_end);
     change.ended = end != End::kGo;
     changes.push_back(change);

@@ -104,11 +104,10 @@ Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCor
   return database->Acknowledge(end, Ack::kLog);
 }
 
-Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                            TrajectoryId id, ColumnValues values) {
-  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
-  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
-  const TableLayout& layout = table->layout();
+namespace {
+
+/// The numbers of the per-trajectory columns that `values` name, each checked.
+Result<std::vector<size_t>> BindTrajectoryColumns(const TableLayout& layout, ColumnValues values) {
   std::set<size_t> seen;
   std::vector<size_t> columns;
   for (const ColumnValue& given : values) {
@@ -135,6 +134,17 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
     }
     columns.push_back(*column);
   }
+  return columns;
+}
+
+}  // namespace
+
+Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                            TrajectoryId id, ColumnValues values) {
+  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
+  const TableLayout& layout = table->layout();
+  GEARDB_ASSIGN_OR_RETURN(const std::vector<size_t> columns, BindTrajectoryColumns(layout, values));
   if (columns.empty()) return Status::Ok();
   FunctionChange change(nullptr);
   change.set_apply([&](Lsn lsn) {

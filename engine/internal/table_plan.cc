@@ -31,10 +31,7 @@ Status TablePlan::TakeOver(bool created) {
   Status status;
   uint64_t last_generation = 0;
   TrajectoryId last_id = 0;
-  GEARDB_RETURN_IF_ERROR(lpns_.Reserve(std::max<uint64_t>(state_->pages().reserved(), 1)));
-  GEARDB_RETURN_IF_ERROR(slots_.Reserve(std::max<uint64_t>(state_->trajectories().reserved(), 1)));
-  pages_in_use_.resize(lpns_.reserved());
-  slots_in_use_.resize(slots_.reserved());
+  GEARDB_RETURN_IF_ERROR(ReserveNumbers(1, 1));
   state_->trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
     if (!slots_.AllocateSpecific(slot)) status = Status::Internal("slot ", slot, " taken twice");
     slots_in_use_[slot] = SlotInUse{record.last_lsn, record.generation, record.first_row, 0};
@@ -258,13 +255,15 @@ fb::Trimmed TablePlan::Trim(Slot slot, uint64_t first_row) {
 
 Status TablePlan::AdmitNumbers(const Growth& growth) {
   if (growth.pages == 0 && growth.trajectories == 0) return Status::Ok();
-  const uint64_t lpn_count = lpns_.CountFor(growth.pages);
-  const uint64_t slot_count = slots_.CountFor(growth.trajectories);
+  MutexLock lock(&state_->mutex);
+  return ReserveNumbers(lpns_.CountFor(growth.pages), slots_.CountFor(growth.trajectories));
+}
+
+Status TablePlan::ReserveNumbers(uint64_t lpn_count, uint64_t slot_count) {
   if (lpn_count > lpns_.reserved()) GEARDB_RETURN_IF_ERROR(lpns_.Reserve(lpn_count));
   if (slot_count > slots_.reserved()) GEARDB_RETURN_IF_ERROR(slots_.Reserve(slot_count));
   if (lpn_count > pages_in_use_.size()) pages_in_use_.resize(lpn_count + lpn_count / 8);
   if (slot_count > slots_in_use_.size()) slots_in_use_.resize(slot_count + slot_count / 8);
-  MutexLock lock(&state_->mutex);
   return state_->Reserve(lpn_count, slot_count);
 }
 

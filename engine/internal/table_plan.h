@@ -93,6 +93,10 @@ class TablePlan {
 
   // Taking. The numbers were admitted before (`AdmitNumbers`), so these cannot fail.
   Status AdmitNumbers(const Growth& growth);
+  /// As AdmitNumbers, for LPNs and slots below these: recovery reserves in the order in which the
+  /// appends did, so that what fitted the index budget then fits it again. The state's mutex is
+  /// held.
+  Status ReserveNumbers(uint64_t lpn_count, uint64_t slot_count);
   Slot TakeSlot(Lane* lane, uint32_t generation);
   Lpn TakePage(uint32_t generation);
   TrajectoryId TakeId() { return next_id++; }

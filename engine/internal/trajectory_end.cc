@@ -44,8 +44,14 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
     GEARDB_RETURN_IF_ERROR(
         database_->log->WaitPublished(table_->plan->last_lsn(lane.slot), Deadline::Infinite()));
     // With final rows a single row cannot be both the last step and the final row.
+    int64_t first_row = 0;
+    {
+      MutexLock state_lock(&table_->state->mutex);
+      first_row = static_cast<int64_t>(table_->state->trajectories().record(lane.slot).first_row);
+    }
+    const bool between_episodes = layout().spec().stream && lane.episode_ended;
     const bool nothing_left =
-        layout().spec().final_row && !layout().spec().stream && lane.rows_end == 1;
+        layout().spec().final_row && lane.rows_end - first_row == 1 && !between_episodes;
     auto& body = change.body;
     std::vector<fb::Ended> ended;
     std::vector<fb::Removed> removed;

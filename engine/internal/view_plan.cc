@@ -94,11 +94,16 @@ Result<CompiledView> CompileView(const TableLayout& layout, const PriorityTableS
   compiled.stride = view.rows.stride;
   compiled.count = view.rows.count;
   compiled.plus = view.rows.plus;
-  if (compiled.bootstrap && (!options.n_step || view.stack != 1)) {
+  if (compiled.bootstrap && !options.n_step) {
     return Status::InvalidArgument(Where(spec, view),
-                                   options.n_step ? " stacks bootstrap rows"
-                                                  : " shows bootstrap rows, but the sampler has "
-                                                    "no n_step");
+                                   " shows bootstrap rows, but the sampler has no n_step");
+  }
+  // A bootstrap row lies at the anchor or behind it.
+  if (compiled.bootstrap && spec.item == ItemKind::kWindow &&
+      view.stack - 1 > spec.window.extent.before) {
+    return Status::InvalidArgument(Where(spec, view), " stacks ", view.stack,
+                                   " rows; the extent promises ", spec.window.extent.before,
+                                   " rows before the anchor");
   }
   GEARDB_RETURN_IF_ERROR(CheckRows(spec, view, compiled));
   compiled.drop_axis = NamesOneRow(spec, compiled, options.n_step && options.n_step->every_row);
