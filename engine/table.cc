@@ -70,6 +70,15 @@ std::shared_ptr<PriorityTable::Impl> FindPriority(const Table::Impl& impl, std::
 
 }  // namespace
 
+std::vector<std::string> Table::PriorityTables() const {
+  MutexLock lock(&impl_->table->state->mutex);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < impl_->table->state->priority_table_count(); ++i) {
+    names.push_back(impl_->table->state->priority(i).spec().name);
+  }
+  return names;
+}
+
 Result<std::shared_ptr<PriorityTable>> Table::OpenPriorityTable(std::string_view name) {
   GEARDB_RETURN_IF_ERROR(impl_->database->CheckTable(*impl_->table));
   std::string names;

@@ -104,6 +104,8 @@ class Table {
 
   // Drawing.
 
+  /// Names of the priority tables, in order of creation.
+  std::vector<std::string> PriorityTables() const;
   /// NotFound names the priority tables that there are.
   Result<std::shared_ptr<PriorityTable>> OpenPriorityTable(std::string_view name);
   /// As OpenPriorityTable, or null. Each call makes a handle of its own: keep the shared_ptr.
