@@ -21,9 +21,9 @@
   X(keep_stale_tail, "Wal|Log|Recovery", "records of an older epoch beyond the cut are replayed") \
   X(ignore_ring_at_recovery, "Wal|Log|Crash", "an open reads the segments and not the ring") \
   X(skip_piece_checksum, "Wal|Log|Recovery", "a piece with a wrong checksum is taken for good") \
-  X(read_sync_target_late, "Wal|Log|Protocol|Conformance", "a sync claims what came during it") \
-  X(skip_cut, "Wal|Log|Protocol|Conformance", "an open drains before the cut is written") \
-  X(drain_unpublished_tail, "Wal|Log|Protocol|Conformance", "a drain writes unpublished bytes") \
+  X(read_sync_target_late, "Drain", "a sync claims what came during it") \
+  X(skip_cut, "OpenLog", "an open drains before the cut is written") \
+  X(drain_unpublished_tail, "Drain", "a drain writes unpublished bytes") \
   X(ignore_generation, "Engine|Index|PriorityTable", "a late update reaches what took the slot") \
   X(swap_update_order, "Engine|Index|Tree", "the first of duplicate updates wins") \
   X(reuse_lpn_twice, "Engine|Index|Slot|Page", "one freed LPN is given to two pages") \

@@ -15,7 +15,8 @@ bool Inside(std::span<const std::byte> part, std::span<const std::byte> whole) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
-  using namespace geardb;
+  using geardb::AlignDown;
+  using geardb::Lsn;
   using namespace geardb::wal;
   constexpr uint64_t kSeed = 7;
   constexpr Lsn kLsn = 640;

@@ -10,12 +10,11 @@
 #include "wal/open_log.h"
 #include "wal/record_codec.h"
 
+namespace geardb::wal {
 namespace {
 
-using namespace geardb;
-using namespace geardb::wal;
-using geardb::testing::CrashKind;
-using geardb::testing::FaultEnv;
+using testing::CrashKind;
+using testing::FaultEnv;
 
 constexpr const char* kFiles[] = {"db/log/segment-000001", "db/log/ring", "db/log/segment-000002",
                                   "db/MANIFEST"};
@@ -98,9 +97,7 @@ void Change(FaultEnv* env, std::span<const uint8_t> change, uint64_t seed) {
   env->Put(file, bytes);
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
+int TestOne(const uint8_t* input, size_t size) {
   static const uint64_t seed = [] {
     const auto manifest = ReadManifest(Original(), "db");
     GEARDB_CHECK(manifest.ok());
@@ -131,4 +128,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
   const auto second = OpenLog(env.get(), "db", options, visit);
   GEARDB_CHECK(second.ok() && second->report.read.end_lsn == end);
   return 0;
+}
+
+}  // namespace
+}  // namespace geardb::wal
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
+  return geardb::wal::TestOne(input, size);
 }
