@@ -265,5 +265,6 @@ Result<std::unique_ptr<LogReader>> LogReader::Open(Env* env, const std::string& 
 
 Result<std::optional<RecordView>> LogReader::Next() { return core_->Next(); }
 const ReadReport& LogReader::report() const { return core_->report(); }
+std::string LogReader::PlaceOf(Lsn lsn) const { return core_->PlaceOf(lsn); }
 
 }  // namespace geardb::wal

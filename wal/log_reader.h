@@ -86,6 +86,9 @@ class LogReader {
   /// Complete after Next has returned nothing.
   const ReadReport& report() const;
 
+  /// "path at offset n": where a byte of the log is, or would be, in its segment file.
+  std::string PlaceOf(Lsn lsn) const;
+
  private:
   friend class LogOpener;
   class Core;

@@ -28,6 +28,7 @@ class LogReader::Core {
   Result<std::optional<RecordView>> Next();
   const ReadReport& report() const { return report_; }
   const SegmentMap& map() const { return map_; }
+  std::string PlaceOf(Lsn lsn) const { return stream_.PlaceOf(lsn); }
 
   /// After the end: [AlignDown(z, 4 KiB), y), the bytes that the open drains and that the ring
   /// needs.

@@ -1,7 +1,7 @@
 // Table::PriorityTables: the names of what draws from a table.
 #include <gtest/gtest.h>
 
-#include "tests/engine/store_fixture.h"
+#include "tests/testing/store_fixture.h"
 
 namespace geardb::testing {
 namespace {
