@@ -8,7 +8,8 @@
 
 #include "base/check.h"
 #include "base/fixed_math.h"
-#include "base/philox.h"
+#include "index/draw_points.h"
+#include "index/tree_descent.h"
 
 namespace geardb::index {
 namespace {
@@ -60,11 +61,9 @@ bool PrioritizedView::Draw(const DrawRequest& request, std::span<uint64_t> leave
   std::array<TreeHit, kChunk> hits;
   for (size_t start = 0; start < leaves.size(); start += kChunk) {
     const size_t count = std::min(kChunk, leaves.size() - start);
-    for (size_t i = 0; i < count; ++i) {
-      const uint32_t row = request.first_row + static_cast<uint32_t>(start + i);
-      points[i] = MulHi64(
-          PhiloxRandom64(request.seed, request.draw_number, row, PhiloxPurpose::kItem), all);
-    }
+    const DrawRequest chunk{request.seed, request.draw_number,
+                            request.first_row + static_cast<uint32_t>(start)};
+    DrawPoints(chunk, all, std::span(points).first(count));
     DescendBatch(tree_, std::span(points).first(count), std::span(hits).first(count));
     for (size_t i = 0; i < count; ++i) leaves[start + i] = hits[i].leaf;
     if (probabilities.empty()) continue;

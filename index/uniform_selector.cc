@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/philox.h"
+#include "index/draw_points.h"
+#include "index/tree_descent.h"
 
 namespace geardb::index {
 namespace {
@@ -44,11 +45,9 @@ bool UniformView::Draw(const DrawRequest& request, std::span<uint64_t> leaves,
   std::array<TreeHit, kChunk> hits;
   for (size_t start = 0; start < leaves.size(); start += kChunk) {
     const size_t count = std::min(kChunk, leaves.size() - start);
-    for (size_t i = 0; i < count; ++i) {
-      const uint32_t row = request.first_row + static_cast<uint32_t>(start + i);
-      points[i] = MulHi64(
-          PhiloxRandom64(request.seed, request.draw_number, row, PhiloxPurpose::kItem), all);
-    }
+    const DrawRequest chunk{request.seed, request.draw_number,
+                            request.first_row + static_cast<uint32_t>(start)};
+    DrawPoints(chunk, all, std::span(points).first(count));
     DescendBatch(tree_, std::span(points).first(count), std::span(hits).first(count));
     for (size_t i = 0; i < count; ++i) members_.PrefetchBucket(hits[i].leaf);
     for (size_t i = 0; i < count; ++i) {

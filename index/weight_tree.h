@@ -26,10 +26,6 @@ struct WeightTreeCounts {
 };
 static_assert(sizeof(WeightTreeCounts) == 32);
 
-/// Leaf, weight and remainder for each of `points`, each in [0, view.total()). The same as
-/// view.Descend one by one, but level by level with prefetch, so that misses overlap.
-void DescendBatch(const TreeView& view, std::span<const uint64_t> points, std::span<TreeHit> hits);
-
 /// Calls `visit(leaf, weight)` for leaves above zero in [begin, end), in order, passing over
 /// subtrees whose sum is zero.
 template <typename Visit>

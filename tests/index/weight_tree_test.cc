@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "index/tree_descent.h"
 #include "tests/index/memory_fixture.h"
 #include "tests/testing/matchers.h"
 
