@@ -11,9 +11,9 @@ namespace geardb {
 
 }  // namespace geardb
 
-#define GEARDB_CHECK(condition)                                             \
-  do {                                                                      \
-    if (!(condition)) [[unlikely]] {                                        \
-      ::geardb::CheckFailed(#condition, __FILE__, __LINE__);                \
-    }                                                                       \
+#define GEARDB_CHECK(condition)                              \
+  do {                                                       \
+    if (!(condition)) [[unlikely]] {                         \
+      ::geardb::CheckFailed(#condition, __FILE__, __LINE__); \
+    }                                                        \
   } while (false)

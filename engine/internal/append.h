@@ -88,6 +88,9 @@ class Writer::Impl {
       GEARDB_REQUIRES(database_->commit);
   void AdvanceLanes(Calls calls, const engine::AppendPlan& plan, const wal::Reservation& record)
       GEARDB_REQUIRES(database_->commit);
+  /// The record that ends a lane's trajectory as cut, or removes it.
+  void BuildClose(const engine::Lane& lane, bool nothing_left, engine::Change* change)
+      GEARDB_REQUIRES(database_->commit);
   void Orphan();
   Status TakeOverOrphan(TrajectoryId id, engine::Lane* lane);
   /// What an item of the lane's trajectory gets when nobody says otherwise.

@@ -52,24 +52,8 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
     const bool between_episodes = layout().spec().stream && lane.episode_ended;
     const bool nothing_left =
         layout().spec().final_row && lane.rows_end - first_row == 1 && !between_episodes;
-    auto& body = change.body;
-    std::vector<fb::Ended> ended;
-    std::vector<fb::Removed> removed;
-    std::vector<flatbuffers::Offset<fb::NewItems>> items;
-    if (nothing_left) {
-      removed.push_back(table_->plan->Remove(lane.slot));
-      appended.id = 0;
-    } else {
-      ended.emplace_back(lane.slot, lane.generation, static_cast<uint8_t>(End::kCut));
-      for (uint32_t i = 0; i < table_->state->priority_table_count(); ++i) {
-        items.push_back(fb::CreateNewItems(body, i, InitialPriorityOf(i, lane)));
-      }
-    }
-    const auto ended_offset = body.CreateVectorOfStructs(ended);
-    const auto removed_offset = body.CreateVectorOfStructs(removed);
-    const auto items_offset = body.CreateVector(items);
-    change.FinishBody({.table = layout().id()}, fb::Change::Close,
-                      fb::CreateClose(body, ended_offset, removed_offset, items_offset).Union());
+    if (nothing_left) appended.id = 0;
+    BuildClose(lane, nothing_left, &change);
     reservation =
         database_->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     if (!nothing_left) {
@@ -83,6 +67,26 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
   GEARDB_RETURN_IF_ERROR(database_->Acknowledge(reservation.end, Ack::kLog));
   appended.end_lsn = reservation.end;
   return appended;
+}
+
+void Writer::Impl::BuildClose(const Lane& lane, bool nothing_left, engine::Change* change) {
+  auto& body = change->body;
+  std::vector<fb::Ended> ended;
+  std::vector<fb::Removed> removed;
+  std::vector<flatbuffers::Offset<fb::NewItems>> items;
+  if (nothing_left) {
+    removed.push_back(table_->plan->Remove(lane.slot));
+  } else {
+    ended.emplace_back(lane.slot, lane.generation, static_cast<uint8_t>(End::kCut));
+    for (uint32_t i = 0; i < table_->state->priority_table_count(); ++i) {
+      items.push_back(fb::CreateNewItems(body, i, InitialPriorityOf(i, lane)));
+    }
+  }
+  const auto ended_offset = body.CreateVectorOfStructs(ended);
+  const auto removed_offset = body.CreateVectorOfStructs(removed);
+  const auto items_offset = body.CreateVector(items);
+  change->FinishBody({.table = layout().id()}, fb::Change::Close,
+                     fb::CreateClose(body, ended_offset, removed_offset, items_offset).Union());
 }
 
 Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {

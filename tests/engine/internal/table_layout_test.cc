@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/testing/store_fixture.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/store_fixture.h"
 
 namespace geardb::engine {
 namespace {
