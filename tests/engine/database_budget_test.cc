@@ -129,6 +129,23 @@ TEST_F(DatabaseBudgetTest, EveryIndexBudgetMakesATableOrNone) {
   EXPECT_TRUE(made);
 }
 
+TEST_F(DatabaseBudgetTest, DroppedTablesGiveTheirMemoryBack) {
+  TableSpec spec = WideSpec();
+  spec.priority_tables.push_back(WindowSpec("other"));
+  const uint64_t index_before = database_->Stats().index.used_bytes;
+  uint64_t frames_after_first = 0;
+  for (int round = 0; round < 60; ++round) {
+    Create(spec);
+    ASSERT_OK(AppendWide(40, End::kTerminated));  // 2.5 MiB of 64.
+    writer_.reset();
+    table_.reset();
+    ASSERT_OK(database_->DropTable("wide"));
+    if (round == 0) frames_after_first = database_->Stats().frames.used_bytes;
+  }
+  EXPECT_EQ(database_->Stats().index.used_bytes, index_before);
+  EXPECT_LE(database_->Stats().frames.used_bytes, frames_after_first + (uint64_t{8} << 20));
+}
+
 TEST_F(DatabaseBudgetTest, BatchesRunOutAndComeBack) {
   options_.budgets.batch_bytes = kMiB;
   OpenEmpty();

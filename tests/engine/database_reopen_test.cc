@@ -92,6 +92,63 @@ class DatabaseReopenTest : public StoreTest {
     return drawn;
   }
 
+  /// One random change of the table.
+  void Disturb(testing::Random* source, int64_t step) {
+    testing::Random& random = *source;
+    const auto lane = static_cast<uint32_t>(random.Below(4));
+    switch (random.Below(12)) {
+      case 0: {
+        const auto records = table_->Scan({});
+        if (records.empty()) break;
+        const TrajectoryId ids[] = {records[random.Below(records.size())].id};
+        ASSERT_OK(table_->Remove(ids));
+        for (uint32_t i = 0; i < 4; ++i) writer_->Cut(i).status().ok();  // Forgets what is gone.
+        break;
+      }
+      case 1: {
+        const auto records = table_->Scan({});
+        if (records.empty()) break;
+        const TrajectoryRecord& record = records[random.Below(records.size())];
+        if (record.steps_end - record.first_row < 2) break;
+        ASSERT_OK(table_->Truncate(
+            record.id, record.first_row + static_cast<int64_t>(random.Below(static_cast<uint64_t>(
+                                              record.steps_end - record.first_row)))));
+        break;
+      }
+      case 2:
+        for (const auto& spec : specs_) {
+          if (priority(spec.name)->DrawableCount() > 0) Draw(spec.name);
+        }
+        break;
+      case 3: {
+        PriorityTable* table = priority(random.OneIn(2) ? "per" : "whole");
+        const auto items = table->Items();
+        if (items.empty()) break;
+        const RowId rows[] = {items[random.Below(items.size())]};
+        const float values[] = {static_cast<float>(random.Below(1u << random.Below(31)))};
+        ASSERT_OK(table->Set(rows, values));
+        break;
+      }
+      case 4: {
+        const auto records = table_->Scan({});
+        if (records.empty()) break;
+        const auto score = static_cast<float>(random.Below(100));
+        const ColumnValue values[] = {{"score", TensorView::Scalar(score)}};
+        ASSERT_OK(table_->SetColumns(records[random.Below(records.size())].id, values));
+        break;
+      }
+      case 5:
+        writer_->Cut(lane).status().ok();  // There may be nothing to cut.
+        break;
+      default:
+        Append(1000 * step, 1 + static_cast<int64_t>(random.Below(9)),
+               random.OneIn(2) ? End::kGo : static_cast<End>(1 + random.Below(3)), lane);
+    }
+  }
+  void WorkAtRandom(testing::Random* random) {
+    for (int64_t step = 0; step < 150 && !HasFatalFailure(); ++step) Disturb(random, step);
+  }
+
   std::vector<PriorityTableSpec> specs_;
 };
 
@@ -101,57 +158,8 @@ TEST_F(DatabaseReopenTest, EverythingIsThereAfterRandomWork) {
     testing::Random random(seed);
     OpenEmpty();
     CreateTable(Spec(seed % 2 == 0, seed >= 3));
-    for (int step = 0; step < 150; ++step) {
-      const auto lane = static_cast<uint32_t>(random.Below(4));
-      switch (random.Below(12)) {
-        case 0: {
-          const auto records = table_->Scan({});
-          if (records.empty()) break;
-          const TrajectoryId ids[] = {records[random.Below(records.size())].id};
-          ASSERT_OK(table_->Remove(ids));
-          for (uint32_t i = 0; i < 4; ++i) writer_->Cut(i).status().ok();  // Forgets what is gone.
-          break;
-        }
-        case 1: {
-          const auto records = table_->Scan({});
-          if (records.empty()) break;
-          const TrajectoryRecord& record = records[random.Below(records.size())];
-          if (record.steps_end - record.first_row < 2) break;
-          ASSERT_OK(table_->Truncate(
-              record.id, record.first_row + static_cast<int64_t>(random.Below(static_cast<uint64_t>(
-                                                record.steps_end - record.first_row)))));
-          break;
-        }
-        case 2:
-          for (const auto& spec : specs_) {
-            if (priority(spec.name)->DrawableCount() > 0) Draw(spec.name);
-          }
-          break;
-        case 3: {
-          PriorityTable* table = priority(random.OneIn(2) ? "per" : "whole");
-          const auto items = table->Items();
-          if (items.empty()) break;
-          const RowId rows[] = {items[random.Below(items.size())]};
-          const float values[] = {static_cast<float>(random.Below(1u << random.Below(31)))};
-          ASSERT_OK(table->Set(rows, values));
-          break;
-        }
-        case 4: {
-          const auto records = table_->Scan({});
-          if (records.empty()) break;
-          const auto score = static_cast<float>(random.Below(100));
-          const ColumnValue values[] = {{"score", TensorView::Scalar(score)}};
-          ASSERT_OK(table_->SetColumns(records[random.Below(records.size())].id, values));
-          break;
-        }
-        case 5:
-          writer_->Cut(lane).status().ok();  // There may be nothing to cut.
-          break;
-        default:
-          Append(1000 * step, 1 + static_cast<int64_t>(random.Below(9)),
-                 random.OneIn(2) ? End::kGo : static_cast<End>(1 + random.Below(3)), lane);
-      }
-    }
+    WorkAtRandom(&random);
+    if (HasFatalFailure()) return;
     const Seen before = Look();
     for (int open = 0; open < 2; ++open) {
       Reopen();
