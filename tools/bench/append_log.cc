@@ -96,7 +96,7 @@ Row SustainedRow(const AppendKind& kind) {
 
 std::vector<Row> AppendLogRows(const Settings& settings) {
   std::vector<Row> rows;
-  for (const uint64_t payload : {100, 1 << 10, 4 << 10, 64 << 10, 1 << 20}) {
+  for (const uint64_t payload : {100u, 1u << 10, 4u << 10, 64u << 10, 1u << 20}) {
     AppendKind kind{.payload_bytes = payload, .ack = Ack::kLog};
     if (settings.tiny) kind.burst_bytes = 2 << 20;
     rows.push_back(BurstRow(kind));

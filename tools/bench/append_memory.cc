@@ -50,7 +50,7 @@ Row MemoryRow(const AppendKind& kind) {
 std::vector<Row> AppendMemoryRows(const Settings& settings) {
   std::vector<Row> rows;
   for (const bool prioritized : {false, true}) {
-    for (const uint64_t payload : {100, 1 << 10, 4 << 10, 64 << 10, 1 << 20}) {
+    for (const uint64_t payload : {100u, 1u << 10, 4u << 10, 64u << 10, 1u << 20}) {
       AppendKind kind{.payload_bytes = payload, .ack = Ack::kMemory, .prioritized = prioritized};
       if (settings.tiny) kind.burst_bytes = 2 << 20;
       rows.push_back(MemoryRow(kind));

@@ -17,7 +17,13 @@ Result<std::shared_ptr<Store>> MakeStepStore(const Settings& settings, uint64_t 
   TableSpec spec = PlainTable(payload, kEpisode);
   spec.bytes_max = bytes;
   spec.priority_tables = {WindowsOf(1, SelectorKind::kPrioritized)};
-  return MakeStore(settings, RoomyOptions(bytes * 3 / 2, uint64_t{256} << 20), spec);
+  GEARDB_ASSIGN_OR_RETURN(
+      auto store, MakeStore(settings, RoomyOptions(bytes * 3 / 2, uint64_t{256} << 20), spec));
+  // Once through the ring: the first touch of its pages is not what is measured.
+  const uint64_t ring = settings.tiny ? uint64_t{1} << 20 : uint64_t{80} << 20;
+  GEARDB_RETURN_IF_ERROR(
+      FillWithSteps(store.get(), static_cast<int64_t>(ring / payload), kEpisode));
+  return store;
 }
 
 class StepScene final : public Scene {

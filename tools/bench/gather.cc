@@ -80,7 +80,7 @@ class AgainstLoop final : public GatherScene {
   explicit AgainstLoop(std::shared_ptr<Frames> frames) : GatherScene(std::move(frames), kBytes) {
     for (const GatherRun& run : runs_) sources_.push_back(arenas_.Resolve(run.source));
     double best = 0;
-    for (const uint64_t ahead : {2, 4, 8, 16, 32, 64}) {
+    for (const uint64_t ahead : {2u, 4u, 8u, 16u, 32u, 64u}) {
       Bare(ahead);
       const double rate = std::max(Bare(ahead), Bare(ahead));
       if (rate > best) {

@@ -2,7 +2,9 @@
 // to Google Benchmark (--benchmark_filter=draw, --benchmark_list_tests).
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -22,6 +24,7 @@ constexpr const char* kHelp =
     "  --out=<file>       results as JSON\n"
     "  --peers=<venv>     a Python environment with cpprb: measures it beside\n"
     "  --allow-busy       measure beside a running compiler; the figures are void\n"
+    "  --repetitions=<n>  of each row, instead of its own number\n"
     "  --tiny             small sizes: shows that each row works\n";
 
 /// The scene of the row that is being measured; another row's takes its place.
@@ -77,6 +80,7 @@ bool ReadOptions(std::vector<char*>* arguments, Settings* settings) {
   std::vector<char*> others;
   for (char* argument : *arguments) {
     const std::string text = argument;
+    std::string number;
     const auto value = [&](const char* name, std::string* into) {
       if (text.rfind(name, 0) != 0) return false;
       *into = text.substr(std::strlen(name));
@@ -87,6 +91,8 @@ bool ReadOptions(std::vector<char*>* arguments, Settings* settings) {
       settings->allow_busy = true;
     } else if (text == "--tiny") {
       settings->tiny = true;
+    } else if (value("--repetitions=", &number)) {
+      settings->repetitions = std::max(std::atoi(number.c_str()), 1);
     } else if (!value("--directory=", &settings->directory) && !value("--out=", &settings->out) &&
                !value("--peers=", &settings->peers)) {
       others.push_back(argument);
@@ -115,17 +121,19 @@ int Run(int argc, char** argv) {
     return 1;
   }
 
-  const std::vector<Row> rows = AllRows(bench.settings);
+  std::vector<Row> rows = AllRows(bench.settings);
   std::map<std::string, const Row*> by_name;
   Stage stage(&bench);
-  for (const Row& row : rows) {
+  for (Row& row : rows) {
+    if (bench.settings.tiny) row.repetitions = 1;
+    if (bench.settings.repetitions > 0) row.repetitions = bench.settings.repetitions;
     const std::string name = row.name + ":" + std::to_string(row.size);
     by_name[name] = &row;
     benchmark::RegisterBenchmark(
         name.c_str(), [&row, &stage](benchmark::State& state) { Measure(row, &stage, state); })
         ->UseManualTime()
         ->Iterations(1)
-        ->Repetitions(bench.settings.tiny ? 1 : row.repetitions);
+        ->Repetitions(row.repetitions);
   }
   RowReporter reporter(&bench, &by_name);
   benchmark::RunSpecifiedBenchmarks(&reporter);

@@ -134,7 +134,8 @@ bool RowReporter::ReportContext(const Context&) {
 }
 
 void RowReporter::ReportRuns(const std::vector<Run>& runs) {
-  if (runs.empty()) return;
+  // Google Benchmark's own aggregates come in a call of their own.
+  if (runs.empty() || runs.front().run_type != Run::RT_Iteration) return;
   RowResult result;
   result.row = rows_->at(runs.front().run_name.function_name);
   std::vector<double> values;
@@ -142,7 +143,6 @@ void RowReporter::ReportRuns(const std::vector<Run>& runs) {
   std::vector<double> ratios;
   std::map<std::string, std::vector<double>> more;
   for (const Run& run : runs) {
-    if (run.run_type != Run::RT_Iteration) continue;
     if (run.error_occurred) {
       result.error = run.error_message;
       break;

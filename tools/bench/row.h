@@ -21,6 +21,7 @@ struct Settings {
   std::string peers = {};       ///< A Python environment with the peers; empty: none are measured.
   std::string out = {};         ///< JSON file; empty: none.
   bool allow_busy = false;      ///< Measure beside compilers too; the result is void then.
+  int repetitions = 0;          ///< Instead of the rows' own; 0: those.
   bool tiny = false;            ///< Small sizes: shows that a row works, its figures mean nothing.
 };
 

@@ -79,7 +79,6 @@ class Lines {
     }
     return sum;
   }
-  void Clear() { lines_.clear(); }
 
  private:
   std::vector<const uint64_t*> lines_;
@@ -102,7 +101,6 @@ class SelectorScene : public Scene {
   std::vector<uint64_t> leaves_ = std::vector<uint64_t>(kBatch);
   std::vector<double> probabilities_ = std::vector<double>(kBatch);
   uint64_t draw_ = 0;
-  Lines lines_;
   volatile uint64_t sum_ = 0;  // Keeps the bare loop's reads.
 };
 
@@ -113,23 +111,14 @@ class DrawScene final : public SelectorScene {
   using SelectorScene::SelectorScene;
 
   Result<Figure> Measure() override {
-    std::vector<double> draws;
-    std::vector<double> touches;
-    for (int call = 0; call < kCalls; ++call) {
-      const Stopwatch draw;
-      NextLeaves();
-      draws.push_back(draw.us());
-      // The lines of another batch, drawn long ago: no cache has them either.
-      const Stopwatch touch;
-      sum_ = sum_ + lines_.Touch();
-      touches.push_back(touch.us());
-      selector_.Draw({.seed = 6, .draw_number = draw_, .first_row = 0}, leaves_, {});
-      lines_.Clear();
-      for (const uint64_t leaf : leaves_) lines_.AddDescent(selector_.view().tree(), leaf);
-      // What lies between drawing and touching: another part of the tree.
-      for (int other = 0; other < 8; ++other) NextLeaves();
+    std::vector<Lines> lines(kCalls);
+    for (Lines& batch : lines) {
+      for (const uint64_t leaf : NextLeaves()) batch.AddDescent(selector_.view().tree(), leaf);
     }
-    return Figure{Median(std::move(draws)), Median(std::move(touches)), {}};
+    const double draw = MedianUs(kCalls, [this] { NextLeaves(); });
+    size_t at = 0;
+    const double touch = MedianUs(kCalls, [&] { sum_ = sum_ + lines[at++].Touch(); });
+    return Figure{draw, touch, {}};
   }
 };
 
@@ -141,26 +130,27 @@ class UpdateScene final : public SelectorScene {
     std::vector<float> priorities(kBatch);
     std::vector<double> updates;
     std::vector<double> touches;
-    for (int call = 0; call < kCalls; ++call) {
-      std::vector<uint64_t> batch(kBatch);
+    const auto draw = [&] {
+      NextLeaves();
       for (size_t i = 0; i < kBatch; ++i) {
         const uint64_t random =
             PhiloxRandom64(8, draw_, static_cast<uint32_t>(i), PhiloxPurpose::kItem);
-        batch[i] = MulHi64(random, selector_.reserved());
         priorities[i] = static_cast<float>((random & 0xFFFF) + 1) / 65536.0f;
       }
-      ++draw_;
+    };
+    for (int call = 0; call < kCalls; ++call) {
+      draw();
       const Stopwatch update;
-      selector_.Update(batch, priorities);
+      selector_.Update(leaves_, priorities);
       updates.push_back(update.us());
+    }
+    for (int call = 0; call < kCalls; ++call) {
+      draw();
+      Lines lines;
+      for (const uint64_t leaf : leaves_) lines.AddPath(selector_.view().tree(), leaf);
       const Stopwatch touch;
-      sum_ = sum_ + lines_.Touch();
+      sum_ = sum_ + lines.Touch();
       touches.push_back(touch.us());
-      lines_.Clear();
-      for (const uint64_t leaf : batch) {
-        const uint64_t other = (leaf + selector_.reserved() / 2) % selector_.reserved();
-        lines_.AddPath(selector_.view().tree(), other);
-      }
     }
     return Figure{Median(std::move(updates)), Median(std::move(touches)), {}};
   }
@@ -173,7 +163,8 @@ Row SelectorRow(const char* name, int64_t items, double bound_us) {
           .size = items,
           .size_of = "items",
           .what = draws ? "256 items with probabilities drawn from the prioritized selector alone"
-                        : "256 raw priorities set in the prioritized selector alone, p^alpha "
+                        : "256 raw priorities of items just drawn set in the prioritized selector "
+                          "alone, p^alpha "
                           "included",
           .ceiling = draws ? "touching the cache lines of 256 descents, addresses known beforehand"
                            : "touching the cache lines of 256 paths of the tree, addresses known "

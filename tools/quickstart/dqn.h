@@ -25,7 +25,7 @@ struct DqnOptions {
   std::vector<int64_t> hidden = {64, 64};
   double learning_rate = 1e-3;      ///< At the first update…
   double learning_rate_end = 5e-5;  ///< …and at the last, linear between.
-  uint64_t updates_total = 50'000;
+  uint64_t updates_total = 60'000;
   double target_rate = 0.005;  ///< Share of the network that enters the average at each update.
   float gradient_norm_max = 10.0f;
 };

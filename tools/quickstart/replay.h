@@ -29,7 +29,7 @@ inline constexpr std::string_view kTagName = "learner";
 struct ReplayOptions {
   std::string directory;
   uint64_t seed = 1;
-  uint64_t steps = 50'000;  ///< Expected in all; only bounds the log.
+  uint64_t steps = 60'000;  ///< Expected in all; only bounds the log.
   int64_t batch = 64;
   int64_t n_step = 3;
   double gamma = 0.99;

@@ -10,7 +10,7 @@ namespace geardb::quickstart {
 struct QuickstartOptions {
   std::string directory;  ///< Of the store; empty: a new one under $TMPDIR, removed at the end.
   uint64_t seed = 1;
-  uint64_t steps = 50'000;  ///< At least kStepsMin.
+  uint64_t steps = 60'000;  ///< At least kStepsMin.
   bool keep = false;        ///< Do not remove the temporary directory.
 };
 

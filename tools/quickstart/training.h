@@ -25,13 +25,13 @@ namespace geardb::quickstart {
 struct TrainingOptions {
   ReplayOptions replay;
   uint64_t seed = 1;
-  uint64_t steps = 50'000;                  ///< Of the environment, in all.
+  uint64_t steps = 60'000;                  ///< Of the environment, in all.
   std::optional<uint64_t> kill_at = {};     ///< Dies by SIGKILL once so many steps are stored.
   uint64_t warm_up_steps = 500;             ///< Before the first update.
   uint64_t exploration_steps = 5'000;       ///< Until ε has fallen from 1…
   double exploration_end = 0.02;            ///< …to this.
   double beta_begin = 0.4, beta_end = 1.0;  ///< Of the importance weights, linear in updates.
-  int trial_episodes = 20;                  ///< Greedy episodes that a policy is chosen by.
+  int trial_episodes = 50;                  ///< Greedy episodes that a policy is chosen by.
   int final_episodes = 100;                 ///< Greedy episodes that the chosen one is judged by.
 
   /// Every so many steps the policy is tried; half-way between two trials a tag is written.
