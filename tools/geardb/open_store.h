@@ -1,0 +1,32 @@
+// Opening a database that is not running, to look into it: nothing is written.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/env.h"
+#include "base/status.h"
+#include "engine/database.h"
+#include "tools/geardb/command.h"
+#include "wal/log_reader.h"
+
+namespace geardb::cli {
+
+/// Replays the log and gives the database, read-only. FailedPrecondition names the owner of one
+/// that is running.
+Result<std::unique_ptr<Database>> OpenStore(const Invocation& invocation);
+
+/// The files of a database, held so that nobody opens it for writing.
+struct StoreFiles {
+  std::string directory;
+  std::unique_ptr<FileLock> lock;
+  wal::Manifest manifest;
+
+  std::string log_directory() const { return JoinPath(directory, wal::kLogDirectoryName); }
+  std::string ring_path() const { return JoinPath(log_directory(), wal::kRingName); }
+};
+
+/// Takes the lock and reads the manifest. NotFound when there is no database.
+Result<StoreFiles> OpenFiles(const Invocation& invocation);
+
+}  // namespace geardb::cli

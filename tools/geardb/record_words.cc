@@ -1,0 +1,333 @@
+#include "tools/geardb/record_words.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/dtype.h"
+#include "engine/operations_generated.h"
+#include "tools/geardb/text_table.h"
+#include "tools/geardb/words.h"
+
+namespace geardb::cli {
+namespace {
+
+namespace fb = engine::fb;
+
+/// Trajectories, rows and so on that are named one by one; of more only the number.
+constexpr uint32_t kNamedMax = 3;
+
+/// Elements of a vector that may be missing.
+template <typename Vector>
+uint32_t Size(const Vector* vector) {
+  return vector == nullptr ? 0 : vector->size();
+}
+
+/// Joins clauses with "; ".
+class Clauses {
+ public:
+  void Add(const std::string& clause) { text_ += (text_.empty() ? "" : "; ") + clause; }
+  std::string Take() { return text_.empty() ? "nothing" : text_; }
+
+ private:
+  std::string text_;
+};
+
+std::string Quoted(const flatbuffers::String* text) {
+  return "'" + (text == nullptr ? std::string() : Printable(text->string_view())) + "'";
+}
+
+std::string SlotText(uint32_t slot) { return "slot " + std::to_string(slot); }
+
+std::string RowsText(const fb::Rows& rows) {
+  const uint64_t last = rows.first_row() + rows.count() - 1;
+  std::string text = rows.count() == 1 ? "row " : "rows ";
+  text += std::to_string(rows.first_row());
+  if (rows.count() > 1) text += "…" + std::to_string(last);
+  text += " of " + SlotText(rows.slot());
+  const End end = static_cast<End>(rows.end());
+  if (end != End::kGo) text += ", " + std::string(Word(end));
+  if (rows.has_final()) text += " with a final row";
+  if (rows.closes()) text += ", closed";
+  return text;
+}
+
+template <typename Removed>
+void AddRemovals(const Removed* removed, const flatbuffers::Vector<const fb::Trimmed*>* trimmed,
+                 Clauses* clauses) {
+  if (Size(removed) > 0 && Size(removed) <= kNamedMax) {
+    for (const fb::Removed* one : *removed) {
+      clauses->Add("removes trajectory " + std::to_string(one->id()));
+    }
+  } else if (Size(removed) > 0) {
+    clauses->Add("removes " + Counted(Size(removed), "trajectory"));
+  }
+  if (Size(trimmed) > 0 && Size(trimmed) <= kNamedMax) {
+    for (const fb::Trimmed* one : *trimmed) {
+      clauses->Add("drops the rows of " + SlotText(one->slot()) + " before row " +
+                   std::to_string(one->first_row()));
+    }
+  } else if (Size(trimmed) > 0) {
+    clauses->Add("trims " + Counted(Size(trimmed), "trajectory"));
+  }
+}
+
+std::string Describe(const fb::CreateTable& create) {
+  const fb::TableSpec* spec = create.spec();
+  if (spec == nullptr) return "a table without a schema";
+  std::string text = Quoted(spec->name());
+  uint32_t number = 0;
+  for (uint32_t i = 0; i < Size(spec->columns()); ++i) {
+    const fb::Column* column = spec->columns()->Get(i);
+    text += number++ == 0 ? ": " : ", ";
+    text += column->name() == nullptr ? "" : Printable(column->name()->string_view());
+    text += column->dtype() < kDTypeCount
+                ? " " + std::string(DTypeName(static_cast<DType>(column->dtype())))
+                : " dtype " + std::to_string(column->dtype());
+  }
+  return text;
+}
+
+std::string Describe(const fb::CreatePriorityTable& create) {
+  return create.spec() == nullptr ? "a priority table without a specification"
+                                  : Quoted(create.spec()->name());
+}
+
+std::string Describe(const fb::Ranges& ranges) {
+  return "ids below " + Grouped(ranges.ids_end()) + " and generations below " +
+         Grouped(ranges.generations_end()) + " may be used";
+}
+
+std::string Describe(const fb::Append& append) {
+  Clauses clauses;
+  if (Size(append.opened()) > 0 && Size(append.opened()) <= kNamedMax) {
+    for (const fb::Opened* opened : *append.opened()) {
+      clauses.Add("trajectory " + std::to_string(opened->id()) + " begins in " +
+                  SlotText(opened->slot()));
+    }
+  } else if (Size(append.opened()) > 0) {
+    clauses.Add(Counted(Size(append.opened()), "trajectory") + " begin");
+  }
+  if (Size(append.rows()) > 0 && Size(append.rows()) <= kNamedMax) {
+    for (const fb::Rows* rows : *append.rows()) clauses.Add(RowsText(*rows));
+  } else if (Size(append.rows()) > 0) {
+    uint64_t count = 0;
+    for (const fb::Rows* rows : *append.rows()) count += rows->count();
+    clauses.Add(Counted(count, "row") + " in " + Counted(Size(append.rows()), "trajectory"));
+  }
+  if (Size(append.pages()) > 0) clauses.Add(Counted(Size(append.pages()), "new page"));
+  if (Size(append.column_sets()) > 0) {
+    clauses.Add("sets " + Counted(Size(append.column_sets()), "column value"));
+  }
+  AddRemovals(append.removed(), append.trimmed(), &clauses);
+  return clauses.Take();
+}
+
+std::string Describe(const fb::Close& close) {
+  Clauses clauses;
+  for (uint32_t i = 0; i < std::min(Size(close.ended()), kNamedMax); ++i) {
+    const fb::Ended* ended = close.ended()->Get(i);
+    clauses.Add(SlotText(ended->slot()) + " ends, " +
+                std::string(Word(static_cast<End>(ended->end()))));
+  }
+  if (Size(close.ended()) > kNamedMax) {
+    clauses.Add(Counted(Size(close.ended()) - kNamedMax, "more trajectory") + " end");
+  }
+  AddRemovals(close.removed(), nullptr, &clauses);
+  return clauses.Take();
+}
+
+std::string Describe(const fb::Adopt& adopt) {
+  Clauses clauses;
+  for (uint32_t i = 0; i < std::min(Size(adopt.adopted()), kNamedMax); ++i) {
+    const fb::Adopted* adopted = adopt.adopted()->Get(i);
+    clauses.Add(SlotText(adopted->slot()) +
+                (adopted->orphaned() ? " has lost its writer" : " has a new writer"));
+  }
+  if (Size(adopt.adopted()) > kNamedMax) {
+    clauses.Add("and " + Grouped(Size(adopt.adopted()) - kNamedMax) + " more");
+  }
+  return clauses.Take();
+}
+
+std::string Describe(const fb::Remove& remove) {
+  Clauses clauses;
+  AddRemovals(remove.removed(), remove.trimmed(), &clauses);
+  return clauses.Take();
+}
+
+std::string Describe(const fb::SetColumns& set) {
+  return Counted(Size(set.column_sets()), "column value");
+}
+
+std::string Describe(const fb::SetPriorities& set) {
+  const uint32_t count = Size(set.items());
+  if (count == 0) return "no priority";
+  float least = set.items()->Get(0)->priority();
+  float most = least;
+  for (const fb::Item* item : *set.items()) {
+    least = std::min(least, item->priority());
+    most = std::max(most, item->priority());
+  }
+  return Counted(count, "priority") + " from " + NumberText(static_cast<double>(least), 3) +
+         " to " + NumberText(static_cast<double>(most), 3);
+}
+
+std::string Describe(const fb::SetAll& set) {
+  const std::string all = "all " + Counted(set.count(), "item");
+  const bool each = set.in_pieces() || Size(set.values()) > 0;
+  return each ? all + ", each its own"
+              : all + " to " + NumberText(static_cast<double>(set.value()));
+}
+
+std::string Describe(const fb::Rescale& rescale) {
+  return "weights are stored times 2^" + std::to_string(rescale.shift());
+}
+
+std::string Describe(const fb::HandOver& hand_over) {
+  uint64_t rows = 0;
+  for (uint32_t i = 0; i < Size(hand_over.sampled()); ++i) {
+    rows += hand_over.sampled()->Get(i)->count();
+  }
+  return "draw " + Grouped(hand_over.draw_number()) + ": " + Counted(rows, "item") + " from " +
+         Counted(Size(hand_over.sampled()), "trajectory");
+}
+
+std::string Describe(const fb::RestartDraws& restart) {
+  return "seed " + std::to_string(restart.seed()) + ", next draw " + Grouped(restart.draw_number());
+}
+
+std::string Describe(const fb::WriteTag& tag) {
+  const std::string blob =
+      tag.blob_in_pieces() ? "a blob in pieces" : "a blob of " + BytesText(Size(tag.blob()));
+  return Quoted(tag.name()) + " with " + blob + ", written " + TimeText(tag.created_us());
+}
+
+std::string Describe(const fb::DropTable&) { return "with all it holds"; }
+
+/// Names and words of one operation. `Operation::change_as` is typed by its argument.
+template <typename T>
+OperationWords Words(std::string_view name, const T* change) {
+  return OperationWords{.name = name, .table = {}, .priority_table = {}, .text = Describe(*change)};
+}
+
+OperationWords NameChange(const fb::Operation& operation) {
+  switch (operation.change_type()) {
+    case fb::Change::CreateTable:
+      return Words("create_table", operation.change_as_CreateTable());
+    case fb::Change::DropTable:
+      return Words("drop_table", operation.change_as_DropTable());
+    case fb::Change::CreatePriorityTable:
+      return Words("create_priority_table", operation.change_as_CreatePriorityTable());
+    case fb::Change::Ranges:
+      return Words("ranges", operation.change_as_Ranges());
+    case fb::Change::Append:
+      return Words("append", operation.change_as_Append());
+    case fb::Change::Close:
+      return Words("close", operation.change_as_Close());
+    case fb::Change::Adopt:
+      return Words("adopt", operation.change_as_Adopt());
+    case fb::Change::Remove:
+      return Words("remove", operation.change_as_Remove());
+    case fb::Change::SetColumns:
+      return Words("set_columns", operation.change_as_SetColumns());
+    case fb::Change::SetPriorities:
+      return Words("set_priorities", operation.change_as_SetPriorities());
+    case fb::Change::SetAll:
+      return Words("set_all", operation.change_as_SetAll());
+    case fb::Change::Rescale:
+      return Words("rescale", operation.change_as_Rescale());
+    case fb::Change::HandOver:
+      return Words("hand_over", operation.change_as_HandOver());
+    case fb::Change::RestartDraws:
+      return Words("restart_draws", operation.change_as_RestartDraws());
+    case fb::Change::WriteTag:
+      return Words("tag", operation.change_as_WriteTag());
+    case fb::Change::NONE:
+      break;
+  }
+  return OperationWords{
+      .name = "unknown",
+      .table = {},
+      .priority_table = {},
+      .text = "change " + std::to_string(static_cast<int>(operation.change_type()))};
+}
+
+bool IsOfPriorityTable(fb::Change change) {
+  constexpr fb::Change kChanges[] = {fb::Change::SetPriorities, fb::Change::SetAll,
+                                     fb::Change::Rescale, fb::Change::HandOver,
+                                     fb::Change::RestartDraws};
+  return std::find(std::begin(kChanges), std::end(kChanges), change) != std::end(kChanges);
+}
+
+}  // namespace
+
+std::string RecordTypeWord(wal::RecordType type) {
+  switch (type) {
+    case wal::RecordType::kData:
+      return "data";
+    case wal::RecordType::kPad:
+      return "pad";
+    case wal::RecordType::kSegment:
+      return "segment";
+    case wal::RecordType::kSeal:
+      return "seal";
+    case wal::RecordType::kCommit:
+      return "commit";
+    case wal::RecordType::kTag:
+      return "tag";
+    case wal::RecordType::kPart:
+      return "part";
+  }
+  return "type " + std::to_string(static_cast<int>(type));
+}
+
+Result<std::vector<OperationWords>> DescribeOperations(std::span<const std::byte> body) {
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(body.data()), body.size());
+  if (!verifier.VerifyBuffer<fb::Body>()) {
+    return Status::Corruption("the body of ", body.size(), " bytes is no FlatBuffer of operations");
+  }
+  std::vector<OperationWords> all;
+  const auto* operations = flatbuffers::GetRoot<fb::Body>(body.data())->operations();
+  for (uint32_t i = 0; i < Size(operations); ++i) {
+    const fb::Operation& operation = *operations->Get(i);
+    if (operation.change_type() == fb::Change::NONE || operation.change() == nullptr) {
+      return Status::Corruption("operation ", i, " of the body says nothing");
+    }
+    OperationWords words = NameChange(operation);
+    if (operation.change_type() != fb::Change::WriteTag) words.table = operation.table_id();
+    if (IsOfPriorityTable(operation.change_type())) {
+      words.priority_table = operation.priority_table();
+    }
+    all.push_back(std::move(words));
+  }
+  return all;
+}
+
+std::string DescribeRecord(const wal::RecordView& record) {
+  switch (record.type) {
+    case wal::RecordType::kPad:
+      return "fills the segment";
+    case wal::RecordType::kSegment:
+      return "begins a segment";
+    case wal::RecordType::kSeal:
+      return "everything before it is synced";
+    case wal::RecordType::kPart:
+      return "part " + std::to_string(record.header.part) + " of the group at LSN " +
+             Grouped(record.header.group_lsn);
+    default:
+      break;
+  }
+  const auto operations = DescribeOperations(record.body);
+  if (!operations.ok()) return std::string(operations.status().message());
+  std::string text;
+  for (const OperationWords& words : *operations) {
+    if (!text.empty()) text += " | ";
+    text += words.name;
+    if (words.table) text += " table " + std::to_string(*words.table);
+    if (words.priority_table) text += " priorities " + std::to_string(*words.priority_table);
+    text += ": " + words.text;
+  }
+  return text;
+}
+
+}  // namespace geardb::cli

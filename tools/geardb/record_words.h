@@ -1,0 +1,35 @@
+// The records of the log in words.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "wal/log_reader.h"
+
+namespace geardb::cli {
+
+/// "data", "seal", …; "type 9" for one that this program does not know.
+std::string RecordTypeWord(wal::RecordType type);
+
+/// One operation of a record.
+struct OperationWords {
+  std::string_view name;  ///< "append", "set_priorities", …: stable, for programs.
+  std::optional<TableId> table;
+  std::optional<uint32_t> priority_table;  ///< Its number in the table.
+  std::string text;                        ///< What it does, for people.
+};
+
+/// The operations of a data or tag record. Corruption when the body is none.
+Result<std::vector<OperationWords>> DescribeOperations(std::span<const std::byte> body);
+
+/// One line on what a record does: its operations, or what its type says.
+std::string DescribeRecord(const wal::RecordView& record);
+
+}  // namespace geardb::cli

@@ -1,0 +1,243 @@
+// geardb info: what a database holds.
+
+#include <string>
+
+#include "tools/geardb/command.h"
+#include "tools/geardb/json_writer.h"
+#include "tools/geardb/open_store.h"
+#include "tools/geardb/store_summary.h"
+#include "tools/geardb/text_table.h"
+#include "tools/geardb/words.h"
+
+namespace geardb::cli {
+namespace {
+
+std::string CapacityText(const TableSpec& spec) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (spec.trajectories_max > 0) add(Counted(spec.trajectories_max, "trajectory"));
+  if (spec.steps_max > 0) add(Counted(spec.steps_max, "step"));
+  if (spec.bytes_max > 0) add(BytesText(spec.bytes_max));
+  if (text.empty()) return "no bound";
+  return "at most " + text + ", then " +
+         (spec.remover == Remover::kFifo ? "the oldest leave" : "appends wait");
+}
+
+void PrintColumns(const TableSpec& spec, std::ostream* out) {
+  TextTable columns({"column", "dtype", "shape", "one per", "in final row"});
+  for (const Column& column : spec.columns) {
+    columns.Add({column.name, std::string(DTypeName(column.dtype)), column.shape.ToString(),
+                 column.kind == ColumnKind::kPerStep ? "step" : "trajectory",
+                 column.in_final_row ? "yes" : ""});
+  }
+  columns.Print(out);
+}
+
+void PrintPriorityTables(const TableSummary& table, std::ostream* out) {
+  TextTable rows({"priority table", "items", "drawable", "draws", "max priority", "scale",
+                  "selector", "new items", "items are"});
+  for (const auto& [spec, stats] : table.priority_tables) {
+    const bool prioritized = spec.selector == SelectorKind::kPrioritized;
+    rows.Add({spec.name, Grouped(stats.items), Grouped(stats.drawable_items), Grouped(stats.draws),
+              NumberText(static_cast<double>(stats.max_priority)),
+              "2^" + std::to_string(stats.scale_shift),
+              std::string(Word(spec.selector)) +
+                  (prioritized ? ", α " + NumberText(spec.alpha) : std::string()),
+              InitialText(spec), ItemsText(spec)});
+  }
+  if (rows.empty()) return;
+  *out << '\n';
+  rows.Print(out);
+}
+
+void PrintTable(const TableSummary& table, std::ostream* out) {
+  const TableStats& stats = table.stats;
+  *out << "\ntable " << table.spec.name << ": " << Counted(stats.steps, "step") << " in "
+       << Counted(stats.trajectories, "trajectory") << " (" << Grouped(table.open) << " open, "
+       << Grouped(table.closed) << " closed, " << Grouped(table.orphaned) << " orphaned)\n"
+       << "  pages     " << Grouped(stats.pages) << " of " << Counted(table.steps_per_page, "row")
+       << ", filled to " << NumberText(100 * table.fill(), 3)
+       << " %: " << BytesText(stats.frame_bytes) << " of frames for " << BytesText(stats.row_bytes)
+       << " of rows (" << NumberText(table.frame_bytes_per_row_byte(), 3) << " times)\n"
+       << "  capacity  " << CapacityText(table.spec) << '\n'
+       << "  kind      " << (table.spec.stream ? "streams" : "episodes")
+       << (table.spec.final_row ? " with a final row" : " without a final row") << "\n\n";
+  PrintColumns(table.spec, out);
+  PrintPriorityTables(table, out);
+}
+
+void PrintTags(const std::vector<Tag>& tags, std::ostream* out) {
+  TextTable rows({"tag", "LSN", "written", "blob"});
+  for (const Tag& tag : tags) {
+    rows.Add({Printable(tag.name), Grouped(tag.lsn), TimeText(tag.created_us),
+              BytesText(tag.blob.size())});
+  }
+  if (rows.empty()) return;
+  *out << '\n';
+  rows.Print(out);
+}
+
+void PrintSummary(const StoreFiles& files, const StoreSummary& summary, std::ostream* out) {
+  const RecoveryReport& recovery = summary.recovery;
+  const wal::Manifest& manifest = summary.manifest;
+  *out << Printable(files.directory) << '\n'
+       << "  format    " << wal::kFormatVersion << ", uuid " << wal::UuidText(manifest.uuid)
+       << ", opened " << Counted(manifest.epoch.open, "time") << " for writing\n"
+       << "  log       LSN " << Grouped(recovery.start) << " to " << Grouped(recovery.end) << ", "
+       << BytesText(recovery.end - recovery.start) << " in "
+       << Counted(summary.segment_files, "file") << " of " << BytesText(manifest.segment_bytes)
+       << ", ring of " << BytesText(manifest.ring_bytes) << '\n'
+       << "  recovery  " << Counted(recovery.records, "record") << " in "
+       << SecondsText(recovery.seconds) << ", " << Grouped(recovery.ring_records)
+       << " only in the ring; "
+       << (recovery.clean ? "closed cleanly" : "not closed: its owner died") << '\n';
+  if (recovery.damaged_pages > 0) {
+    *out << "  DAMAGE    " << Counted(recovery.damaged_pages, "damaged page")
+         << ": see 'geardb verify'\n";
+  }
+  if (!recovery.note.empty()) *out << "  note      " << recovery.note << '\n';
+  for (const TableSummary& table : summary.tables) PrintTable(table, out);
+  PrintTags(summary.tags, out);
+}
+
+void WriteColumn(const Column& column, JsonWriter* json) {
+  json->BeginObject();
+  json->Field("name", column.name);
+  json->Field("dtype", DTypeName(column.dtype));
+  json->Key("shape");
+  json->BeginArray();
+  for (const int64_t dim : column.shape.dims()) json->Number(dim);
+  json->EndArray();
+  json->Field("kind", Word(column.kind));
+  json->Field("in_final_row", column.in_final_row);
+  json->EndObject();
+}
+
+void WritePriorityTable(const PriorityTableSummary& summary, JsonWriter* json) {
+  const auto& [spec, stats] = summary;
+  json->BeginObject();
+  json->Field("name", spec.name);
+  json->Field("item", Word(spec.item));
+  if (spec.item == ItemKind::kWindow) {
+    json->Key("window");
+    json->BeginObject();
+    json->Field("before", spec.window.extent.before);
+    json->Field("length", spec.window.extent.length);
+    json->Field("after", spec.window.extent.after);
+    json->Field("stride", spec.window.stride);
+    json->Field("stride_from_end", spec.window.stride_from_end);
+    json->Field("left", Word(spec.window.left));
+    json->Field("right", Word(spec.window.right));
+    json->Field("cross_ends", spec.window.cross_ends);
+    json->EndObject();
+  }
+  json->Field("selector", Word(spec.selector));
+  json->Field("alpha", spec.alpha);
+  json->Field("initial", InitialText(spec));
+  json->Field("seed", spec.seed);
+  json->Field("items", stats.items);
+  json->Field("drawable_items", stats.drawable_items);
+  json->Field("draws", stats.draws);
+  json->Field("max_priority", stats.max_priority);
+  json->Field("scale_shift", stats.scale_shift);
+  json->EndObject();
+}
+
+void WriteTable(const TableSummary& table, JsonWriter* json) {
+  const TableSpec& spec = table.spec;
+  json->BeginObject();
+  json->Field("name", spec.name);
+  json->Field("id", table.id);
+  json->Field("final_row", spec.final_row);
+  json->Field("stream", spec.stream);
+  json->Field("steps_per_page", table.steps_per_page);
+  json->Field("trajectories_max", spec.trajectories_max);
+  json->Field("steps_max", spec.steps_max);
+  json->Field("bytes_max", spec.bytes_max);
+  json->Field("remover", Word(spec.remover));
+  json->Key("columns");
+  json->BeginArray();
+  for (const Column& column : spec.columns) WriteColumn(column, json);
+  json->EndArray();
+  json->Field("steps", table.stats.steps);
+  json->Field("trajectories", table.stats.trajectories);
+  json->Field("open", table.open);
+  json->Field("closed", table.closed);
+  json->Field("orphaned", table.orphaned);
+  json->Field("pages", table.stats.pages);
+  json->Field("frame_bytes", table.stats.frame_bytes);
+  json->Field("row_bytes", table.stats.row_bytes);
+  json->Field("fill", table.fill());
+  json->Field("frame_bytes_per_row_byte", table.frame_bytes_per_row_byte());
+  json->Key("priority_tables");
+  json->BeginArray();
+  for (const auto& priorities : table.priority_tables) WritePriorityTable(priorities, json);
+  json->EndArray();
+  json->EndObject();
+}
+
+void WriteRecovery(const RecoveryReport& recovery, JsonWriter* json) {
+  json->Key("recovery");
+  json->BeginObject();
+  json->Field("records", recovery.records);
+  json->Field("bytes", recovery.bytes);
+  json->Field("ring_records", recovery.ring_records);
+  json->Field("orphaned", recovery.orphaned);
+  json->Field("damaged_pages", recovery.damaged_pages);
+  json->Field("clean", recovery.clean);
+  json->Field("seconds", recovery.seconds);
+  json->Field("note", recovery.note);
+  json->EndObject();
+}
+
+void WriteSummary(const StoreFiles& files, const StoreSummary& summary, JsonWriter* json) {
+  const wal::Manifest& manifest = summary.manifest;
+  json->BeginObject();
+  json->Field("directory", files.directory);
+  json->Field("format", wal::kFormatVersion);
+  json->Field("uuid", wal::UuidText(manifest.uuid));
+  json->Field("term", manifest.epoch.term);
+  json->Field("open_count", manifest.epoch.open);
+  json->Key("log");
+  json->BeginObject();
+  json->Field("start", summary.recovery.start);
+  json->Field("end", summary.recovery.end);
+  json->Field("segment_bytes", manifest.segment_bytes);
+  json->Field("segment_files", summary.segment_files);
+  json->Field("ring_bytes", manifest.ring_bytes);
+  json->EndObject();
+  WriteRecovery(summary.recovery, json);
+  json->Key("tables");
+  json->BeginArray();
+  for (const TableSummary& table : summary.tables) WriteTable(table, json);
+  json->EndArray();
+  json->Key("tags");
+  json->BeginArray();
+  for (const Tag& tag : summary.tags) {
+    json->BeginObject();
+    json->Field("name", tag.name);
+    json->Field("lsn", tag.lsn);
+    json->Field("created_us", tag.created_us);
+    json->Field("blob_bytes", tag.blob.size());
+    json->EndObject();
+  }
+  json->EndArray();
+  json->EndObject();
+}
+
+}  // namespace
+
+Result<int> RunSummary(const Invocation& invocation) {
+  GEARDB_ASSIGN_OR_RETURN(const auto files, OpenFiles(invocation));
+  GEARDB_ASSIGN_OR_RETURN(const auto database, OpenStore(invocation));
+  GEARDB_ASSIGN_OR_RETURN(const StoreSummary summary, Summarize(files, database.get()));
+  if (invocation.json) {
+    JsonWriter json(invocation.out);
+    WriteSummary(files, summary, &json);
+  } else {
+    PrintSummary(files, summary, invocation.out);
+  }
+  return kExitGood;
+}
+
+}  // namespace geardb::cli

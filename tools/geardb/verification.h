@@ -1,0 +1,73 @@
+// Verification: reads every byte of a database that is not running, and says what is wrong where.
+//
+// In this order: files and their sizes; every record of the log, its pieces and its operations; a
+// replay of the log, and every row of every table that it gives.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "tools/geardb/open_store.h"
+
+namespace geardb::cli {
+
+/// Something that is damaged.
+struct Problem {
+  std::string place;  ///< "path at offset n", or a table's name.
+  Lsn lsn = kNoLsn;   ///< kNoLsn where there is none.
+  std::string text;
+};
+
+/// What was read.
+struct Verified {
+  uint64_t segment_files = 0;
+  uint64_t records = 0;
+  uint64_t ring_records = 0;
+  uint64_t log_bytes = 0;
+  uint64_t pieces = 0;
+  uint64_t piece_bytes = 0;
+  uint64_t tables = 0;
+  uint64_t trajectories = 0;
+  uint64_t rows = 0;
+  Lsn log_end = 0;
+  bool sealed = false;
+};
+
+/// One run. Not thread-safe.
+class Verification {
+ public:
+  Verification(const StoreFiles* files, const Invocation* invocation)
+      : files_(files), invocation_(invocation) {}
+
+  /// Damage becomes problems(); an error is what prevents going on at all.
+  Status Run();
+
+  const std::vector<Problem>& problems() const { return problems_; }
+  /// What is worth knowing and is no damage.
+  const std::vector<std::string>& notes() const { return notes_; }
+  const Verified& verified() const { return verified_; }
+
+ private:
+  Status CheckFiles();
+  Status CheckSize(const std::string& path, uint64_t expected);
+  Status CheckLog();
+  void CheckRecord(const wal::RecordView& record, const wal::LogReader& reader);
+  void CheckPieces(const wal::RecordView& record, const wal::LogReader& reader);
+  void CheckReplay();
+  Status CheckTable(Table* table);
+  void AddProblem(std::string place, Lsn lsn, std::string text);
+
+  const StoreFiles* files_;
+  const Invocation* invocation_;
+  std::vector<Problem> problems_;
+  std::vector<std::string> notes_;
+  Verified verified_;
+  /// Where the piece areas of records in parts begin, by LSN.
+  std::map<Lsn, Lsn> part_areas_;
+};
+
+}  // namespace geardb::cli

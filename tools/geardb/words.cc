@@ -1,0 +1,88 @@
+#include "tools/geardb/words.h"
+
+#include "tools/geardb/text_table.h"
+
+namespace geardb::cli {
+
+std::string_view Word(End end) {
+  switch (end) {
+    case End::kGo:
+      return "go";
+    case End::kTerminated:
+      return "terminated";
+    case End::kTruncated:
+      return "truncated";
+    case End::kCut:
+      return "cut";
+    case End::kSkip:
+      return "skip";
+  }
+  return "unknown";
+}
+
+std::string_view Word(TrajectoryState state) {
+  switch (state) {
+    case TrajectoryState::kOpen:
+      return "open";
+    case TrajectoryState::kClosed:
+      return "closed";
+    case TrajectoryState::kOrphaned:
+      return "orphaned";
+  }
+  return "unknown";
+}
+
+std::string_view Word(ColumnKind kind) {
+  return kind == ColumnKind::kPerStep ? "per_step" : "per_trajectory";
+}
+
+std::string_view Word(Remover remover) { return remover == Remover::kNone ? "none" : "fifo"; }
+
+std::string_view Word(ItemKind kind) { return kind == ItemKind::kWindow ? "window" : "trajectory"; }
+
+std::string_view Word(SelectorKind kind) {
+  return kind == SelectorKind::kUniform ? "uniform" : "prioritized";
+}
+
+std::string_view Word(EdgeRule rule) {
+  switch (rule) {
+    case EdgeRule::kRequire:
+      return "require";
+    case EdgeRule::kClip:
+      return "clip";
+    case EdgeRule::kPad:
+      return "pad";
+    case EdgeRule::kRepeat:
+      return "repeat";
+    case EdgeRule::kShift:
+      return "shift";
+  }
+  return "unknown";
+}
+
+std::string ItemsText(const PriorityTableSpec& spec) {
+  if (spec.item == ItemKind::kTrajectory) return "whole trajectories";
+  const WindowRule& window = spec.window;
+  std::string text = "windows {" + std::to_string(window.extent.before) + ", " +
+                     std::to_string(window.extent.length) + ", " +
+                     std::to_string(window.extent.after) + "}";
+  if (window.stride != 1) text += ", stride " + std::to_string(window.stride);
+  if (window.stride_from_end) text += " from the end";
+  text += ", left " + std::string(Word(window.left)) + ", right " + std::string(Word(window.right));
+  if (window.cross_ends) text += ", across ends";
+  return text;
+}
+
+std::string InitialText(const PriorityTableSpec& spec) {
+  switch (spec.initial) {
+    case InitialPriority::kMax:
+      return "max";
+    case InitialPriority::kConstant:
+      return NumberText(static_cast<double>(spec.initial_priority_value));
+    case InitialPriority::kColumn:
+      return "column " + spec.initial_priority_column;
+  }
+  return "unknown";
+}
+
+}  // namespace geardb::cli
