@@ -7,7 +7,7 @@ find_path(GEARDB_XXHASH_INCLUDE xxhash.h REQUIRED)
 find_path(GEARDB_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h REQUIRED)
 find_program(GEARDB_FLATC flatc REQUIRED)
 
-if(GEARDB_TESTS)
+if(GEARDB_TESTS OR GEARDB_FUZZ)
   find_package(GTest REQUIRED)
   include(GoogleTest)
 endif()
