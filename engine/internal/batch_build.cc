@@ -57,7 +57,9 @@ void BatchBuilder::ResolveItems(const PriorityState& priority, std::span<const u
                                       (leaves[i] & (layout.steps_per_page() - 1)));
       __builtin_prefetch(&state.pages().group_page(0, item.lpn));
     }
-    __builtin_prefetch(&state.trajectories().record(item.slot));
+    const index::TrajectoryRecord& record = state.trajectories().record(item.slot);
+    __builtin_prefetch(&record);
+    __builtin_prefetch(&record.state);  // Mostly in the next line.
   }
   const Reach reach = PlacementReach(priority.spec().window);
   for (size_t i = 0; i < leaves.size(); ++i) {

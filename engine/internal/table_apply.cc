@@ -136,7 +136,8 @@ void TableState::Apply(const fb::SetColumns& set, Lsn lsn) {
   SetColumnValues(set.column_sets(), set.column_values());
   if (set.column_sets() == nullptr) return;
   for (const fb::ColumnSet* column : *set.column_sets()) {
-    trajectories_->record(column->slot()).last_lsn = lsn;
+    index::TrajectoryRecord& record = trajectories_->record(column->slot());
+    if (record.state != index::TrajectoryState::kClosed) record.last_lsn = lsn;
   }
 }
 
@@ -170,6 +171,13 @@ PriorityOutcome TableState::Apply(const fb::SetPriorities& set, size_t priority_
   std::vector<float> values;
   leaves.reserve(set.items()->size());
   values.reserve(set.items()->size());
+  // The misses of one item overlap with those of the others.
+  const index::Membership members = priority.selector().members();
+  for (const fb::Item* item : *set.items()) {
+    if (!priority.draws_windows() || item->leaf() >= priority.selector().reserved()) continue;
+    __builtin_prefetch(&pages_->page(layout_.LpnOfLeaf(item->leaf())));
+    members.Prefetch(item->leaf());
+  }
   for (const fb::Item* item : *set.items()) {
     uint32_t generation = 0;
     const bool live = GenerationOfLeaf(priority, item->leaf(), &generation) &&

@@ -130,10 +130,12 @@ Status TablePlan::Evict(const Growth& growth, size_t entries_max, const WaitPubl
 Status TablePlan::EvictOldestClosed(const WaitPublished& wait, Eviction* eviction) {
   while (!left_by_age_.empty()) {
     const Aged oldest = left_by_age_.front();
-    left_by_age_.pop_front();
     const SlotInUse& slot = slots_in_use_[oldest.number];
-    if (slot.generation != oldest.generation || slot.left_age != oldest.age) continue;
-    GEARDB_RETURN_IF_ERROR(wait(last_lsn(oldest.number)));
+    const bool counts = slot.generation == oldest.generation && slot.left_age == oldest.age;
+    // It stays in the list if this fails.
+    if (counts) GEARDB_RETURN_IF_ERROR(wait(last_lsn(oldest.number)));
+    left_by_age_.pop_front();
+    if (!counts) continue;
     eviction->removed.push_back(Remove(oldest.number));
     return Status::Ok();
   }

@@ -210,7 +210,7 @@ void TableState::Trim(const fb::Trimmed& trimmed, Lsn lsn) {
   steps_ -= trimmed.first_row() - old_first - final_rows;
   trimmed_rows_ += trimmed.first_row() - old_first;
   record->first_row = trimmed.first_row();
-  record->last_lsn = lsn;
+  if (record->state != index::TrajectoryState::kClosed) record->last_lsn = lsn;
   const uint32_t first_page = layout_.PageNumber(static_cast<int64_t>(record->first_row));
   while (pages_->page(record->head_lpn).page_number < first_page) ReleaseHeadPage(record);
   // Rows of the head page that are gone, and anchors that now reach before `first_row`.

@@ -72,6 +72,27 @@ TEST_F(TableCapacityTest, OldestMeansClosedFirst) {
   EXPECT_EQ(Ids(), (std::vector<TrajectoryId>{1, 4, 5}));
 }
 
+TEST_F(TableCapacityTest, WhatHappensToAClosedTrajectoryLaterDoesNotMakeItYounger) {
+  for (const bool reopen : {false, true}) {
+    SCOPED_TRACE(reopen);
+    OpenEmpty();
+    CreateBounded(3, 0, 0, Remover::kFifo);
+    for (int64_t t = 0; t < 3; ++t) AppendClosed(100 * t, 8);
+    const float score = 1;
+    const ColumnValue values[] = {{"score", TensorView::Scalar(score)}};
+    ASSERT_OK(table_->SetColumns(1, values));
+    ASSERT_OK(table_->Truncate(2, 5));
+    if (reopen) {
+      Reopen();
+      OpenAgain("steps");
+    }
+    AppendClosed(300, 8);
+    EXPECT_EQ(Ids(), (std::vector<TrajectoryId>{2, 3, 4}));
+    AppendClosed(400, 8);
+    EXPECT_EQ(Ids(), (std::vector<TrajectoryId>{3, 4, 5}));
+  }
+}
+
 TEST_F(TableCapacityTest, OpenTrajectoriesAloneCannotMakeRoom) {
   CreateBounded(2, 0, 0, Remover::kFifo, {.lanes = 3});
   Append(0, 1, End::kGo, 0);

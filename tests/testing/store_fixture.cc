@@ -7,7 +7,7 @@ namespace geardb::testing {
 DatabaseOptions SmallOptions() {
   DatabaseOptions options;
   options.budgets.frames_bytes = uint64_t{64} << 20;
-  options.budgets.index_bytes = uint64_t{64} << 20;
+  options.budgets.index_bytes = uint64_t{256} << 20;
   options.segment_bytes = uint64_t{1} << 20;
   options.ring_bytes = uint64_t{1} << 20;
   return options;

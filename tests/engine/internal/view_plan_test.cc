@@ -86,11 +86,11 @@ TEST_F(ViewPlanTest, PerTrajectoryColumnsIgnoreRows) {
   EXPECT_FALSE(view->masks);
 }
 
-TEST_F(ViewPlanTest, BootstrapRowsAreNotStacked) {
-  EXPECT_STATUS(kInvalidArgument,
-                Compile({.column = "obs", .rows = {.bootstrap = true}, .stack = 2}, {0, 2, 1},
-                        NStep{.reward_column = "reward", .n = 1}),
-                "stacks bootstrap rows");
+TEST_F(ViewPlanTest, StackedBootstrapRowsNeedRowsBeforeTheAnchor) {
+  const View view = {.column = "obs", .rows = {.bootstrap = true}, .stack = 2};
+  const NStep n_step = {.reward_column = "reward", .n = 1};
+  EXPECT_STATUS(kInvalidArgument, Compile(view, {0, 2, 1}, n_step), "stacks 2 rows");
+  EXPECT_OK(Compile(view, {1, 2, 1}, n_step));
 }
 
 }  // namespace
