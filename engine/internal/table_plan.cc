@@ -145,9 +145,12 @@ Status TablePlan::EvictOldestClosed(const WaitPublished& wait, Eviction* evictio
 Status TablePlan::EvictOldestPage(const WaitPublished& wait, size_t* passed_over,
                                   Eviction* eviction) {
   while (*passed_over < pages_by_age_.size()) {
-    const Aged oldest = pages_by_age_.front();
-    pages_by_age_.pop_front();
-    if (pages_in_use_[oldest.number].generation != oldest.generation) continue;
+    const auto at = pages_by_age_.begin() + static_cast<ptrdiff_t>(*passed_over);
+    const Aged oldest = *at;
+    if (pages_in_use_[oldest.number].generation != oldest.generation) {
+      pages_by_age_.erase(at);
+      continue;
+    }
     bool published = false;
     {
       MutexLock lock(&state_->mutex);
@@ -169,8 +172,7 @@ Status TablePlan::EvictOldestPage(const WaitPublished& wait, size_t* passed_over
       return Status::Ok();
     }
     if (static_cast<int64_t>(next_row) >= lane->rows_end) {
-      // The page that is being written: it stays, and is looked at again after all others.
-      pages_by_age_.push_back(oldest);
+      // The page that is being written stays, and keeps its age.
       ++*passed_over;
       continue;
     }

@@ -1,3 +1,5 @@
+// The table of commands, and how it becomes the grammar and the help of the program.
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -179,8 +181,9 @@ int RunGeardb(std::span<const std::string> words, const Streams& streams) {
   const CLI::App* chosen = app.get_subcommands().front();
   const Command& command = *commands[chosen];
   const auto [begin, end] = ranges[chosen];
-  std::vector<std::unique_ptr<Parsed>> own(std::make_move_iterator(parsed.begin() + begin),
-                                           std::make_move_iterator(parsed.begin() + end));
+  std::vector<std::unique_ptr<Parsed>> own(
+      std::make_move_iterator(parsed.begin() + static_cast<ptrdiff_t>(begin)),
+      std::make_move_iterator(parsed.begin() + static_cast<ptrdiff_t>(end)));
   const Invocation invocation{.arguments = Collect(own), .json = json, .out = streams.out};
   const Result<int> code = command.run(invocation);
   streams.out->flush();
