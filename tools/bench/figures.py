@@ -23,7 +23,7 @@ def with_unit(value, unit):
         return f"{rounded(value)} {unit}"
     for prefix in ("", "k", "M", "G"):
         if abs(value) < 1000 or prefix == "G":
-            return f"{rounded(value)} {prefix}B/s" if unit == "B/s" else f"{rounded(value)} {prefix}/s"
+            return f"{rounded(value)} {prefix}{'B/s' if unit == 'B/s' else '/s'}"
         value /= 1000
     return ""
 
