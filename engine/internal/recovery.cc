@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/internal/record_body.h"
+
 namespace geardb::engine {
 Status Recovery::BadRecord(const wal::RecordView& record, std::string_view why) const {
   return Status::Corruption("the record at LSN ", record.lsn, " of '", core_->directory,
@@ -10,23 +12,16 @@ Status Recovery::BadRecord(const wal::RecordView& record, std::string_view why) 
 }
 
 Status Recovery::Visit(const wal::RecordView& record) {
-  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(record.body.data()),
-                                 record.body.size());
-  if (!verifier.VerifyBuffer<fb::Body>()) {
-    return BadRecord(record, "its body is no FlatBuffer of operations");
-  }
-  const auto* body = flatbuffers::GetRoot<fb::Body>(record.body.data());
-  if (body->operations() == nullptr) return Status::Ok();
-  for (const fb::Operation* operation : *body->operations()) {
+  const Result<const fb::Body*> body = ReadBody(record.body);
+  if (!body.ok()) return BadRecord(record, body.status().message());
+  if ((*body)->operations() == nullptr) return Status::Ok();
+  for (const fb::Operation* operation : *(*body)->operations()) {
     GEARDB_RETURN_IF_ERROR(Apply(*operation, record));
   }
   return Status::Ok();
 }
 
 Status Recovery::Apply(const fb::Operation& operation, const wal::RecordView& record) {
-  if (operation.change_type() == fb::Change::NONE || operation.change() == nullptr) {
-    return BadRecord(record, "it has an operation that says nothing");
-  }
   if (operation.change_type() == fb::Change::CreateTable) return CreateTable(operation);
   if (operation.change_type() == fb::Change::WriteTag) {
     return WriteTag(*operation.change_as_WriteTag(), record);

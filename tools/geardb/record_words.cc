@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "base/dtype.h"
-#include "engine/operations_generated.h"
+#include "engine/internal/record_body.h"
 #include "tools/geardb/text_table.h"
 #include "tools/geardb/words.h"
 
@@ -282,17 +282,12 @@ std::string RecordTypeWord(wal::RecordType type) {
 }
 
 Result<std::vector<OperationWords>> DescribeOperations(std::span<const std::byte> body) {
-  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(body.data()), body.size());
-  if (!verifier.VerifyBuffer<fb::Body>()) {
-    return Status::Corruption("the body of ", body.size(), " bytes is no FlatBuffer of operations");
-  }
+  const Result<const fb::Body*> read = engine::ReadBody(body);
+  if (!read.ok()) return read.status();
   std::vector<OperationWords> all;
-  const auto* operations = flatbuffers::GetRoot<fb::Body>(body.data())->operations();
+  const auto* operations = (*read)->operations();
   for (uint32_t i = 0; i < Size(operations); ++i) {
     const fb::Operation& operation = *operations->Get(i);
-    if (operation.change_type() == fb::Change::NONE || operation.change() == nullptr) {
-      return Status::Corruption("operation ", i, " of the body says nothing");
-    }
     OperationWords words = NameChange(operation);
     if (operation.change_type() != fb::Change::WriteTag) words.table = operation.table_id();
     if (IsOfPriorityTable(operation.change_type())) {

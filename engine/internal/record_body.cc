@@ -1,0 +1,67 @@
+#include "engine/internal/record_body.h"
+
+#include <cstdint>
+
+namespace geardb::engine {
+namespace {
+
+// FlatBuffers' verifier checks how vectors lie by their length alone, which is 4 bytes: that is too
+// little for elements with 8-byte numbers. A vector without elements may lie anywhere.
+template <typename Element>
+bool Aligned(const flatbuffers::Vector<Element>* vector) {
+  return vector == nullptr || vector->size() == 0 ||
+         reinterpret_cast<uintptr_t>(vector->Data()) % alignof(uint64_t) == 0;
+}
+
+bool ShapesAligned(const fb::CreateTable& create) {
+  if (create.spec() == nullptr || create.spec()->columns() == nullptr) return true;
+  for (const fb::Column* column : *create.spec()->columns()) {
+    if (!Aligned(column->shape())) return false;
+  }
+  return true;
+}
+
+// Every vector of operations.fbs whose elements hold 8-byte numbers.
+bool VectorsAligned(const fb::Operation& operation) {
+  switch (operation.change_type()) {
+    case fb::Change::CreateTable:
+      return ShapesAligned(*operation.change_as_CreateTable());
+    case fb::Change::Append: {
+      const fb::Append& append = *operation.change_as_Append();
+      return Aligned(append.removed()) && Aligned(append.trimmed()) && Aligned(append.opened()) &&
+             Aligned(append.rows()) && Aligned(append.pieces());
+    }
+    case fb::Change::Close:
+      return Aligned(operation.change_as_Close()->removed());
+    case fb::Change::Remove:
+      return Aligned(operation.change_as_Remove()->removed()) &&
+             Aligned(operation.change_as_Remove()->trimmed());
+    case fb::Change::SetPriorities:
+      return Aligned(operation.change_as_SetPriorities()->items());
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+Result<const fb::Body*> ReadBody(std::span<const std::byte> body) {
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(body.data()), body.size());
+  if (!verifier.VerifyBuffer<fb::Body>()) {
+    return Status::Corruption("its body of ", body.size(), " bytes is no FlatBuffer of operations");
+  }
+  const auto* read = flatbuffers::GetRoot<fb::Body>(body.data());
+  if (read->operations() == nullptr) return read;
+  for (uint32_t i = 0; i < read->operations()->size(); ++i) {
+    const fb::Operation& operation = *read->operations()->Get(i);
+    if (operation.change_type() == fb::Change::NONE || operation.change() == nullptr) {
+      return Status::Corruption("operation ", i, " of its body says nothing");
+    }
+    if (!VectorsAligned(operation)) {
+      return Status::Corruption("operation ", i, " of its body has a misaligned vector");
+    }
+  }
+  return read;
+}
+
+}  // namespace geardb::engine
