@@ -222,7 +222,10 @@ bool EngineActor::Cut() {
   op->lane = lane;
   Started();
   auto cut = writers_[table]->Cut(lane);
-  if (cut.ok()) op->end_lsn = cut->end_lsn;
+  if (cut.ok()) {
+    op->ids[lane] = cut->id;
+    op->end_lsn = cut->end_lsn;
+  }
   return Finish(cut.status(), op);
 }
 

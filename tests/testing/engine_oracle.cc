@@ -149,11 +149,14 @@ void ActorModel::Apply(uint64_t number, const Op& op) {
       trajectory.open = false;
       trajectory.end = End::kCut;
       trajectory.closed_lsn = op.end_lsn;
+      // The last row becomes the final row; where it was the only one, nothing is left.
       const TableSpec spec = OracleSpec(op.table);
-      if (spec.final_row && !spec.stream) {
-        trajectory.cut_row_is_final = true;
-        trajectory.removed = trajectory.rows_end() == 1;
-      }
+      const bool between = spec.stream && trajectory.segments.back().end != End::kGo;
+      if (!spec.final_row || between) return;
+      const bool one_row = trajectory.rows_end() - trajectory.first_row == 1;
+      // Once it is done, the call has said so: a capacity may have trimmed it.
+      trajectory.removed = op.state == OpState::kDone ? op.ids[op.lane] == 0 : one_row;
+      trajectory.cut_row_is_final = true;
       return;
     }
     case OpKind::kRemove:
@@ -314,7 +317,9 @@ std::string EngineOracle::MatchesTrajectory(const StoreImage& image, uint32_t ac
   }
   if (!there) {
     if (table == 0 && !damage_) return "it is missing";
-    trajectory->absent = true;
+    // A cut that was pending: of a trimmed trajectory it may have left nothing.
+    const bool cut_away = trajectory->end == End::kCut && trajectory->closed_lsn == 0;
+    (cut_away ? trajectory->removed : trajectory->absent) = true;
     return "";
   }
   const TrajectoryRecord& record = found->second.record;
