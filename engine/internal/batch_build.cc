@@ -25,7 +25,7 @@ int64_t OverOf(const CompiledView& view, const WindowRule& rule) {
 /// One past the last row that a view may show of an item.
 int64_t EndOf(const CompiledView& view, const DrawnItem& item) {
   return std::min(item.episode.rows_end,
-                  item.window.anchor + item.window.steps + OverOf(view, item.rule));
+                  item.window.anchor + item.window.steps + OverOf(view, *item.rule));
 }
 
 }  // namespace
@@ -40,11 +40,11 @@ void BatchBuilder::ResolveItems(const PriorityState& priority, std::span<const u
   items_.resize(leaves.size());
   // Three passes, so that the misses of one overlap: pages, then records, then the rest.
   for (size_t i = 0; i < leaves.size(); ++i) {
-    items_[i] = DrawnItem{};
     if (windows) {
       items_[i].lpn = layout.LpnOfLeaf(leaves[i]);
       __builtin_prefetch(&state.pages().page(items_[i].lpn));
     } else {
+      items_[i].lpn = kNoLpn;
       items_[i].slot = static_cast<Slot>(leaves[i]);
     }
   }
@@ -61,38 +61,40 @@ void BatchBuilder::ResolveItems(const PriorityState& priority, std::span<const u
     __builtin_prefetch(&record);
     __builtin_prefetch(&record.state);  // Mostly in the next line.
   }
-  const Reach reach = PlacementReach(priority.spec().window);
+  const WindowRule& windows_rule = priority.spec().window;
+  const Reach reach = PlacementReach(windows_rule);
+  if (!windows) trajectory_rules_.resize(leaves.size());
   for (size_t i = 0; i < leaves.size(); ++i) {
     DrawnItem& item = items_[i];
     const index::TrajectoryRecord& record = state.trajectories().record(item.slot);
+    uint32_t generation = record.generation;
     if (windows) {
-      item.rule = priority.spec().window;
+      item.rule = &windows_rule;
       RowCursor cursor(state, record, item.lpn);
-      item.episode = FindEpisode(&cursor, item.rule, item.row, reach);
-      item.window = PlaceWindow(item.rule, item.episode, item.row);
+      item.episode = FindEpisode(&cursor, *item.rule, item.row, reach);
+      item.window = PlaceWindow(*item.rule, item.episode, item.row);
+      generation = state.pages().page(item.lpn).generation;
     } else {
       item.row = static_cast<int64_t>(record.first_row);
-      item.rule = TrajectoryRule(state, record);
+      trajectory_rules_[i] = TrajectoryRule(state, record);
+      item.rule = &trajectory_rules_[i];
       item.episode = TrajectoryEpisode(state, record);
-      item.window = PlacedWindow{item.row, item.rule.extent.length};
+      item.window = PlacedWindow{item.row, item.rule->extent.length};
     }
-    const uint32_t generation =
-        windows ? state.pages().page(item.lpn).generation : record.generation;
-    rep->handles.push_back({leaves[i], generation, static_cast<uint32_t>(item.window.steps)});
-    rep->ids.push_back(record.id);
-    rep->anchors.push_back(item.row);
-    rep->lengths.push_back(item.window.steps);
-    rep->trajectory_lengths.push_back(state.StepsEnd(record));
-    rep->ends.push_back(record.state == index::TrajectoryState::kClosed ? record.end : End::kGo);
-    rep->times_sampled.push_back(record.times_sampled);
-    rep->sources.push_back(0);
+    rep->handles[i] = {leaves[i], generation, static_cast<uint32_t>(item.window.steps)};
+    rep->ids[i] = record.id;
+    rep->anchors[i] = item.row;
+    rep->lengths[i] = item.window.steps;
+    rep->trajectory_lengths[i] = state.StepsEnd(record);
+    rep->ends[i] = record.state == index::TrajectoryState::kClosed ? record.end : End::kGo;
+    rep->times_sampled[i] = record.times_sampled;
   }
 }
 
 // ---- Entries.
 
 int64_t BatchBuilder::RowCountOf(const CompiledView& view, size_t item) const {
-  if (!view.bootstrap) return view.RowCount(items_[item].rule.extent.length);
+  if (!view.bootstrap) return view.RowCount(items_[item].rule->extent.length);
   return static_cast<int64_t>(bootstrap_first_[item + 1] - bootstrap_first_[item]);
 }
 
@@ -101,7 +103,7 @@ Entry BatchBuilder::EntryAt(const CompiledView& view, size_t i, int64_t k) const
   if (view.bootstrap) {
     return Entry{EntryKind::kRow, bootstrap_rows_[bootstrap_first_[i] + static_cast<size_t>(k)]};
   }
-  return ResolveEntry(item.rule, item.episode, item.window, OverOf(view, item.rule),
+  return ResolveEntry(*item.rule, item.episode, item.window, OverOf(view, *item.rule),
                       view.Relative(k));
 }
 
@@ -143,7 +145,7 @@ void BatchBuilder::EmitStacked(const CompiledView& view, size_t i, RowCursor* cu
   const DrawnItem& item = items_[i];
   const int64_t end = view.bootstrap ? item.episode.rows_end : EndOf(view, item);
   for (int64_t row = newest - view.stack + 1; row <= newest; ++row) {
-    if (row < item.episode.begin && item.rule.left == EdgeRule::kPad) {
+    if (row < item.episode.begin && item.rule->left == EdgeRule::kPad) {
       runs_.Fill(destination, view.out_row_bytes);
     } else {
       EmitRow(view, cursor, std::clamp(row, item.episode.begin, end - 1), destination);
@@ -155,7 +157,7 @@ void BatchBuilder::EmitStacked(const CompiledView& view, size_t i, RowCursor* cu
 int64_t BatchBuilder::EmitContiguous(const CompiledView& view, size_t i, int64_t first) {
   const DrawnItem& item = items_[i];
   RowCursor cursor = CursorOf(*state_, item);
-  const int64_t rows = view.RowCount(item.rule.extent.length);
+  const int64_t rows = view.RowCount(item.rule->extent.length);
   const int64_t from = item.window.anchor + view.begin;
   const int64_t until = from + rows;
   const int64_t end = EndOf(view, item);
@@ -165,8 +167,8 @@ int64_t BatchBuilder::EmitContiguous(const CompiledView& view, size_t i, int64_t
   uint64_t destination = static_cast<uint64_t>(first) * view.out_row_bytes;
   const auto edge = [&](int64_t count, int64_t sample) -> int64_t {
     if (count == 0) return 0;
-    const Entry entry = ResolveEntry(item.rule, item.episode, item.window, OverOf(view, item.rule),
-                                     sample - item.window.anchor);
+    const Entry entry = ResolveEntry(*item.rule, item.episode, item.window,
+                                     OverOf(view, *item.rule), sample - item.window.anchor);
     if (entry.kind == EntryKind::kAbsent) return 0;
     for (int64_t n = 0; n < count; ++n, destination += view.out_row_bytes) {
       if (entry.kind == EntryKind::kPad) {
@@ -222,7 +224,7 @@ void BatchBuilder::WriteMasks(const CompiledView& view, size_t i, int64_t first,
     if (entry.kind == EntryKind::kAbsent) continue;
     const bool shows = entry.kind != EntryKind::kPad;
     const bool step = entry.kind == EntryKind::kRow && entry.row >= item.window.anchor &&
-                      entry.row < steps_end && MayBeAnchor(&cursor, item.rule, entry.row);
+                      entry.row < steps_end && MayBeAnchor(&cursor, *item.rule, entry.row);
     const bool first_row = shows && IsFirstRow(&cursor, entry.row);
     const End end = shows ? EndOfRow(&cursor, entry.row) : End::kGo;
     masks[0].buffer.get()[at] = std::byte{shows};
@@ -259,7 +261,7 @@ Status BatchBuilder::BuildView(const CompiledView& view, Batch::Rep* rep, size_t
   int64_t longest = view.bootstrap || items_.empty() ? 0 : RowCountOf(view, 0);
   for (size_t i = 0; i < items_.size(); ++i) longest = std::max(longest, RowCountOf(view, i));
   if (view.bootstrap && !view.drop_axis) {
-    for (const DrawnItem& item : items_) longest = std::max(longest, item.rule.extent.length);
+    for (const DrawnItem& item : items_) longest = std::max(longest, item.rule->extent.length);
   }
 
   // Where each item's entries begin.
@@ -352,7 +354,7 @@ BatchBuilder::NStepRows BatchBuilder::ReadNStepRows(const CompiledNStep& n_step,
 Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, size_t first_output) {
   int64_t longest = 1;
   if (n_step.every_row) {
-    for (const DrawnItem& item : items_) longest = std::max(longest, item.rule.extent.length);
+    for (const DrawnItem& item : items_) longest = std::max(longest, item.rule->extent.length);
   }
   const bool packed = layout_ == BatchLayout::kPacked;
   std::vector<int64_t> lengths;
@@ -392,11 +394,11 @@ Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, si
       const int64_t row = item.window.anchor + k;
       int64_t limit = std::min(n_step.n, static_cast<int64_t>(rows.rewards.size()) - k);
       int64_t last_row = item.episode.rows_end - 1;
-      if (item.rule.cross_ends && state_->layout().spec().stream) {
+      if (item.rule->cross_ends && state_->layout().spec().stream) {
         // A row's sum stays in the row's own episode: up to the first row that is no step, or the
         // last before another episode's first.
         int64_t steps = 0;
-        while (steps < limit && MayBeAnchor(&cursor, item.rule, row + steps)) {
+        while (steps < limit && MayBeAnchor(&cursor, *item.rule, row + steps)) {
           ++steps;
           if (row + steps >= item.episode.rows_end || IsFirstRow(&cursor, row + steps)) {
             last_row = row + steps - 1;
@@ -424,14 +426,15 @@ Status BatchBuilder::Build(const TableState& state, const PriorityState& priorit
                            std::span<const uint64_t> leaves, Batch::Rep* rep) {
   state_ = &state;
   runs_.Clear();
-  rep->handles.clear();
-  rep->ids.clear();
-  rep->anchors.clear();
-  rep->lengths.clear();
-  rep->trajectory_lengths.clear();
-  rep->ends.clear();
-  rep->times_sampled.clear();
-  rep->sources.clear();
+  const size_t n = leaves.size();
+  rep->handles.resize(n);
+  rep->ids.resize(n);
+  rep->anchors.resize(n);
+  rep->lengths.resize(n);
+  rep->trajectory_lengths.resize(n);
+  rep->ends.resize(n);
+  rep->times_sampled.resize(n);
+  rep->sources.assign(n, 0);
   ResolveItems(priority, leaves, rep);
 
   // Outputs in order: n-step (its bootstrap rows are views' rows), then the views with their masks.

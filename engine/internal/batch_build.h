@@ -20,7 +20,7 @@ struct DrawnItem {
   Slot slot = kNoSlot;
   Lpn lpn = kNoLpn;  ///< Page of the anchor; kNoLpn: look it up.
   int64_t row = 0;
-  WindowRule rule;
+  const WindowRule* rule = nullptr;  ///< The priority table's, or of trajectory_rules_.
   Episode episode;
   PlacedWindow window;
 };
@@ -68,8 +68,9 @@ class BatchBuilder {
   const BatchBudget budget_;
   const TableState* state_ = nullptr;
   std::vector<DrawnItem> items_;
-  std::vector<int64_t> bootstrap_rows_;  // Of each item, one after the other.
-  std::vector<size_t> bootstrap_first_;  // Where those of an item begin.
+  std::vector<WindowRule> trajectory_rules_;  // Of items that are trajectories.
+  std::vector<int64_t> bootstrap_rows_;       // Of each item, one after the other.
+  std::vector<size_t> bootstrap_first_;       // Where those of an item begin.
   RunBuilder runs_;
 };
 

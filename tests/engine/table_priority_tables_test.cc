@@ -15,6 +15,7 @@ TEST_F(PriorityTablesTest, AreNamedInOrderOfCreation) {
   ASSERT_OK(table_->CreatePriorityTable(WindowSpec("another")));
   const std::vector<std::string> expected = {"second", "first", "another"};
   EXPECT_EQ(table_->PriorityTables(), expected);
+  Reopen();
   OpenAgain(spec.name);
   EXPECT_EQ(table_->PriorityTables(), expected);
 }
