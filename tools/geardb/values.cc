@@ -16,7 +16,8 @@ constexpr int64_t kShownElements = 6;
 template <typename T>
 T Load(const void* bytes, int64_t index) {
   T value;
-  std::memcpy(&value, static_cast<const std::byte*>(bytes) + index * sizeof(T), sizeof(T));
+  const auto at = static_cast<size_t>(index) * sizeof(T);
+  std::memcpy(&value, static_cast<const std::byte*>(bytes) + at, sizeof(T));
   return value;
 }
 
