@@ -145,7 +145,7 @@ Place ChoosePlace(EngineFaultRun* run) {
       const bool holds_something =
           std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
       // Most of it is in segments.
-      const int times = name.starts_with("segment") ? 6 : 1;
+      const size_t times = name.starts_with("segment") ? 6 : 1;
       if (holds_something) paths.insert(paths.end(), times, path);
     }
   }
