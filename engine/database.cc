@@ -72,7 +72,9 @@ Status RemoveDamaged(engine::DatabaseCore* core, const engine::Recovery& recover
       engine::HideTrajectories(table.get(), ids);
     }
   }
-  if (!names.empty()) core->recovery.note += "; trajectories with damaged pages:" + names;
+  std::string& note = core->recovery.note;
+  if (!names.empty())
+    note += (note.empty() ? "" : "; ") + ("trajectories with damaged pages:" + names);
   return Status::Ok();
 }
 
@@ -134,6 +136,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   report.damaged_pages = recovery.damaged_pages();
   report.prefault_seconds = prefault_seconds;
   report.note = opened.report.note;
+  report.damage = read.damage;
   if (!read.damage.ok()) report.note = read.damage.ToString();
   GEARDB_RETURN_IF_ERROR(RemoveDamaged(impl.get(), recovery));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

@@ -56,6 +56,9 @@ struct RecoveryReport {
   double seconds = 0;           ///< Of the whole open.
   double prefault_seconds = 0;  ///< Of these, faulting in the frames (options.prefault).
   std::string note = {};        ///< For people: "cut at LSN x, durability unknown", or empty.
+  /// Read-only opens: the damage in the middle of the log that ended the reading. What is shown is
+  /// the state before it.
+  Status damage = {};
 };
 
 /// An open directory. Thread-safe. Tables, writers and samplers hold a reference to what they need:

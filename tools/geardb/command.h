@@ -14,9 +14,10 @@
 
 namespace geardb::cli {
 
+// Exit codes; --help says the same.
 inline constexpr int kExitGood = 0;
-inline constexpr int kExitDamage = 1;  ///< Or any error: stderr says which.
-inline constexpr int kExitUsage = 2;
+inline constexpr int kExitDamage = 1;  ///< Or any failure: stderr says which.
+inline constexpr int kExitUsage = 2;   ///< Options that do not exist, or cannot be meant.
 
 /// What an argument holds.
 enum class ArgumentKind : uint8_t {
@@ -40,17 +41,18 @@ struct Argument {
 /// What was given for the arguments of a command, defaults included.
 class Arguments {
  public:
-  void Set(std::string_view key, std::vector<std::string> values);
+  void Set(std::string_view key, std::string text);
 
-  bool Has(std::string_view key) const { return values_.find(key) != values_.end(); }
+  bool Has(std::string_view key) const { return texts_.find(key) != texts_.end(); }
   /// "" when it was not given.
   std::string Text(std::string_view key) const;
   /// 0 when it was not given.
   uint64_t Count(std::string_view key) const;
+  /// What stands between its commas; empty when it was not given.
   std::vector<std::string> Names(std::string_view key) const;
 
  private:
-  std::map<std::string, std::vector<std::string>, std::less<>> values_;
+  std::map<std::string, std::string, std::less<>> texts_;
 };
 
 /// One call of a command.
@@ -58,6 +60,7 @@ struct Invocation {
   Arguments arguments;
   bool json = false;
   std::ostream* out = nullptr;
+  std::ostream* err = nullptr;  ///< For warnings that do not belong to the answer.
 };
 
 /// A row of the table.

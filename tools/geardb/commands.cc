@@ -5,9 +5,12 @@
 #include <array>
 #include <charconv>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "tools/geardb/command.h"
+#include "tools/geardb/json_writer.h"
+#include "tools/geardb/text_table.h"
 
 namespace geardb::cli {
 namespace {
@@ -47,7 +50,8 @@ constexpr std::array kLogArguments = {
     Argument{.key = "from",
              .names = "--from",
              .kind = ArgumentKind::kCount,
-             .help = "Begin at the first record at or beyond this LSN"},
+             .help = "Begin at the first record at or beyond this LSN. What was named before is "
+                     "then shown by its number"},
     Argument{.key = "count",
              .names = "-n,--count",
              .kind = ArgumentKind::kCount,
@@ -76,13 +80,26 @@ constexpr std::array kCommands = {
                     "when anything is"},
 };
 
+const char* const kExitCodes =
+    "Exits 0 when all went well, 1 when damage was found or the command failed (standard error\n"
+    "says why), 2 when it was called in a wrong way.";
+
 /// Where CLI11 leaves what it has read of one argument.
 struct Parsed {
   const Argument* argument = nullptr;
   CLI::Option* option = nullptr;
-  std::vector<std::string> words;
+  std::string text;
   uint64_t bytes = 0;
 };
+
+/// CLI11's own check of numbers takes more than decimal digits. "" when `text` is a number.
+std::string CheckNumber(const std::string& text) {
+  uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && stop == end) return "";
+  return "'" + text + "' is no number from 0 to 18446744073709551615";
+}
 
 void AddArgument(CLI::App* app, Parsed* parsed) {
   const Argument& argument = *parsed->argument;
@@ -95,17 +112,16 @@ void AddArgument(CLI::App* app, Parsed* parsed) {
   }
   if (argument.kind == ArgumentKind::kBytes) {
     parsed->option = app->add_option(names, parsed->bytes, help)
-                         ->transform(CLI::AsSizeValue(false))
+                         ->transform(CLI::AsSizeValue(false).description(""))
                          ->type_name("BYTES");
     return;
   }
-  parsed->option = app->add_option(names, parsed->words, help)->expected(1);
+  parsed->option = app->add_option(names, parsed->text, help);
   if (argument.kind == ArgumentKind::kCount) {
-    parsed->option->check(CLI::TypeValidator<uint64_t>("NUMBER"))->type_name("NUMBER");
+    parsed->option->check(CheckNumber)->type_name("NUMBER");
   } else {
     parsed->option->type_name(argument.kind == ArgumentKind::kNames ? "NAMES" : "TEXT");
   }
-  if (argument.kind == ArgumentKind::kNames) parsed->option->delimiter(',');
   if (!argument.default_value.empty()) {
     parsed->option->default_str(std::string(argument.default_value));
   }
@@ -118,26 +134,57 @@ Arguments Collect(const std::vector<std::unique_ptr<Parsed>>& all) {
     const Argument& argument = *parsed->argument;
     if (parsed->option->count() == 0) {
       if (!argument.default_value.empty()) {
-        arguments.Set(argument.key, {std::string(argument.default_value)});
+        arguments.Set(argument.key, std::string(argument.default_value));
       }
     } else if (argument.kind == ArgumentKind::kBytes) {
-      arguments.Set(argument.key, {std::to_string(parsed->bytes)});
+      arguments.Set(argument.key, std::to_string(parsed->bytes));
     } else {
-      arguments.Set(argument.key, parsed->words);
+      arguments.Set(argument.key, parsed->text);
     }
   }
   return arguments;
 }
 
+std::string CommandNames() {
+  std::string names;
+  for (const Command& command : kCommands) {
+    names += (names.empty() ? "" : ", ") + std::string(command.name);
+  }
+  return names;
+}
+
+int RefuseUse(const Streams& streams, std::string_view why) {
+  *streams.err << "geardb: " << Printable(why) << "\nRun with --help for more information.\n";
+  return kExitUsage;
+}
+
+/// A program that asked for JSON gets the failure as JSON, too: {"error": …}.
+int Report(const Status& failure, std::string_view command, bool json, const Streams& streams) {
+  if (json) {
+    JsonWriter writer(streams.out);
+    writer.BeginObject();
+    writer.Key("error");
+    writer.BeginObject();
+    writer.Field("code", static_cast<int>(failure.code()));
+    writer.Field("name", StatusCodeName(failure.code()));
+    writer.Field("message", failure.message());
+    writer.EndObject();
+    writer.EndObject();
+    streams.out->flush();
+  }
+  *streams.err << "geardb " << command << ": " << Printable(failure.ToString()) << "\n";
+  return failure.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitDamage;
+}
+
 }  // namespace
 
-void Arguments::Set(std::string_view key, std::vector<std::string> values) {
-  values_.insert_or_assign(std::string(key), std::move(values));
+void Arguments::Set(std::string_view key, std::string text) {
+  texts_.insert_or_assign(std::string(key), std::move(text));
 }
 
 std::string Arguments::Text(std::string_view key) const {
-  const auto found = values_.find(key);
-  return found == values_.end() || found->second.empty() ? "" : found->second.front();
+  const auto found = texts_.find(key);
+  return found == texts_.end() ? "" : found->second;
 }
 
 uint64_t Arguments::Count(std::string_view key) const {
@@ -148,14 +195,22 @@ uint64_t Arguments::Count(std::string_view key) const {
 }
 
 std::vector<std::string> Arguments::Names(std::string_view key) const {
-  const auto found = values_.find(key);
-  return found == values_.end() ? std::vector<std::string>() : found->second;
+  std::vector<std::string> names;
+  const std::string text = Text(key);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
 }
 
 std::span<const Command> Commands() { return kCommands; }
 
 int RunGeardb(std::span<const std::string> words, const Streams& streams) {
-  CLI::App app("Looks into a GearDB database that is not running.", "geardb");
+  CLI::App app("Looks into a GearDB database that is not running. Nothing is written to it.",
+               "geardb");
+  app.footer(kExitCodes);
   app.require_subcommand(1);
   bool json = false;
   std::vector<std::unique_ptr<Parsed>> parsed;
@@ -171,12 +226,20 @@ int RunGeardb(std::span<const std::string> words, const Streams& streams) {
     }
     sub->add_flag("--json", json, "For programs: one JSON value");
     commands[sub] = &command;
+    sub->footer(kExitCodes);
     ranges[sub] = {begin, parsed.size()};
   }
+  if (words.empty()) return RefuseUse(streams, "which command? There are " + CommandNames());
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::Success& help) {
+    return app.exit(help, *streams.out, *streams.err);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, *streams.out, *streams.err) == 0 ? kExitGood : kExitUsage;
+    if (app.get_subcommands().empty() && !words[0].starts_with('-')) {
+      return RefuseUse(streams,
+                       "there is no command '" + words[0] + "'; there are " + CommandNames());
+    }
+    return RefuseUse(streams, error.what());
   }
   const CLI::App* chosen = app.get_subcommands().front();
   const Command& command = *commands[chosen];
@@ -184,12 +247,12 @@ int RunGeardb(std::span<const std::string> words, const Streams& streams) {
   std::vector<std::unique_ptr<Parsed>> own(
       std::make_move_iterator(parsed.begin() + static_cast<ptrdiff_t>(begin)),
       std::make_move_iterator(parsed.begin() + static_cast<ptrdiff_t>(end)));
-  const Invocation invocation{.arguments = Collect(own), .json = json, .out = streams.out};
+  const Invocation invocation{
+      .arguments = Collect(own), .json = json, .out = streams.out, .err = streams.err};
   const Result<int> code = command.run(invocation);
-  streams.out->flush();
-  if (code.ok()) return *code;
-  *streams.err << "geardb " << command.name << ": " << code.status() << "\n";
-  return kExitDamage;
+  if (!code.ok()) return Report(code.status(), command.name, json, streams);
+  if (streams.out->flush()) return *code;
+  return Report(Status::IoError("the output cannot be written"), command.name, false, streams);
 }
 
 }  // namespace geardb::cli

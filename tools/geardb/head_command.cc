@@ -146,14 +146,14 @@ void WriteValues(const std::vector<ColumnRows>& values, JsonWriter* json) {
   json->EndObject();
 }
 
-Result<int> ShowTrajectories(const Invocation& invocation, const Table& table,
-                             const std::vector<Column>& columns) {
+Status ShowTrajectories(const Invocation& invocation, const Table& table,
+                        const std::vector<Column>& columns) {
   const std::vector<Column> shown = OfKind(columns, ColumnKind::kPerTrajectory);
   GEARDB_ASSIGN_OR_RETURN(const auto listed,
                           ListTrajectories(table, shown, invocation.arguments.Count("count")));
   if (!invocation.json) {
     PrintTrajectories(table, listed, shown, invocation.out);
-    return kExitGood;
+    return Status::Ok();
   }
   JsonWriter json(invocation.out);
   json.BeginObject();
@@ -169,7 +169,7 @@ Result<int> ShowTrajectories(const Invocation& invocation, const Table& table,
   }
   json.EndArray();
   json.EndObject();
-  return kExitGood;
+  return Status::Ok();
 }
 
 // ---- The rows of one trajectory.
@@ -190,23 +190,22 @@ Result<RowBlock> ReadBlock(const Table& table, TrajectoryId id, const std::vecto
   return block;
 }
 
-std::string RowName(const TrajectoryRecord& record, int64_t row) {
-  return std::to_string(row) + (row >= record.steps_end ? " final" : "");
-}
-
 void PrintBlocks(const TrajectoryRecord& record, const std::vector<RowBlock>& blocks,
                  const std::vector<Column>& columns, std::ostream* out) {
+  const bool has_final = record.rows_end > record.steps_end;
   std::vector<std::string> header = {"row"};
   for (const Column& column : columns) header.push_back(column.name);
+  if (has_final) header.push_back("");
   TextTable rows(header, 0);
   for (size_t b = 0; b < blocks.size(); ++b) {
     const RowBlock& block = blocks[b];
     if (b > 0 && blocks[b - 1].first + blocks[b - 1].count < block.first) rows.Add({"…"});
     for (int64_t i = 0; i < block.count; ++i) {
-      std::vector<std::string> row = {RowName(record, block.first + i)};
+      std::vector<std::string> row = {std::to_string(block.first + i)};
       for (const ColumnRows& column : block.columns) {
         row.push_back(ValueText(RowOf(column.view(), i)));
       }
+      if (has_final) row.push_back(block.first + i >= record.steps_end ? "final" : "");
       rows.Add(std::move(row));
     }
   }
@@ -235,8 +234,8 @@ void WriteBlocks(const TrajectoryRecord& record, const std::vector<RowBlock>& bl
   json->EndArray();
 }
 
-Result<int> ShowRows(const Invocation& invocation, const Table& table,
-                     const std::vector<Column>& columns) {
+Status ShowRows(const Invocation& invocation, const Table& table,
+                const std::vector<Column>& columns) {
   const TrajectoryId id = invocation.arguments.Count("id");
   GEARDB_ASSIGN_OR_RETURN(const TrajectoryRecord record, table.Find(id));
   const std::vector<Column> per_step = OfKind(columns, ColumnKind::kPerStep);
@@ -257,7 +256,7 @@ Result<int> ShowRows(const Invocation& invocation, const Table& table,
     WriteValues(values, &json);
     WriteBlocks(record, blocks, &json);
     json.EndObject();
-    return kExitGood;
+    return Status::Ok();
   }
   *invocation.out << "trajectory " << record.id << ": "
                   << Counted(static_cast<uint64_t>(record.steps_end - record.first_row), "step")
@@ -267,18 +266,24 @@ Result<int> ShowRows(const Invocation& invocation, const Table& table,
     *invocation.out << "  " << value.column << " = " << ValueText(value.view()) << '\n';
   }
   PrintBlocks(record, blocks, per_step, invocation.out);
-  return kExitGood;
+  return Status::Ok();
 }
 
 }  // namespace
 
 Result<int> RunHead(const Invocation& invocation) {
+  GEARDB_ASSIGN_OR_RETURN(const auto files, OpenFiles(invocation));
   GEARDB_ASSIGN_OR_RETURN(const auto database, OpenStore(invocation));
+  // First of all, since it may be why something is not found.
+  const int code = WarnOfDamage(invocation, DamageOf(*database));
   GEARDB_ASSIGN_OR_RETURN(const std::string name, TableName(invocation, *database));
   GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenTable(name));
   GEARDB_ASSIGN_OR_RETURN(const auto columns, ChosenColumns(invocation, table->spec()));
-  return invocation.arguments.Has("id") ? ShowRows(invocation, *table, columns)
-                                        : ShowTrajectories(invocation, *table, columns);
+  const Status shown = invocation.arguments.Has("id")
+                           ? ShowRows(invocation, *table, columns)
+                           : ShowTrajectories(invocation, *table, columns);
+  if (!shown.ok()) return shown;
+  return code;
 }
 
 }  // namespace geardb::cli

@@ -6,24 +6,10 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "tools/geardb/text_table.h"
+
 namespace geardb::cli {
 namespace {
-
-/// Bytes of the UTF-8 character at the front of `text`; 0 when there is none (RFC 3629).
-size_t CharacterBytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < bytes) return 0;
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const bool overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
-  const bool surrogate = first == 0xED && byte(1) > 0x9F;
-  const bool beyond = first == 0xF4 && byte(1) > 0x8F;
-  return overlong || surrogate || beyond ? 0 : bytes;
-}
 
 template <typename T>
 std::string Digits(T value) {
@@ -38,7 +24,7 @@ std::string JsonString(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
     const auto c = static_cast<unsigned char>(text[0]);
-    size_t taken = CharacterBytes(text);
+    size_t taken = Utf8Bytes(text);
     if (c == '"' || c == '\\') {
       out += '\\';
       out += text[0];

@@ -4,6 +4,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tools/geardb/command.h"
 #include "tools/geardb/json_writer.h"
@@ -21,11 +24,17 @@ std::string EpochText(const wal::Epoch& epoch) {
   return std::to_string(epoch.term) + "." + std::to_string(epoch.open);
 }
 
+/// A record that is shown.
+struct Shown {
+  const wal::RecordView& record;
+  bool damaged = false;  ///< One of its pieces does not fit its checksum.
+};
+
 /// Takes the records that are shown, one at a time.
 class LogSink {
  public:
   virtual ~LogSink() = default;
-  virtual void Add(const wal::RecordView& record) = 0;
+  virtual void Add(const Shown& shown) = 0;
   /// `more`: the next record, which is not shown; or the log has ended.
   virtual void Finish(const wal::ReadReport& report, std::optional<Lsn> more) = 0;
 };
@@ -34,9 +43,10 @@ class TextSink final : public LogSink {
  public:
   explicit TextSink(std::ostream* out) : out_(out) {}
 
-  void Add(const wal::RecordView& record) override {
-    std::string what = DescribeRecord(record);
-    if (record.page_damage) what += "; DAMAGED: a piece does not fit its checksum";
+  void Add(const Shown& shown) override {
+    const wal::RecordView& record = shown.record;
+    std::string what = DescribeRecord(record, &names_);
+    if (shown.damaged) what += "; DAMAGED: a piece does not fit its checksum";
     rows_.Add({std::to_string(record.lsn), RecordTypeWord(record.type),
                EpochText(record.header.epoch()), std::to_string(record.header.length),
                record.from_ring ? "ring" : "", what});
@@ -47,7 +57,7 @@ class TextSink final : public LogSink {
     if (more) {
       *out_ << "more: --from " << *more << '\n';
     } else if (!report.damage.ok()) {
-      *out_ << "the log cannot be read further: " << report.damage << '\n';
+      *out_ << "the log cannot be read further: " << Printable(report.damage.ToString()) << '\n';
     } else {
       *out_ << "the log ends at LSN " << report.end_lsn
             << (report.seal_lsn != kNoLsn ? ", sealed" : ", without a seal") << '\n';
@@ -65,6 +75,7 @@ class TextSink final : public LogSink {
   }
 
   std::ostream* out_;
+  LogNames names_;
   TextTable rows_ = NewTable();
   uint64_t held_ = 0;
 };
@@ -77,7 +88,8 @@ class JsonSink final : public LogSink {
     json_.BeginArray();
   }
 
-  void Add(const wal::RecordView& record) override {
+  void Add(const Shown& shown) override {
+    const wal::RecordView& record = shown.record;
     json_.BeginObject();
     json_.Field("lsn", record.lsn);
     json_.Field("end", record.end);
@@ -90,10 +102,20 @@ class JsonSink final : public LogSink {
     json_.Field("group_lsn", record.header.group_lsn);
     json_.Field("from_ring", record.from_ring);
     json_.Field("pieces", record.pieces.size());
-    json_.Field("page_damage", record.page_damage);
-    json_.Field("what", DescribeRecord(record));
+    json_.Field("page_damage", shown.damaged);
+    const bool has_body =
+        record.type == wal::RecordType::kData || record.type == wal::RecordType::kTag;
+    std::vector<OperationWords> operations;
+    if (has_body) {
+      auto described = DescribeOperations(record.body, &names_);
+      if (described.ok()) operations = std::move(described).value();
+    }
+    json_.Field("what",
+                operations.empty() ? DescribeRecord(record, &names_) : JoinWords(operations));
     json_.Key("operations");
-    WriteOperations(record);
+    json_.BeginArray();
+    for (const OperationWords& words : operations) WriteOperation(words);
+    json_.EndArray();
     json_.EndObject();
   }
   void Finish(const wal::ReadReport& report, std::optional<Lsn> more) override {
@@ -116,29 +138,77 @@ class JsonSink final : public LogSink {
   }
 
  private:
-  void WriteOperations(const wal::RecordView& record) {
-    json_.BeginArray();
-    const bool has_body =
-        record.type == wal::RecordType::kData || record.type == wal::RecordType::kTag;
-    if (const auto operations = DescribeOperations(record.body); has_body && operations.ok()) {
-      for (const OperationWords& words : *operations) {
-        json_.BeginObject();
-        json_.Field("name", words.name);
-        if (words.table) json_.Field("table", *words.table);
-        if (words.priority_table) json_.Field("priority_table", *words.priority_table);
-        json_.Field("text", words.text);
-        json_.EndObject();
-      }
+  void WriteName(std::string_view key, const std::string* name) {
+    json_.Key(key);
+    if (name == nullptr) {
+      json_.Null();
+    } else {
+      json_.String(*name);
     }
-    json_.EndArray();
+  }
+  void WriteOperation(const OperationWords& words) {
+    json_.BeginObject();
+    json_.Field("name", words.name);
+    if (words.table) {
+      json_.Field("table", *words.table);
+      WriteName("table_name", names_.TableName(*words.table));
+    }
+    if (words.priority_table) {
+      json_.Field("priority_table", *words.priority_table);
+      WriteName("priority_table_name",
+                names_.PriorityTableName(*words.table, *words.priority_table));
+    }
+    json_.Field("text", words.text);
+    json_.EndObject();
   }
 
+  LogNames names_;
   JsonWriter json_;
 };
 
 std::unique_ptr<LogSink> MakeSink(const Invocation& invocation) {
   if (invocation.json) return std::make_unique<JsonSink>(invocation.out);
   return std::make_unique<TextSink>(invocation.out);
+}
+
+/// Parts that lie before the place where the reading began are not known, which is no damage.
+bool IsDamaged(const wal::RecordView& record, Lsn reading_from) {
+  return std::any_of(record.pieces.begin(), record.pieces.end(), [&](const wal::PieceView& piece) {
+    return !piece.good && piece.lsn >= reading_from;
+  });
+}
+
+/// Reads a log from a segment's first record on.
+class LogWalk {
+ public:
+  static Result<LogWalk> Begin(const StoreFiles& files, Lsn from) {
+    const wal::ReadOptions options{.from = from, .all_types = true, .allow_damaged_prefix = true};
+    LogWalk walk;
+    GEARDB_ASSIGN_OR_RETURN(
+        walk.reader_, wal::LogReader::Open(Env::Posix(), files.directory, files.manifest, options));
+    return walk;
+  }
+  /// Nothing at the end, and where it cannot be read further: see report().damage.
+  std::optional<wal::RecordView> Next() {
+    const auto record = reader_->Next();
+    report_ = reader_->report();
+    if (record.ok()) return *record;
+    report_.damage = record.status();
+    return std::nullopt;
+  }
+  const wal::ReadReport& report() const { return report_; }
+
+ private:
+  std::unique_ptr<wal::LogReader> reader_;
+  wal::ReadReport report_;
+};
+
+/// What reading all of the log reports.
+Result<wal::ReadReport> ReadToEnd(const StoreFiles& files) {
+  GEARDB_ASSIGN_OR_RETURN(LogWalk walk, LogWalk::Begin(files, 0));
+  while (walk.Next()) {
+  }
+  return walk.report();
 }
 
 }  // namespace
@@ -148,27 +218,37 @@ Result<int> RunLog(const Invocation& invocation) {
   const Lsn from = invocation.arguments.Count("from");
   const uint64_t count = invocation.arguments.Count("count");
   // Every segment begins with a record, so that is where a reading may begin.
-  const wal::ReadOptions options{.from = from - from % files.manifest.segment_bytes,
-                                 .all_types = true,
-                                 .allow_damaged_prefix = true};
-  GEARDB_ASSIGN_OR_RETURN(const auto reader, wal::LogReader::Open(Env::Posix(), files.directory,
-                                                                  files.manifest, options));
-  const std::unique_ptr<LogSink> sink = MakeSink(invocation);
-  std::optional<Lsn> more;
-  uint64_t shown = 0;
-  while (!more) {
-    GEARDB_ASSIGN_OR_RETURN(const auto record, reader->Next());
-    if (!record) break;
-    if (record->lsn < from) continue;
-    if (count > 0 && shown == count) {
-      more = record->lsn;
-    } else {
-      sink->Add(*record);
-      ++shown;
+  const Lsn reading_from = from - from % files.manifest.segment_bytes;
+  GEARDB_ASSIGN_OR_RETURN(LogWalk walk, LogWalk::Begin(files, reading_from));
+  std::optional<wal::RecordView> record = walk.Next();
+  while (record && record->lsn < from) record = walk.Next();
+  wal::ReadReport report = walk.report();
+  if (!record) {
+    // Where nothing can be read, where does the log end?
+    if (report.records == 0) {
+      GEARDB_ASSIGN_OR_RETURN(report, ReadToEnd(files));
+    }
+    if (report.damage.ok() && from > report.end_lsn) {
+      return Status::InvalidArgument("--from ", from, " lies beyond the log in '", files.directory,
+                                     "', which ends at LSN ", report.end_lsn);
     }
   }
-  sink->Finish(reader->report(), more);
-  return reader->report().damage.ok() ? kExitGood : kExitDamage;
+  const std::unique_ptr<LogSink> sink = MakeSink(invocation);
+  std::optional<Lsn> more;
+  bool damaged = false;
+  for (uint64_t shown = 0; record; record = walk.Next()) {
+    if (count > 0 && shown == count) {
+      more = record->lsn;
+      break;
+    }
+    const Shown one{*record, IsDamaged(*record, reading_from)};
+    damaged |= one.damaged;
+    sink->Add(one);
+    ++shown;
+  }
+  if (walk.report().records > 0) report = walk.report();
+  sink->Finish(report, more);
+  return report.damage.ok() && !damaged ? kExitGood : kExitDamage;
 }
 
 }  // namespace geardb::cli

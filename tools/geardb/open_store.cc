@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tools/geardb/text_table.h"
+
 namespace geardb::cli {
 namespace {
 
@@ -31,6 +33,21 @@ Result<std::unique_ptr<Database>> OpenStore(const Invocation& invocation) {
   return database;
 }
 
+Status DamageOf(const Database& database) {
+  const RecoveryReport& recovery = database.recovery();
+  if (!recovery.damage.ok()) return recovery.damage;
+  if (recovery.damaged_pages == 0) return Status::Ok();
+  return Status::Corruption(Counted(recovery.damaged_pages, "page"), " cannot be read; ",
+                            recovery.note);
+}
+
+int WarnOfDamage(const Invocation& invocation, const Status& damage) {
+  if (damage.ok()) return kExitGood;
+  *invocation.err << "geardb: DAMAGE: not all is shown: " << Printable(damage.message())
+                  << "; see 'geardb verify'\n";
+  return kExitDamage;
+}
+
 Result<StoreFiles> OpenFiles(const Invocation& invocation) {
   Env* env = Env::Posix();
   StoreFiles files;
@@ -39,6 +56,10 @@ Result<StoreFiles> OpenFiles(const Invocation& invocation) {
                           env->Exists(JoinPath(files.directory, wal::kManifestName)));
   if (!exists) return NoDatabase(files.directory);
   auto lock = env->Lock(JoinPath(files.directory, wal::kLockName), LockMode::kShared);
+  if (lock.status().code() == StatusCode::kNotFound) {
+    return Status::NotFound("there is no file '", JoinPath(files.directory, wal::kLockName),
+                            "', by which owners exclude one another; make an empty one");
+  }
   if (!lock.ok()) return ExplainRefusal(files.directory, lock.status());
   files.lock = std::move(lock).value();
   GEARDB_ASSIGN_OR_RETURN(files.manifest, wal::ReadManifest(env, files.directory));

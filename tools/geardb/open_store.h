@@ -16,6 +16,11 @@ namespace geardb::cli {
 /// that is running.
 Result<std::unique_ptr<Database>> OpenStore(const Invocation& invocation);
 
+/// What of a store is not shown because it is damaged. OK when nothing is.
+Status DamageOf(const Database& database);
+/// kExitGood; or says on standard error that what was shown is not all, and kExitDamage.
+int WarnOfDamage(const Invocation& invocation, const Status& damage);
+
 /// The files of a database, held so that nobody opens it for writing.
 struct StoreFiles {
   std::string directory;

@@ -36,14 +36,20 @@ std::string Quoted(const flatbuffers::String* text) {
   return "'" + (text == nullptr ? std::string() : Printable(text->string_view())) + "'";
 }
 
-std::string SlotText(uint32_t slot) { return "slot " + std::to_string(slot); }
+/// What an operation is about.
+struct Place {
+  const LogNames* names;
+  TableId table;
 
-std::string RowsText(const fb::Rows& rows) {
+  std::string Trajectory(Slot slot) const { return names->TrajectoryText(table, slot); }
+};
+
+std::string RowsText(const fb::Rows& rows, const Place& place) {
   const uint64_t last = rows.first_row() + rows.count() - 1;
   std::string text = rows.count() == 1 ? "row " : "rows ";
   text += std::to_string(rows.first_row());
   if (rows.count() > 1) text += "…" + std::to_string(last);
-  text += " of " + SlotText(rows.slot());
+  text += " of " + place.Trajectory(rows.slot());
   const End end = static_cast<End>(rows.end());
   if (end != End::kGo) text += ", " + std::string(Word(end));
   if (rows.has_final()) text += " with a final row";
@@ -53,7 +59,7 @@ std::string RowsText(const fb::Rows& rows) {
 
 template <typename Removed>
 void AddRemovals(const Removed* removed, const flatbuffers::Vector<const fb::Trimmed*>* trimmed,
-                 Clauses* clauses) {
+                 const Place& place, Clauses* clauses) {
   if (Size(removed) > 0 && Size(removed) <= kNamedMax) {
     for (const fb::Removed* one : *removed) {
       clauses->Add("removes trajectory " + std::to_string(one->id()));
@@ -63,7 +69,7 @@ void AddRemovals(const Removed* removed, const flatbuffers::Vector<const fb::Tri
   }
   if (Size(trimmed) > 0 && Size(trimmed) <= kNamedMax) {
     for (const fb::Trimmed* one : *trimmed) {
-      clauses->Add("drops the rows of " + SlotText(one->slot()) + " before row " +
+      clauses->Add("drops the rows of " + place.Trajectory(one->slot()) + " before row " +
                    std::to_string(one->first_row()));
     }
   } else if (Size(trimmed) > 0) {
@@ -97,18 +103,18 @@ std::string Describe(const fb::Ranges& ranges) {
          Grouped(ranges.generations_end()) + " may be used";
 }
 
-std::string Describe(const fb::Append& append) {
+std::string Describe(const fb::Append& append, const Place& place) {
   Clauses clauses;
   if (Size(append.opened()) > 0 && Size(append.opened()) <= kNamedMax) {
     for (const fb::Opened* opened : *append.opened()) {
-      clauses.Add("trajectory " + std::to_string(opened->id()) + " begins in " +
-                  SlotText(opened->slot()));
+      clauses.Add("trajectory " + std::to_string(opened->id()) + " begins in slot " +
+                  std::to_string(opened->slot()));
     }
   } else if (Size(append.opened()) > 0) {
     clauses.Add(Counted(Size(append.opened()), "trajectory") + " begin");
   }
   if (Size(append.rows()) > 0 && Size(append.rows()) <= kNamedMax) {
-    for (const fb::Rows* rows : *append.rows()) clauses.Add(RowsText(*rows));
+    for (const fb::Rows* rows : *append.rows()) clauses.Add(RowsText(*rows, place));
   } else if (Size(append.rows()) > 0) {
     uint64_t count = 0;
     for (const fb::Rows* rows : *append.rows()) count += rows->count();
@@ -118,29 +124,29 @@ std::string Describe(const fb::Append& append) {
   if (Size(append.column_sets()) > 0) {
     clauses.Add("sets " + Counted(Size(append.column_sets()), "column value"));
   }
-  AddRemovals(append.removed(), append.trimmed(), &clauses);
+  AddRemovals(append.removed(), append.trimmed(), place, &clauses);
   return clauses.Take();
 }
 
-std::string Describe(const fb::Close& close) {
+std::string Describe(const fb::Close& close, const Place& place) {
   Clauses clauses;
   for (uint32_t i = 0; i < std::min(Size(close.ended()), kNamedMax); ++i) {
     const fb::Ended* ended = close.ended()->Get(i);
-    clauses.Add(SlotText(ended->slot()) + " ends, " +
+    clauses.Add(place.Trajectory(ended->slot()) + " ends, " +
                 std::string(Word(static_cast<End>(ended->end()))));
   }
   if (Size(close.ended()) > kNamedMax) {
     clauses.Add(Counted(Size(close.ended()) - kNamedMax, "more trajectory") + " end");
   }
-  AddRemovals(close.removed(), nullptr, &clauses);
+  AddRemovals(close.removed(), nullptr, place, &clauses);
   return clauses.Take();
 }
 
-std::string Describe(const fb::Adopt& adopt) {
+std::string Describe(const fb::Adopt& adopt, const Place& place) {
   Clauses clauses;
   for (uint32_t i = 0; i < std::min(Size(adopt.adopted()), kNamedMax); ++i) {
     const fb::Adopted* adopted = adopt.adopted()->Get(i);
-    clauses.Add(SlotText(adopted->slot()) +
+    clauses.Add(place.Trajectory(adopted->slot()) +
                 (adopted->orphaned() ? " has lost its writer" : " has a new writer"));
   }
   if (Size(adopt.adopted()) > kNamedMax) {
@@ -149,9 +155,9 @@ std::string Describe(const fb::Adopt& adopt) {
   return clauses.Take();
 }
 
-std::string Describe(const fb::Remove& remove) {
+std::string Describe(const fb::Remove& remove, const Place& place) {
   Clauses clauses;
-  AddRemovals(remove.removed(), remove.trimmed(), &clauses);
+  AddRemovals(remove.removed(), remove.trimmed(), place, &clauses);
   return clauses.Take();
 }
 
@@ -207,10 +213,14 @@ std::string Describe(const fb::DropTable&) { return "with all it holds"; }
 /// Names and words of one operation. `Operation::change_as` is typed by its argument.
 template <typename T>
 OperationWords Words(std::string_view name, const T* change) {
-  return OperationWords{.name = name, .table = {}, .priority_table = {}, .text = Describe(*change)};
+  return OperationWords{.name = name, .text = Describe(*change)};
+}
+template <typename T>
+OperationWords Words(std::string_view name, const T* change, const Place& place) {
+  return OperationWords{.name = name, .text = Describe(*change, place)};
 }
 
-OperationWords NameChange(const fb::Operation& operation) {
+OperationWords NameChange(const fb::Operation& operation, const Place& place) {
   switch (operation.change_type()) {
     case fb::Change::CreateTable:
       return Words("create_table", operation.change_as_CreateTable());
@@ -221,13 +231,13 @@ OperationWords NameChange(const fb::Operation& operation) {
     case fb::Change::Ranges:
       return Words("ranges", operation.change_as_Ranges());
     case fb::Change::Append:
-      return Words("append", operation.change_as_Append());
+      return Words("append", operation.change_as_Append(), place);
     case fb::Change::Close:
-      return Words("close", operation.change_as_Close());
+      return Words("close", operation.change_as_Close(), place);
     case fb::Change::Adopt:
-      return Words("adopt", operation.change_as_Adopt());
+      return Words("adopt", operation.change_as_Adopt(), place);
     case fb::Change::Remove:
-      return Words("remove", operation.change_as_Remove());
+      return Words("remove", operation.change_as_Remove(), place);
     case fb::Change::SetColumns:
       return Words("set_columns", operation.change_as_SetColumns());
     case fb::Change::SetPriorities:
@@ -247,8 +257,6 @@ OperationWords NameChange(const fb::Operation& operation) {
   }
   return OperationWords{
       .name = "unknown",
-      .table = {},
-      .priority_table = {},
       .text = "change " + std::to_string(static_cast<int>(operation.change_type()))};
 }
 
@@ -281,24 +289,35 @@ std::string RecordTypeWord(wal::RecordType type) {
   return "type " + std::to_string(static_cast<int>(type));
 }
 
-Result<std::vector<OperationWords>> DescribeOperations(std::span<const std::byte> body) {
+Result<std::vector<OperationWords>> DescribeOperations(std::span<const std::byte> body,
+                                                       LogNames* names) {
   const Result<const fb::Body*> read = engine::ReadBody(body);
   if (!read.ok()) return read.status();
   std::vector<OperationWords> all;
   const auto* operations = (*read)->operations();
   for (uint32_t i = 0; i < Size(operations); ++i) {
     const fb::Operation& operation = *operations->Get(i);
-    OperationWords words = NameChange(operation);
-    if (operation.change_type() != fb::Change::WriteTag) words.table = operation.table_id();
+    names->Follow(operation);
+    const TableId table = operation.table_id();
+    OperationWords words = NameChange(operation, {names, table});
+    words.subject = words.name;
+    if (operation.change_type() != fb::Change::WriteTag) {
+      words.table = table;
+      // A table's own record says its name by itself.
+      words.subject += operation.change_type() == fb::Change::CreateTable
+                           ? " " + std::to_string(table)
+                           : " " + names->TableText(table);
+    }
     if (IsOfPriorityTable(operation.change_type())) {
       words.priority_table = operation.priority_table();
+      words.subject += "/" + names->PriorityTableText(table, operation.priority_table());
     }
     all.push_back(std::move(words));
   }
   return all;
 }
 
-std::string DescribeRecord(const wal::RecordView& record) {
+std::string DescribeRecord(const wal::RecordView& record, LogNames* names) {
   switch (record.type) {
     case wal::RecordType::kPad:
       return "fills the segment";
@@ -312,15 +331,14 @@ std::string DescribeRecord(const wal::RecordView& record) {
     default:
       break;
   }
-  const auto operations = DescribeOperations(record.body);
-  if (!operations.ok()) return std::string(operations.status().message());
+  const auto operations = DescribeOperations(record.body, names);
+  return operations.ok() ? JoinWords(*operations) : std::string(operations.status().message());
+}
+
+std::string JoinWords(const std::vector<OperationWords>& operations) {
   std::string text;
-  for (const OperationWords& words : *operations) {
-    if (!text.empty()) text += " | ";
-    text += words.name;
-    if (words.table) text += " table " + std::to_string(*words.table);
-    if (words.priority_table) text += " priorities " + std::to_string(*words.priority_table);
-    text += ": " + words.text;
+  for (const OperationWords& words : operations) {
+    text += (text.empty() ? "" : " | ") + words.subject + ": " + words.text;
   }
   return text;
 }

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "tools/geardb/log_names.h"
 #include "wal/log_reader.h"
 
 namespace geardb::cli {
@@ -20,16 +21,21 @@ std::string RecordTypeWord(wal::RecordType type);
 
 /// One operation of a record.
 struct OperationWords {
-  std::string_view name;  ///< "append", "set_priorities", …: stable, for programs.
-  std::optional<TableId> table;
-  std::optional<uint32_t> priority_table;  ///< Its number in the table.
-  std::string text;                        ///< What it does, for people.
+  std::string_view name = {};  ///< "append", "set_priorities", …: stable, for programs.
+  std::optional<TableId> table = {};
+  std::optional<uint32_t> priority_table = {};  ///< Its number in the table.
+  std::string subject = {};  ///< "append 'replay'", "hand_over 'replay'/'per'": for people.
+  std::string text = {};     ///< What it does, for people.
 };
 
-/// The operations of a data or tag record. Corruption when the body is none.
-Result<std::vector<OperationWords>> DescribeOperations(std::span<const std::byte> body);
+/// The operations of a data or tag record. `names` knows those of the records before, and learns
+/// those of this one. Corruption when the body is none.
+Result<std::vector<OperationWords>> DescribeOperations(std::span<const std::byte> body,
+                                                       LogNames* names);
+/// One line of them.
+std::string JoinWords(const std::vector<OperationWords>& operations);
 
 /// One line on what a record does: its operations, or what its type says.
-std::string DescribeRecord(const wal::RecordView& record);
+std::string DescribeRecord(const wal::RecordView& record, LogNames* names);
 
 }  // namespace geardb::cli

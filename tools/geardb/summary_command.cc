@@ -52,7 +52,8 @@ void PrintPriorityTables(const TableSummary& table, std::ostream* out) {
 
 void PrintTable(const TableSummary& table, std::ostream* out) {
   const TableStats& stats = table.stats;
-  *out << "\ntable " << table.spec.name << ": " << Counted(stats.steps, "step") << " in "
+  *out << "\ntable " << table.spec.name << " (number " << table.id
+       << "): " << Counted(stats.steps, "step") << " in "
        << Counted(stats.trajectories, "trajectory") << " (" << Grouped(table.open) << " open, "
        << Grouped(table.closed) << " closed, " << Grouped(table.orphaned) << " orphaned)\n"
        << "  pages     " << Grouped(stats.pages) << " of " << Counted(table.steps_per_page, "row")
@@ -77,6 +78,12 @@ void PrintTags(const std::vector<Tag>& tags, std::ostream* out) {
   rows.Print(out);
 }
 
+std::string EndText(const RecoveryReport& recovery) {
+  if (!recovery.damage.ok()) return "damaged";
+  if (recovery.clean) return "closed cleanly";
+  return recovery.end == 0 ? "nothing was ever logged" : "not closed: its owner died";
+}
+
 void PrintSummary(const StoreFiles& files, const StoreSummary& summary, std::ostream* out) {
   const RecoveryReport& recovery = summary.recovery;
   const wal::Manifest& manifest = summary.manifest;
@@ -89,13 +96,16 @@ void PrintSummary(const StoreFiles& files, const StoreSummary& summary, std::ost
        << ", ring of " << BytesText(manifest.ring_bytes) << '\n'
        << "  recovery  " << Counted(recovery.records, "record") << " in "
        << SecondsText(recovery.seconds) << ", " << Grouped(recovery.ring_records)
-       << " only in the ring; "
-       << (recovery.clean ? "closed cleanly" : "not closed: its owner died") << '\n';
+       << " only in the ring; " << EndText(recovery) << '\n';
   if (recovery.damaged_pages > 0) {
     *out << "  DAMAGE    " << Counted(recovery.damaged_pages, "damaged page")
          << ": see 'geardb verify'\n";
   }
-  if (!recovery.note.empty()) *out << "  note      " << recovery.note << '\n';
+  if (!recovery.damage.ok()) {
+    *out << "  DAMAGE    what follows is the state before it: "
+         << Printable(recovery.damage.message()) << '\n';
+  } else if (!recovery.note.empty())
+    *out << "  note      " << Printable(recovery.note) << '\n';
   for (const TableSummary& table : summary.tables) PrintTable(table, out);
   PrintTags(summary.tags, out);
 }
@@ -187,6 +197,7 @@ void WriteRecovery(const RecoveryReport& recovery, JsonWriter* json) {
   json->Field("clean", recovery.clean);
   json->Field("seconds", recovery.seconds);
   json->Field("note", recovery.note);
+  json->Field("damage", recovery.damage.message());
   json->EndObject();
 }
 
@@ -231,13 +242,15 @@ Result<int> RunSummary(const Invocation& invocation) {
   GEARDB_ASSIGN_OR_RETURN(const auto files, OpenFiles(invocation));
   GEARDB_ASSIGN_OR_RETURN(const auto database, OpenStore(invocation));
   GEARDB_ASSIGN_OR_RETURN(const StoreSummary summary, Summarize(files, database.get()));
-  if (invocation.json) {
-    JsonWriter json(invocation.out);
-    WriteSummary(files, summary, &json);
-  } else {
+  const Status damage = DamageOf(*database);
+  if (!invocation.json) {
+    // Says itself what is damaged.
     PrintSummary(files, summary, invocation.out);
+    return damage.ok() ? kExitGood : kExitDamage;
   }
-  return kExitGood;
+  JsonWriter json(invocation.out);
+  WriteSummary(files, summary, &json);
+  return WarnOfDamage(invocation, damage);
 }
 
 }  // namespace geardb::cli

@@ -21,9 +21,12 @@ size_t Width(std::string_view text) {
   }));
 }
 
+/// As NumberText, Grouped and std::to_string write them.
 bool IsNumber(std::string_view text) {
-  return !text.empty() && (text[0] >= '0' && text[0] <= '9') &&
-         text.find_first_not_of("0123456789,.") == std::string_view::npos;
+  if (text == "nan" || text == "-nan" || text == "inf" || text == "-inf") return true;
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text[0] >= '0' && text[0] <= '9' &&
+         text.find_first_not_of("0123456789,.e+-") == std::string_view::npos;
 }
 
 }  // namespace
@@ -117,10 +120,36 @@ std::string NumberText(double number, int digits) {
   return text.data();
 }
 
+size_t Utf8Bytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < bytes) return 0;
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  const bool overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
+  const bool surrogate = first == 0xED && byte(1) > 0x9F;
+  const bool beyond = first == 0xF4 && byte(1) > 0x8F;
+  return overlong || surrogate || beyond ? 0 : bytes;
+}
+
 std::string Printable(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  std::string out;
+  while (!text.empty()) {
+    const auto first = static_cast<unsigned char>(text[0]);
+    const size_t bytes = Utf8Bytes(text);
+    // U+0080…U+009F are controls, too: some terminals obey them.
+    const bool control =
+        first < 0x20 || first == 0x7F ||
+        (bytes == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);
+    if (bytes == 0 || control) {
+      out += '?';
+    } else {
+      out += text.substr(0, bytes);
+    }
+    text.remove_prefix(std::max<size_t>(bytes, 1));
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // TextTable: rows for people, in aligned columns; and numbers as people read them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -36,7 +37,10 @@ std::string SecondsText(double seconds);
 std::string TimeText(int64_t microseconds);
 /// `number` with up to `digits` significant digits.
 std::string NumberText(double number, int digits = 6);
-/// As people see it: control characters replaced.
+/// Bytes of the UTF-8 character (RFC 3629) at the front of `text`, which is not empty; 0 when there
+/// is none.
+size_t Utf8Bytes(std::string_view text);
+/// As people see it: control characters, and bytes that are no UTF-8, are question marks.
 std::string Printable(std::string_view text);
 
 }  // namespace geardb::cli

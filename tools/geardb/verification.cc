@@ -84,9 +84,15 @@ Status Verification::CheckLog() {
   if (!report.damage.ok()) {
     AddProblem(reader.PlaceOf(report.end_lsn), report.end_lsn,
                std::string(report.damage.message()));
+  } else if (report.end_lsn == 0) {
+    notes_.push_back("nothing was ever logged");
   } else if (!verified_.sealed) {
     notes_.push_back("the log ends at LSN " + Grouped(report.end_lsn) +
                      " without a seal: its owner died, and what it had not synced may be missing");
+  }
+  if (verified_.sealed && report.ring_records > 0) {
+    notes_.push_back("the log was closed, but of its last " +
+                     Counted(report.ring_records, "record") + " only the ring's copy is good");
   }
   if (report.void_groups > 0) {
     notes_.push_back(Counted(report.void_groups, "group") +
@@ -100,15 +106,17 @@ void Verification::CheckRecord(const wal::RecordView& record, const wal::LogRead
     part_areas_[record.lsn] = record.lsn + wal::PieceAreaOffset(record.header.metadata_length);
     return;
   }
-  CheckPieces(record, reader);
   if (record.type != wal::RecordType::kData && record.type != wal::RecordType::kTag) return;
-  if (const auto operations = DescribeOperations(record.body); !operations.ok()) {
+  const auto operations = DescribeOperations(record.body, &names_);
+  if (!operations.ok()) {
     AddProblem(reader.PlaceOf(record.lsn), record.lsn, std::string(operations.status().message()));
   }
+  CheckPieces(record, reader, operations.ok() ? JoinWords(*operations) : "unknown operations");
   part_areas_.clear();
 }
 
-void Verification::CheckPieces(const wal::RecordView& record, const wal::LogReader& reader) {
+void Verification::CheckPieces(const wal::RecordView& record, const wal::LogReader& reader,
+                               const std::string& what) {
   for (size_t i = 0; i < record.pieces.size(); ++i) {
     const wal::PieceView& piece = record.pieces[i];
     ++verified_.pieces;
@@ -130,7 +138,7 @@ void Verification::CheckPieces(const wal::RecordView& record, const wal::LogRead
                    (piece.bytes.empty() ? " is missing"
                                         : ", " + Counted(piece.bytes.size(), "byte") +
                                               ", does not fit its checksum") +
-                   "; the record: " + DescribeRecord(record));
+                   "; the record: " + what);
   }
 }
 
@@ -146,8 +154,8 @@ void Verification::CheckReplay() {
   if (recovery.damaged_pages > 0) {
     AddProblem(files_->directory, kNoLsn,
                Counted(recovery.damaged_pages, "page") +
-                   " cannot be restored; the trajectories that they belong to are lost" +
-                   (recovery.note.empty() ? "" : ": " + recovery.note));
+                   " cannot be restored, and the trajectories that they belong to are lost: " +
+                   recovery.note);
   }
   for (const std::string& name : database.Tables()) {
     ++verified_.tables;

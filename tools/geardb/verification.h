@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tools/geardb/log_names.h"
 #include "tools/geardb/open_store.h"
 
 namespace geardb::cli {
@@ -56,7 +57,8 @@ class Verification {
   Status CheckSize(const std::string& path, uint64_t expected);
   Status CheckLog();
   void CheckRecord(const wal::RecordView& record, const wal::LogReader& reader);
-  void CheckPieces(const wal::RecordView& record, const wal::LogReader& reader);
+  void CheckPieces(const wal::RecordView& record, const wal::LogReader& reader,
+                   const std::string& what);
   void CheckReplay();
   Status CheckTable(Table* table);
   void AddProblem(std::string place, Lsn lsn, std::string text);
@@ -66,6 +68,7 @@ class Verification {
   std::vector<Problem> problems_;
   std::vector<std::string> notes_;
   Verified verified_;
+  LogNames names_;
   /// Where the piece areas of records in parts begin, by LSN.
   std::map<Lsn, Lsn> part_areas_;
 };

@@ -15,15 +15,20 @@ void Print(const Verification& verification, std::ostream* out) {
   const Verified& verified = verification.verified();
   *out << "read " << Counted(verified.records, "record") << " of the log ("
        << BytesText(verified.log_bytes) << " in " << Counted(verified.segment_files, "file") << ", "
-       << Grouped(verified.ring_records) << " records only in the ring), "
+       << Counted(verified.ring_records, "record") << " only in the ring), "
        << Counted(verified.pieces, "piece") << " (" << BytesText(verified.piece_bytes) << ")\n"
        << "replayed " << Counted(verified.tables, "table") << ": " << Counted(verified.rows, "row")
        << " in " << Counted(verified.trajectories, "trajectory") << '\n';
-  for (const std::string& note : verification.notes()) *out << "note: " << note << '\n';
+  for (const std::string& note : verification.notes()) *out << "note: " << Printable(note) << '\n';
   for (const Problem& problem : verification.problems()) {
-    *out << "DAMAGE: " << problem.place;
-    if (problem.lsn != kNoLsn) *out << " (LSN " << problem.lsn << ")";
-    *out << ": " << problem.text << '\n';
+    *out << "DAMAGE: ";
+    // The log's own words name the place already.
+    if (problem.lsn == kNoLsn || problem.text.find(problem.place) == std::string::npos) {
+      *out << Printable(problem.place);
+      if (problem.lsn != kNoLsn) *out << " (LSN " << problem.lsn << ")";
+      *out << ": ";
+    }
+    *out << Printable(problem.text) << '\n';
   }
   if (verification.problems().empty()) {
     *out << "no damage found\n";
