@@ -143,6 +143,10 @@ function(geardb_test_folder path)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_link_libraries(${target} PRIVATE ${links} GTest::gmock GTest::gtest_main)
   add_dependencies(test_programs ${target})
+  if(path STREQUAL "fuzz") # corpus_test.cc
+    target_compile_definitions(
+      ${target} PRIVATE GEARDB_FUZZ_CORPUS="${PROJECT_SOURCE_DIR}/tests/fuzz/corpus")
+  endif()
   if(first STREQUAL "tools" AND TARGET geardb_cli)
     add_dependencies(${target} geardb_cli)
     target_compile_definitions(${target} PRIVATE GEARDB_CLI="$<TARGET_FILE:geardb_cli>")

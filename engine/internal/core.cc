@@ -12,6 +12,9 @@ namespace {
 constexpr uint64_t kRangeStep = uint64_t{1} << 20;
 /// How long Close waits for room for its records.
 constexpr int64_t kLastRecordsMs = 10'000;
+/// More than a valid schema has: what is beyond is not even copied from a record.
+constexpr size_t kStoredNameMax = 256;
+constexpr size_t kStoredColumnsMax = 1024;
 
 }  // namespace
 
@@ -157,7 +160,12 @@ Status DatabaseCore::ExtendRanges(TableCore* table, const Growth& growth, Deadli
   {
     MutexLock guard(&commit);
     if (table->plan->HasIds(growth)) return Status::Ok();
-    ids_end = table->plan->next_id + growth.trajectories + kRangeStep;
+    if (table->plan->next_id + growth.trajectories > kIdsEnd) {
+      return Status::ResourceExhausted("table '", table->layout().spec().name, "' has no ids left: ",
+                                       growth.trajectories, " more from ", table->plan->next_id,
+                                       " on; they end at ", kIdsEnd);
+    }
+    ids_end = std::min(table->plan->next_id + growth.trajectories + kRangeStep, kIdsEnd);
     generations_end =
         table->plan->next_generation + growth.trajectories + growth.pages + kRangeStep;
   }
@@ -311,6 +319,12 @@ Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* s
   if (stored == nullptr || stored->name() == nullptr) {
     return Status::Corruption("a priority table is stored without its name");
   }
+  const auto* column = stored->initial_column();
+  if (stored->name()->size() > kStoredNameMax ||
+      (column != nullptr && column->size() > kStoredNameMax)) {
+    return Status::Corruption("a priority table is stored with a name of more than ",
+                              kStoredNameMax, " characters");
+  }
   PriorityTableSpec spec;
   spec.name = stored->name()->str();
   spec.item = static_cast<ItemKind>(stored->item());
@@ -324,7 +338,7 @@ Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* s
   spec.alpha = stored->alpha();
   spec.initial = static_cast<InitialPriority>(stored->initial());
   spec.initial_priority_value = stored->initial_value();
-  if (stored->initial_column()) spec.initial_priority_column = stored->initial_column()->str();
+  if (column != nullptr) spec.initial_priority_column = column->str();
   spec.seed = stored->seed();
   return spec;
 }
@@ -350,10 +364,14 @@ Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored) {
   if (stored == nullptr || stored->name() == nullptr || stored->columns() == nullptr) {
     return Status::Corruption("a table is stored without its name or columns");
   }
+  if (stored->name()->size() > kStoredNameMax || stored->columns()->size() > kStoredColumnsMax) {
+    return Status::Corruption("a table is stored with a name of ", stored->name()->size(),
+                              " characters and ", stored->columns()->size(), " columns");
+  }
   TableSpec spec;
   spec.name = stored->name()->str();
   for (const fb::Column* column : *stored->columns()) {
-    if (column->name() == nullptr ||
+    if (column->name() == nullptr || column->name()->size() > kStoredNameMax ||
         (column->shape() && column->shape()->size() > Shape::kRankMax)) {
       return Status::Corruption("table '", spec.name, "' is stored with a column that is none");
     }

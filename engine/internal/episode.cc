@@ -89,7 +89,8 @@ Episode FindEpisode(RowCursor* cursor, const WindowRule& rule, int64_t row, Reac
       episode.rows_end = last + 1;
     } else if (layout.spec().final_row) {
       episode.steps_end = last + 1;
-      episode.rows_end = last + 2;
+      // Flags come from the log: they may speak of a final row that is not there.
+      episode.rows_end = std::min(last + 2, rows_end);
     } else {
       episode.rows_end = last + 1;
       episode.steps_end = last + (PlaysFinalRow(layout, rule, EndOfFlags(flags)) ? 0 : 1);

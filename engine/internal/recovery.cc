@@ -1,148 +1,169 @@
 #include "engine/internal/recovery.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "engine/internal/record_body.h"
 
 namespace geardb::engine {
-Status Recovery::BadRecord(const wal::RecordView& record, std::string_view why) const {
-  return Status::Corruption("the record at LSN ", record.lsn, " of '", core_->directory,
-                            "' does not fit the state before it: ", why);
+
+Status Recovery::Fits(const wal::RecordView& record, const Status& check) const {
+  return check.ok() ? check : BadRecord(record, check.message());
 }
 
 Status Recovery::Visit(const wal::RecordView& record) {
   const Result<const fb::Body*> body = ReadBody(record.body);
   if (!body.ok()) return BadRecord(record, body.status().message());
-  if ((*body)->operations() == nullptr) return Status::Ok();
-  for (const fb::Operation* operation : *(*body)->operations()) {
+  const auto* operations = (*body)->operations();
+  if (operations == nullptr || operations->size() == 0) return Status::Ok();
+  for (const fb::Operation* operation : *operations) {
+    if (operation->change_type() <= fb::Change::MAX) continue;
+    return Status::Unsupported("the record at LSN ", record.lsn, " holds operation ",
+                               static_cast<int>(operation->change_type()),
+                               ", which this version does not know");
+  }
+  GEARDB_RETURN_IF_ERROR(Fits(record, CheckOperations(**body)));
+  for (const fb::Operation* operation : *operations) {
     GEARDB_RETURN_IF_ERROR(Apply(*operation, record));
   }
   return Status::Ok();
 }
 
 Status Recovery::Apply(const fb::Operation& operation, const wal::RecordView& record) {
-  if (operation.change_type() == fb::Change::CreateTable) return CreateTable(operation);
+  if (operation.change_type() == fb::Change::CreateTable) return CreateTable(operation, record);
   if (operation.change_type() == fb::Change::WriteTag) {
     return WriteTag(*operation.change_as_WriteTag(), record);
   }
-  const std::shared_ptr<TableCore> table = core_->TableById(operation.table_id());
+  const TableId id = operation.table_id();
+  const std::shared_ptr<TableCore> table = core_->TableById(id);
   if (table == nullptr) {
     // A call that was under way while its table was dropped may have its record after the drop.
-    if (operation.table_id() < core_->NextTableId()) return Status::Ok();
-    return BadRecord(record, "its table does not exist");
+    if (id != 0 && id < core_->NextTableId()) return Status::Ok();
+    return BadRecord(record, "table ", id, " does not exist");
   }
   if (operation.change_type() == fb::Change::DropTable) {
-    damaged_.erase(operation.table_id());
-    core_->ForgetTable(operation.table_id());
+    damaged_.erase(id);
+    core_->ForgetTable(id);
     return Status::Ok();
   }
+  MutexLock lock(&table->state->mutex);
+  return ApplyToTable(operation, record, table.get());
+}
+
+Status Recovery::ApplyToTable(const fb::Operation& operation, const wal::RecordView& record,
+                              TableCore* table) {
   TableState& state = *table->state;
-  if (operation.change_type() == fb::Change::Append) {
-    return Append(*operation.change_as_Append(), record, table.get());
-  }
-  MutexLock lock(&state.mutex);
-  if (operation.change_type() == fb::Change::CreatePriorityTable) {
-    return CreatePriorityTable(operation, table.get());
-  }
-  const uint64_t slots = state.trajectories().reserved();
   switch (operation.change_type()) {
-    case fb::Change::Ranges:
-      table->plan->ids_end = operation.change_as_Ranges()->ids_end();
-      table->plan->generations_end = operation.change_as_Ranges()->generations_end();
+    case fb::Change::Append:
+      return Append(*operation.change_as_Append(), record, table);
+    case fb::Change::CreatePriorityTable:
+      return CreatePriorityTable(operation, record, table);
+    case fb::Change::Ranges: {
+      const fb::Ranges& ranges = *operation.change_as_Ranges();
+      GEARDB_RETURN_IF_ERROR(Fits(record, CheckIdsEnd(ranges.ids_end())));
+      table->plan->ids_end = ranges.ids_end();
+      table->plan->generations_end = ranges.generations_end();
       return Status::Ok();
-    case fb::Change::Close:
-      if (!PrioritiesFit(operation.change_as_Close()->items())) {
-        return BadRecord(record, "a priority is negative or not finite");
-      }
-      state.Apply(*operation.change_as_Close(), record.lsn);
+    }
+    case fb::Change::Close: {
+      const fb::Close& close = *operation.change_as_Close();
+      GEARDB_RETURN_IF_ERROR(Fits(record, CheckClose(state, close)));
+      state.Apply(close, record.lsn);
       return Status::Ok();
+    }
     case fb::Change::Adopt:
       state.Apply(*operation.change_as_Adopt(), record.lsn);
       return Status::Ok();
-    case fb::Change::Remove:
-      state.Apply(*operation.change_as_Remove(), record.lsn);
+    case fb::Change::Remove: {
+      const fb::Remove& remove = *operation.change_as_Remove();
+      GEARDB_RETURN_IF_ERROR(Fits(record, CheckRemove(state, remove)));
+      state.Apply(remove, record.lsn);
       return Status::Ok();
+    }
     case fb::Change::SetColumns: {
       const fb::SetColumns& set = *operation.change_as_SetColumns();
-      if (!ColumnSetsFit(table->layout(), set.column_sets(), set.column_values(), slots)) {
-        return BadRecord(record, "its per-trajectory columns do not fit the schema");
-      }
+      GEARDB_RETURN_IF_ERROR(Fits(record, CheckSetColumns(state, set)));
       state.Apply(set, record.lsn);
       return Status::Ok();
     }
     default:
-      return ApplyToPriorityTable(operation, record, table.get());
+      return ApplyToPriorityTable(operation, record, table);
   }
 }
 
 Status Recovery::ApplyToPriorityTable(const fb::Operation& operation, const wal::RecordView& record,
                                       TableCore* table) {
   TableState& state = *table->state;
-  if (operation.priority_table() >= state.priority_table_count()) {
-    return BadRecord(record, "its priority table does not exist");
-  }
   const uint32_t number = operation.priority_table();
+  if (number >= state.priority_table_count()) {
+    return BadRecord(record, "priority table ", number, " of table ", operation.table_id(),
+                     " does not exist");
+  }
   switch (operation.change_type()) {
     case fb::Change::SetPriorities: {
       const fb::SetPriorities& set = *operation.change_as_SetPriorities();
-      if (set.items()) {
-        for (const fb::Item* item : *set.items()) {
-          if (!index::ValidPriority(item->priority())) {
-            return BadRecord(record, "a priority is negative or not finite");
-          }
-        }
-      }
+      GEARDB_RETURN_IF_ERROR(Fits(record, CheckSetPriorities(set)));
       state.Apply(set, number);
       return Status::Ok();
     }
     case fb::Change::SetAll:
       return SetAll(operation, record, table);
     case fb::Change::Rescale: {
-      const int shift = operation.change_as_Rescale()->shift();
-      if (shift < index::kShiftMin || shift > index::kShiftMax) {
-        return BadRecord(record, "its scale is out of range");
-      }
-      state.Apply(*operation.change_as_Rescale(), number);
+      const fb::Rescale& rescale = *operation.change_as_Rescale();
+      GEARDB_RETURN_IF_ERROR(Fits(record, CheckRescale(rescale)));
+      state.Apply(rescale, number);
       return Status::Ok();
     }
     case fb::Change::HandOver:
       state.Apply(*operation.change_as_HandOver(), number);
       return Status::Ok();
-    case fb::Change::RestartDraws:
+    default:
       state.Apply(*operation.change_as_RestartDraws(), number);
       return Status::Ok();
-    default:
-      return Status::Unsupported("the record at LSN ", record.lsn, " holds operation ",
-                                 static_cast<int>(operation.change_type()),
-                                 ", which this version does not know");
   }
 }
 
-Status Recovery::CreateTable(const fb::Operation& operation) {
+Status Recovery::CreateTable(const fb::Operation& operation, const wal::RecordView& record) {
   const fb::CreateTable& create = *operation.change_as_CreateTable();
-  GEARDB_ASSIGN_OR_RETURN(const TableSpec spec, DecodeTableSpec(create.spec()));
-  const Status valid = ValidateTableSpec(spec);
-  if (!valid.ok()) return Status::Corruption("a stored schema is not valid: ", valid.message());
-  if (core_->TableById(operation.table_id()) != nullptr) {
-    return Status::Corruption("table ", operation.table_id(), " is created twice");
+  const TableId id = operation.table_id();
+  // Ids ascend in the order of the log; the last one is kept free, so that there is a next one.
+  if (id < core_->NextTableId() || id == UINT32_MAX) {
+    return BadRecord(record, "table ", id, " is created after table ", core_->NextTableId() - 1);
   }
-  GEARDB_ASSIGN_OR_RETURN(auto table, core_->AddTable(spec, operation.table_id()));
+  const Result<TableSpec> spec = DecodeTableSpec(create.spec());
+  if (!spec.ok()) return BadRecord(record, spec.status().message());
+  GEARDB_RETURN_IF_ERROR(Fits(record, ValidateTableSpec(*spec)));
+  GEARDB_RETURN_IF_ERROR(Fits(record, CheckIdsEnd(create.ids_end())));
+  if (core_->FindTable(spec->name) != nullptr) {
+    return BadRecord(record, "there is a table '", spec->name, "' already");
+  }
+  GEARDB_ASSIGN_OR_RETURN(auto table, core_->AddTable(*spec, id));
   table->plan->ids_end = create.ids_end();
   table->plan->generations_end = create.generations_end();
   return Status::Ok();
 }
 
-Status Recovery::CreatePriorityTable(const fb::Operation& operation, TableCore* table) {
+Status Recovery::CreatePriorityTable(const fb::Operation& operation, const wal::RecordView& record,
+                                     TableCore* table) {
   const fb::CreatePriorityTable& create = *operation.change_as_CreatePriorityTable();
-  GEARDB_ASSIGN_OR_RETURN(const PriorityTableSpec spec, DecodePriorityTableSpec(create.spec()));
-  const Status valid = ValidatePriorityTableSpec(table->layout().spec(), spec);
-  if (!valid.ok() || !index::ValidPriority(create.initial())) {
-    return Status::Corruption("a stored priority table is not valid: ", valid.message());
-  }
   TableState& state = *table->state;
-  GEARDB_RETURN_IF_ERROR(state.AddPriorityTable(spec));
-  const size_t number = state.priority_table_count() - 1;
+  const Result<PriorityTableSpec> spec = DecodePriorityTableSpec(create.spec());
+  if (!spec.ok()) return BadRecord(record, spec.status().message());
+  const TableSpec& table_spec = table->layout().spec();
+  GEARDB_RETURN_IF_ERROR(Fits(record, ValidatePriorityTableSpec(table_spec, *spec)));
+  if (!index::ValidPriority(create.initial())) {
+    return BadRecord(record, "priority table '", spec->name, "' begins with priority ",
+                     create.initial());
+  }
+  const size_t number = state.priority_table_count();
+  if (operation.priority_table() != number) {
+    return BadRecord(record, "priority table '", spec->name, "' is created as number ",
+                     operation.priority_table(), " after ", number, " others");
+  }
+  for (size_t i = 0; i < number; ++i) {
+    if (state.priority(i).spec().name != spec->name) continue;
+    return BadRecord(record, "there is a priority table '", spec->name, "' already");
+  }
+  GEARDB_RETURN_IF_ERROR(state.AddPriorityTable(*spec));
   state.priority(number).selector().BeginBulk();
   state.Apply(create, number);
   return Status::Ok();
@@ -151,37 +172,35 @@ Status Recovery::CreatePriorityTable(const fb::Operation& operation, TableCore* 
 Status Recovery::SetAll(const fb::Operation& operation, const wal::RecordView& record,
                         TableCore* table) {
   const fb::SetAll& set = *operation.change_as_SetAll();
+  const uint32_t number = operation.priority_table();
+  GEARDB_RETURN_IF_ERROR(
+      Fits(record, CheckSetAll(set, record.pieces, table->state->priority(number))));
   std::vector<float> values;
   if (set.in_pieces()) {
+    values.resize(set.count());
+    size_t filled = 0;
     for (const wal::PieceView& piece : record.pieces) {
-      if (!piece.good || piece.bytes.size() % sizeof(float) != 0) {
-        return BadRecord(record, "a piece with priorities is damaged");
-      }
-      const size_t begin = values.size();
-      values.resize(begin + piece.bytes.size() / sizeof(float));
-      std::memcpy(values.data() + begin, piece.bytes.data(), piece.bytes.size());
+      if (piece.bytes.empty()) continue;
+      std::memcpy(values.data() + filled, piece.bytes.data(), piece.bytes.size());
+      filled += piece.bytes.size() / sizeof(float);
     }
   } else if (set.values()) {
     values.assign(set.values()->begin(), set.values()->end());
   } else {
     values.push_back(set.value());
   }
-  if (!std::all_of(values.begin(), values.end(), index::ValidPriority)) {
-    return BadRecord(record, "a priority is negative or not finite");
-  }
-  table->state->ApplySetAll(values, operation.priority_table());
+  table->state->ApplySetAll(values, number);
   return Status::Ok();
 }
 
 Status Recovery::WriteTag(const fb::WriteTag& stored, const wal::RecordView& record) {
-  if (stored.name() == nullptr) return BadRecord(record, "a tag has no name");
+  GEARDB_RETURN_IF_ERROR(Fits(record, CheckTag(stored, record.pieces)));
   Tag tag{.name = stored.name()->str(),
           .blob = {},
           .lsn = record.lsn,
           .created_us = stored.created_us()};
   if (stored.blob_in_pieces()) {
     for (const wal::PieceView& piece : record.pieces) {
-      if (!piece.good) return BadRecord(record, "a piece of a tag's blob is damaged");
       tag.blob.insert(tag.blob.end(), piece.bytes.begin(), piece.bytes.end());
     }
   } else if (stored.blob()) {

@@ -53,6 +53,9 @@ struct Lane {
   }
 };
 
+/// Ids of trajectories lie below: no sum of ids and of what may be added to them overflows.
+inline constexpr uint64_t kIdsEnd = uint64_t{1} << 62;
+
 /// What a record is about to add.
 struct Growth {
   uint64_t rows = 0;

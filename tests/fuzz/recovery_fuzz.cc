@@ -3,43 +3,12 @@
 #include <string>
 
 #include "engine/database.h"
-#include "tests/fuzz/record_input.h"
-#include "tests/testing/fault_env.h"
-#include "wal/open_log.h"
+#include "tests/fuzz/record_feed.h"
 
 namespace geardb {
 namespace {
 
 constexpr size_t kRecordsMax = 100;
-constexpr const char* kDirectory = "store";
-
-wal::LogOptions SmallLog() {
-  return {.segment_bytes = 64 << 10, .ring_bytes = 32 << 10, .background = false};
-}
-
-void WriteLog(Env* env, const std::vector<fuzzing::InputRecord>& records) {
-  if (!wal::CreateLog(env, kDirectory, SmallLog()).ok()) return;
-  auto opened = wal::OpenLog(env, kDirectory, {.log = SmallLog()},
-                             [](const wal::RecordView&) { return Status::Ok(); });
-  if (!opened.ok()) return;
-  for (const fuzzing::InputRecord& record : records) {
-    const std::vector<std::byte> fill(UINT16_MAX, record.piece_fill());
-    std::vector<uint64_t> bytes(record.piece_bytes.begin(), record.piece_bytes.end());
-    std::vector<std::span<const std::byte>> runs;
-    for (const uint16_t piece : record.piece_bytes) runs.push_back(std::span(fill).first(piece));
-    std::vector<wal::PieceSource> pieces;
-    for (const auto& run : runs) pieces.push_back({.runs = {&run, 1}});
-    const wal::RecordSize size = wal::RecordSize::For(record.body_bytes, bytes);
-    if (!opened->writer->WaitForRoom(size, wal::Urgency::kAppend, Deadline::Infinite()).ok()) {
-      continue;
-    }
-    const wal::Reservation reservation = opened->writer->Reserve({.size = size});
-    opened->writer->Fill(reservation, {.body = record.body(), .pieces = pieces});
-    opened->writer->Publish(reservation, nullptr);
-  }
-  (void)opened->writer->Close();
-}
-
 void Append(Table* table) {
   auto writer = table->NewWriter({.lanes = 1, .ack = {}, .admission_timeout_ms = 0});
   if (!writer.ok()) return;
@@ -100,15 +69,9 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* input, size_t size, size_t si
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
   using namespace geardb;  // NOLINT: the whole program is one function.
   testing::FaultEnv env(1);
-  WriteLog(&env, fuzzing::ParseRecords({input, size}, kRecordsMax));
-  DatabaseOptions options;
-  options.create_if_missing = false;
-  options.budgets.frames_bytes = 4 << 20;
-  options.budgets.index_bytes = 4 << 20;
-  options.background = false;
-  options.env = &env;
+  fuzzing::WriteLog(&env, fuzzing::ParseRecords({input, size}, kRecordsMax));
   for (int open = 0; open < 2; ++open) {
-    auto database = Database::Open(kDirectory, options);
+    auto database = Database::Open(fuzzing::kStoreDirectory, fuzzing::FeedOptions(&env));
     if (!database.ok()) return 0;
     for (const std::string& name : (*database)->Tables()) {
       auto table = (*database)->OpenTable(name);

@@ -1,0 +1,239 @@
+#include "engine/internal/recovery_check.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/internal/table_plan.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr size_t kTagNameMax = 256;
+
+Status BadPriority(float priority) {
+  return Status::Corruption("a priority is ", priority, ": negative or not finite");
+}
+
+}  // namespace
+
+Status CheckOperations(const fb::Body& body) {
+  const auto& operations = *body.operations();
+  const fb::Operation& first = *operations.Get(0);
+  for (uint32_t i = 1; i < operations.size(); ++i) {
+    const fb::Operation& operation = *operations.Get(i);
+    const bool belongs = first.change_type() == fb::Change::CreateTable &&
+                         operation.change_type() == fb::Change::CreatePriorityTable &&
+                         operation.table_id() == first.table_id();
+    if (!belongs) {
+      return Status::Corruption("operation ", i, " of ", operations.size(),
+                                " is no priority table of the table that the first one creates");
+    }
+  }
+  return Status::Ok();
+}
+
+Status CheckIdsEnd(uint64_t ids_end) {
+  if (ids_end <= kIdsEnd) return Status::Ok();
+  return Status::Corruption("ids up to ", ids_end, " are promised; they end at ", kIdsEnd);
+}
+
+// ---- Parts of operations.
+
+Status CheckColumnSets(const TableLayout& layout,
+                       const flatbuffers::Vector<const fb::ColumnSet*>* sets,
+                       const flatbuffers::Vector<uint8_t>* values) {
+  const auto columns = layout.trajectory_columns();
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; sets != nullptr && i < sets->size(); ++i) {
+    const uint32_t column = sets->Get(i)->column();
+    if (column >= columns.size()) {
+      return Status::Corruption("per-trajectory column ", column, " of ", columns.size(),
+                                " is set");
+    }
+    bytes += columns[column].bytes;
+  }
+  const uint64_t given = values != nullptr ? values->size() : 0;
+  if (given != bytes) {
+    return Status::Corruption("per-trajectory columns of ", bytes, " bytes are set with ", given);
+  }
+  return Status::Ok();
+}
+
+Status CheckNewItems(const TableState& state,
+                     const flatbuffers::Vector<flatbuffers::Offset<fb::NewItems>>* items,
+                     uint64_t rows_count) {
+  if (items == nullptr) return Status::Ok();
+  // Entries may share their values: without this bound, a small record could take long.
+  const size_t tables = state.priority_table_count();
+  if (items->size() > tables) {
+    return Status::Corruption("priorities for ", items->size(), " priority tables of ", tables);
+  }
+  for (const fb::NewItems* entry : *items) {
+    if (entry->priority_table() >= tables) {
+      return Status::Corruption("priorities for priority table ", entry->priority_table(), " of ",
+                                tables);
+    }
+    if (!index::ValidPriority(entry->value())) return BadPriority(entry->value());
+    const uint64_t given = entry->values() != nullptr ? entry->values()->size() : 0;
+    if (entry->per_rows() && given != rows_count) {
+      return Status::Corruption(given, " priorities for ", rows_count, " trajectories");
+    }
+    for (uint32_t i = 0; i < given; ++i) {
+      const float value = entry->values()->Get(i);
+      if (!index::ValidPriority(value)) return BadPriority(value);
+    }
+  }
+  return Status::Ok();
+}
+
+Status CheckPiecesApart(std::span<const wal::PieceView> pieces) {
+  for (size_t i = 1; i < pieces.size(); ++i) {
+    const wal::PieceView& last = pieces[i - 1];
+    const bool behind =
+        pieces[i].lsn > last.lsn ||
+        (pieces[i].lsn == last.lsn && pieces[i].offset >= last.offset + last.bytes.size());
+    if (!behind) return Status::Corruption("piece ", i, " does not lie behind the one before it");
+  }
+  return Status::Ok();
+}
+
+const index::TrajectoryRecord* FindTrajectory(const TableState& state, Slot slot,
+                                              uint32_t generation) {
+  if (slot >= state.trajectories().reserved()) return nullptr;
+  const index::TrajectoryRecord& record = state.trajectories().record(slot);
+  const bool there =
+      record.state != index::TrajectoryState::kFree && record.generation == generation;
+  return there ? &record : nullptr;
+}
+
+// ---- What leaves.
+
+Status Leaving::Read(const TableState& state, const RemovedVector* removed,
+                     const TrimmedVector* trimmed) {
+  removed_.clear();
+  trimmed_.clear();
+  for (uint32_t i = 0; removed != nullptr && i < removed->size(); ++i) {
+    const fb::Removed& gone = *removed->Get(i);
+    if (FindTrajectory(state, gone.slot(), gone.generation())) removed_.push_back(gone.slot());
+  }
+  for (uint32_t i = 0; trimmed != nullptr && i < trimmed->size(); ++i) {
+    const fb::Trimmed& trim = *trimmed->Get(i);
+    const index::TrajectoryRecord* record = FindTrajectory(state, trim.slot(), trim.generation());
+    if (record == nullptr) continue;
+    // The final row alone is no item; an open trajectory goes on behind it.
+    const bool closed = record->state == index::TrajectoryState::kClosed;
+    const uint64_t end = closed ? static_cast<uint64_t>(state.StepsEnd(*record)) : record->rows_end;
+    if (trim.first_row() >= end) {
+      return Status::Corruption("the trajectory in slot ", trim.slot(), " with rows up to ", end,
+                                " is trimmed to row ", trim.first_row());
+    }
+    const uint32_t first_page = state.layout().PageNumber(static_cast<int64_t>(trim.first_row()));
+    trimmed_.push_back({trim.slot(), first_page});
+  }
+  std::sort(removed_.begin(), removed_.end());
+  std::sort(trimmed_.begin(), trimmed_.end(),
+            [](const Trim& a, const Trim& b) { return a.slot < b.slot; });
+  return Status::Ok();
+}
+
+bool Leaving::Removes(Slot slot) const {
+  return std::binary_search(removed_.begin(), removed_.end(), slot);
+}
+
+bool Leaving::Frees(const index::PageRecord& page) const {
+  if (Removes(page.slot)) return true;
+  auto trim = std::lower_bound(trimmed_.begin(), trimmed_.end(), page.slot,
+                               [](const Trim& a, Slot slot) { return a.slot < slot; });
+  for (; trim != trimmed_.end() && trim->slot == page.slot; ++trim) {
+    if (page.page_number < trim->first_page) return true;
+  }
+  return false;
+}
+
+// ---- Operations.
+
+Status CheckClose(const TableState& state, const fb::Close& close) {
+  for (uint32_t i = 0; close.ended() != nullptr && i < close.ended()->size(); ++i) {
+    const fb::Ended& ended = *close.ended()->Get(i);
+    if (ended.end() != static_cast<uint8_t>(End::kCut)) {
+      return Status::Corruption("the trajectory in slot ", ended.slot(),
+                                " ends without rows, but not as cut: ", int{ended.end()});
+    }
+  }
+  return CheckNewItems(state, close.items(), 0);
+}
+
+Status CheckRemove(const TableState& state, const fb::Remove& remove) {
+  return Leaving().Read(state, remove.removed(), remove.trimmed());
+}
+
+Status CheckSetColumns(const TableState& state, const fb::SetColumns& set) {
+  for (uint32_t i = 0; set.column_sets() != nullptr && i < set.column_sets()->size(); ++i) {
+    const Slot slot = set.column_sets()->Get(i)->slot();
+    const bool there = slot < state.trajectories().reserved() &&
+                       state.trajectories().record(slot).state != index::TrajectoryState::kFree;
+    if (!there) return Status::Corruption("a column is set in slot ", slot, ", which is free");
+  }
+  return CheckColumnSets(state.layout(), set.column_sets(), set.column_values());
+}
+
+Status CheckSetPriorities(const fb::SetPriorities& set) {
+  for (uint32_t i = 0; set.items() != nullptr && i < set.items()->size(); ++i) {
+    const float priority = set.items()->Get(i)->priority();
+    if (!index::ValidPriority(priority)) return BadPriority(priority);
+  }
+  return Status::Ok();
+}
+
+Status CheckSetAll(const fb::SetAll& set, std::span<const wal::PieceView> pieces,
+                   const PriorityState& priority) {
+  if (!index::ValidPriority(set.value())) return BadPriority(set.value());
+  for (uint32_t i = 0; set.values() != nullptr && i < set.values()->size(); ++i) {
+    const float value = set.values()->Get(i);
+    if (!index::ValidPriority(value)) return BadPriority(value);
+  }
+  if (!set.in_pieces()) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(CheckPiecesApart(pieces));
+  uint64_t bytes = 0;
+  for (const wal::PieceView& piece : pieces) {
+    if (!piece.good || piece.bytes.size() % sizeof(float) != 0) {
+      return Status::Corruption("a piece of ", piece.bytes.size(), " bytes of priorities is ",
+                                piece.good ? "no whole number of them" : "damaged");
+    }
+    bytes += piece.bytes.size();
+    for (size_t at = 0; at < piece.bytes.size(); at += sizeof(float)) {
+      float value = 0;
+      std::memcpy(&value, piece.bytes.data() + at, sizeof(value));
+      if (!index::ValidPriority(value)) return BadPriority(value);
+    }
+  }
+  if (bytes / sizeof(float) != set.count() || set.count() > priority.selector().reserved()) {
+    return Status::Corruption("its pieces hold ", bytes / sizeof(float), " priorities for ",
+                              set.count(), " items; at most ", priority.selector().reserved(),
+                              " are possible");
+  }
+  return Status::Ok();
+}
+
+Status CheckRescale(const fb::Rescale& rescale) {
+  if (rescale.shift() >= index::kShiftMin && rescale.shift() <= index::kShiftMax) {
+    return Status::Ok();
+  }
+  return Status::Corruption("the shift of weights is ", rescale.shift(), "; expected ",
+                            index::kShiftMin, " to ", index::kShiftMax);
+}
+
+Status CheckTag(const fb::WriteTag& tag, std::span<const wal::PieceView> pieces) {
+  const size_t length = tag.name() != nullptr ? tag.name()->size() : 0;
+  if (length == 0 || length > kTagNameMax) {
+    return Status::Corruption("a tag's name has ", length, " characters; expected 1 to ",
+                              kTagNameMax);
+  }
+  if (!tag.blob_in_pieces()) return Status::Ok();
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (!pieces[i].good) return Status::Corruption("piece ", i, " of a tag's blob is damaged");
+  }
+  return CheckPiecesApart(pieces);
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,238 @@
+// What the seeds of the engine's fuzzers come to, so that neither goes blind: logs of real stores
+// (store-*) are taken up to their last record, all other seeds are refused. A store that uses every
+// operation is taken up, too; with GEARDB_WRITE_SEED=path its records are written there as a seed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "engine/internal/record_body.h"
+#include "tests/fuzz/record_feed.h"
+#include "tests/testing/store_fixture.h"
+
+namespace geardb::fuzzing {
+namespace {
+
+namespace fb = engine::fb;
+
+constexpr size_t kRecordsMax = 1000;
+
+std::vector<std::string> SeedsOf(const std::string& fuzzer) {
+  std::vector<std::string> paths;
+  const std::filesystem::path folder = std::filesystem::path(GEARDB_FUZZ_CORPUS) / fuzzer;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    paths.push_back(entry.path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+bool IsRealStore(const std::string& path) {
+  return std::filesystem::path(path).filename().string().starts_with("store-");
+}
+
+std::vector<InputRecord> ReadSeed(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
+  const auto records =
+      ParseRecords({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, kRecordsMax);
+  if (!IsRealStore(path)) return records;
+  std::vector<uint8_t> again;
+  WriteRecords(records, &again);
+  EXPECT_EQ(again.size(), bytes.size()) << path << " does not end with a record";
+  return records;
+}
+
+/// Feeds records until one is refused.
+Status FeedAll(RecordFeed* feed, const std::vector<InputRecord>& records) {
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Status status = feed->Feed(records[i]);
+    if (!status.ok()) return status.WithContext("record " + std::to_string(i));
+  }
+  return feed->Finish();
+}
+
+uint64_t RowsIn(RecordFeed* feed) {
+  uint64_t rows = 0;
+  for (const auto& table : feed->core().AllTables()) {
+    MutexLock lock(&table->state->mutex);
+    rows += table->state->rows();
+  }
+  return rows;
+}
+
+TEST(CorpusTest, RealStoresAreTakenUpToTheirLastRecord) {
+  size_t stores = 0;
+  for (const std::string& path : SeedsOf("operations")) {
+    if (!IsRealStore(path)) continue;
+    ++stores;
+    RecordFeed feed;
+    ASSERT_TRUE(feed.ready());
+    EXPECT_OK(FeedAll(&feed, ReadSeed(path))) << path;
+    EXPECT_GT(RowsIn(&feed), 0u) << path;
+  }
+  EXPECT_GE(stores, 5u);
+}
+
+TEST(CorpusTest, RealStoresOpenWithAllTheirRecords) {
+  size_t stores = 0;
+  for (const std::string& path : SeedsOf("recovery")) {
+    if (!IsRealStore(path)) continue;
+    ++stores;
+    const std::vector<InputRecord> records = ReadSeed(path);
+    testing::FaultEnv env(1);
+    ASSERT_EQ(WriteLog(&env, records), records.size()) << path;
+    auto database = Database::Open(kStoreDirectory, FeedOptions(&env));
+    ASSERT_OK(database) << path;
+    EXPECT_GE((*database)->recovery().records, records.size()) << path;
+    EXPECT_OK((*database)->Close()) << path;
+  }
+  EXPECT_GE(stores, 5u);
+}
+
+TEST(CorpusTest, HostileSeedsAreRefusedWithTheirLsn) {
+  size_t hostile = 0;
+  for (const std::string& path : SeedsOf("operations")) {
+    if (IsRealStore(path)) continue;
+    ++hostile;
+    RecordFeed feed;
+    ASSERT_TRUE(feed.ready());
+    const Status status = FeedAll(&feed, ReadSeed(path));
+    EXPECT_STATUS(kCorruption, status, "the record at LSN ") << path;
+  }
+  EXPECT_GE(hostile, 2u);
+}
+
+// ---- A store that uses every operation.
+
+class EveryOperationTest : public testing::StoreTest {
+ protected:
+  /// Every record of the closed store, in order; pieces become full of zeros.
+  std::vector<InputRecord> Records() {
+    std::vector<InputRecord> records;
+    const auto opened = wal::OpenLog(
+        Env::Posix(), dir_->path(), {.log = {}, .read_only = true}, [&](const wal::RecordView& r) {
+          InputRecord record;
+          for (const wal::PieceView& piece : r.pieces) {
+            record.piece_bytes.push_back(static_cast<uint16_t>(piece.bytes.size()));
+          }
+          record.body_bytes = r.body.size();
+          record.body_words.resize((r.body.size() + 7) / 8);
+          std::memcpy(record.body_words.data(), r.body.data(), r.body.size());
+          records.push_back(std::move(record));
+          return Status::Ok();
+        });
+    EXPECT_OK(opened);
+    return records;
+  }
+
+  void CreateTables() {
+    TableSpec spec = testing::StepSpec(/*final_row=*/true);
+    spec.priority_tables = {testing::WindowSpec("per", {1, 1, 1}), testing::WindowSpec("pairs"),
+                            testing::WindowSpec("whole")};
+    spec.priority_tables[1].selector = SelectorKind::kUniform;
+    spec.priority_tables[2].item = ItemKind::kTrajectory;
+    spec.priority_tables[2].initial = InitialPriority::kColumn;
+    spec.priority_tables[2].initial_priority_column = "score";
+    Create(spec, {.lanes = 2});
+    TableSpec stream = testing::StepSpec(/*final_row=*/true);
+    stream.name = "stream";
+    stream.stream = true;
+    stream.steps_max = 24;
+    stream.trajectories_max = 3;
+    stream.priority_tables = {testing::WindowSpec("per", {1, 2, 1})};
+    ASSERT_OK_AND_ASSIGN(stream_, database_->CreateTable(stream));
+    TableSpec dropped = testing::StepSpec();
+    dropped.name = "dropped";
+    ASSERT_OK(database_->CreateTable(dropped));
+    ASSERT_OK(database_->DropTable("dropped"));
+  }
+
+  void FillStream() {
+    ASSERT_OK_AND_ASSIGN(auto writer, stream_->NewWriter({.lanes = 2}));
+    for (int64_t k = 0; k < 60; k += 3) {
+      const testing::Rows rows(k, 3);
+      const End end = k % 9 == 0 ? End::kTruncated : k % 5 == 0 ? End::kCut : End::kGo;
+      AppendOptions options{.lane = static_cast<uint32_t>(k % 2), .end = end};
+      if (end == End::kTruncated) options.final = rows.final_row();
+      ASSERT_OK(writer->AppendSteps(rows.many(), options));
+    }
+    ASSERT_OK(writer->Cut(0));
+  }
+
+  void ChangePriorities() {
+    PriorityTable* per = priority("per");
+    const std::vector<RowId> items = per->Items();
+    ASSERT_GE(items.size(), 2u);
+    const float large[1] = {1e30f};
+    ASSERT_OK(per->Set({items.data(), 1}, large));  // Logs a rescale first.
+    std::vector<float> each(items.size());
+    for (size_t i = 0; i < each.size(); ++i) each[i] = 0.5f + static_cast<float>(i);
+    ASSERT_OK(per->SetAll(each));
+    const float all[1] = {2};
+    ASSERT_OK(priority("whole")->SetAll(all));
+    ASSERT_OK_AND_ASSIGN(auto sampler, per->NewSampler({.batch = 4,
+                                                        .views = {{.column = "obs"}},
+                                                        .seed = 3,
+                                                        .restart_draw = 5,
+                                                        .timeout_ms = 0}));
+    ASSERT_OK(sampler->Next());
+  }
+
+  std::shared_ptr<Table> stream_;
+};
+
+TEST_F(EveryOperationTest, ALogWithEveryOperationIsTakenUp) {
+  CreateTables();
+  const TrajectoryId first = AppendClosed(0, 5);
+  AppendClosed(10, 9, End::kTruncated);
+  AppendClosed(20, 6, End::kCut);
+  const TrajectoryId open = Append(40, 6).id;
+  Append(50, 3, End::kGo, 1);
+  ASSERT_OK(writer_->Cut(1));
+  FillStream();
+  const float score = 3;
+  const ColumnValue column[1] = {{"score", TensorView::Scalar(score)}};
+  ASSERT_OK(table_->SetColumns(first, column));
+  ASSERT_OK(table_->CreatePriorityTable(testing::WindowSpec("late")));
+  ChangePriorities();
+  ASSERT_OK(database_->WriteTag("tag", std::as_bytes(std::span(column[0].column))));
+  ASSERT_OK(table_->Truncate(open, 5));
+  stream_.reset();
+  Reopen();
+  OpenAgain("steps");
+  ASSERT_OK(writer_->Resume(open));
+  Append(60, 5, End::kTerminated);
+  ASSERT_OK(table_->Remove({&first, 1}));
+  Close();
+
+  const std::vector<InputRecord> records = Records();
+  std::set<fb::Change> seen;
+  for (const InputRecord& record : records) {
+    ASSERT_OK_AND_ASSIGN(const fb::Body* body, engine::ReadBody(record.body()));
+    for (const fb::Operation* operation : *body->operations())
+      seen.insert(operation->change_type());
+  }
+  for (int change = 1; change <= static_cast<int>(fb::Change::MAX); ++change) {
+    EXPECT_EQ(seen.count(static_cast<fb::Change>(change)), 1u)
+        << fb::EnumNameChange(static_cast<fb::Change>(change));
+  }
+  RecordFeed feed;
+  ASSERT_TRUE(feed.ready());
+  EXPECT_OK(FeedAll(&feed, records));
+  EXPECT_GT(RowsIn(&feed), 0u);
+  if (const char* path = std::getenv("GEARDB_WRITE_SEED")) {
+    std::vector<uint8_t> seed;
+    WriteRecords(records, &seed);
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(seed.data()),
+               static_cast<std::streamsize>(seed.size()));
+  }
+}
+
+}  // namespace
+}  // namespace geardb::fuzzing
