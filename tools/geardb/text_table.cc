@@ -21,8 +21,9 @@ size_t Width(std::string_view text) {
   }));
 }
 
-/// As NumberText, Grouped and std::to_string write them.
+/// As NumberText, Grouped and std::to_string write them; or nothing, or what stands for more.
 bool IsNumber(std::string_view text) {
+  if (text.empty() || text == "…") return true;
   if (text == "nan" || text == "-nan" || text == "inf" || text == "-inf") return true;
   if (text.starts_with('-')) text.remove_prefix(1);
   return !text.empty() && text[0] >= '0' && text[0] <= '9' &&
@@ -47,7 +48,7 @@ void TextTable::Print(std::ostream* out) const {
   for (size_t r = 0; r < rows_.size(); ++r) {
     for (size_t c = 0; c < columns; ++c) {
       widths[c] = std::max(widths[c], Width(rows_[r][c]));
-      if (r > 0 && !rows_[r][c].empty() && !IsNumber(rows_[r][c])) numbers[c] = false;
+      if (r > 0 && !IsNumber(rows_[r][c])) numbers[c] = false;
     }
   }
   for (const auto& row : rows_) {

@@ -1,0 +1,144 @@
+// What geardb cannot look into: every command says why, and exits 1.
+
+#include "tools/geardb/open_store.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "base/hash.h"
+#include "tests/tools/geardb/cli_fixture.h"
+
+namespace geardb {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::CliRun;
+using testing::FilesOf;
+using testing::RunCli;
+using testing::WriteBytes;
+
+class OpenStoreTest : public testing::CliTest {
+ protected:
+  static void ExpectAllFail(const std::string& directory, const std::string& part) {
+    for (const std::string command : {"info", "head", "log", "verify"}) {
+      const CliRun run = RunCli({command, directory});
+      EXPECT_EQ(run.code, 1) << command;
+      EXPECT_EQ(run.out, "") << command;
+      EXPECT_TRUE(run.err.starts_with("geardb " + command + ": ")) << run.err;
+      EXPECT_NE(run.err.find(part), std::string::npos) << run.err;
+    }
+  }
+};
+
+TEST_F(OpenStoreTest, ADirectoryWithoutADatabaseSaysWhichFileIsMissing) {
+  ExpectAllFail(Scratch("nowhere"), "NotFound: there is no database in '" + Scratch("nowhere") +
+                                        "': no file '" + Scratch("nowhere") + "/MANIFEST'");
+  EXPECT_FALSE(fs::exists(Scratch("nowhere")));
+  fs::create_directory(Scratch("empty"));
+  ExpectAllFail(Scratch("empty"), "NotFound: there is no database");
+  EXPECT_TRUE(fs::is_empty(Scratch("empty")));
+  fs::create_directories(Scratch("other") + "/log");
+  WriteBytes(Scratch("other") + "/log/segment-000001", "something else");
+  WriteBytes(Scratch("other") + "/README", "something else");
+  ExpectAllFail(Scratch("other"), "NotFound: there is no database");
+  EXPECT_EQ(FilesOf(Scratch("other")).size(), 3U);
+  ExpectAllFail(File("MANIFEST"), "no database");
+}
+
+TEST_F(OpenStoreTest, AStoreThatIsRunningNamesItsOwner) {
+  const auto owner = Database::Open(store(), testing::SampleOptions());
+  ASSERT_OK(owner);
+  ExpectAllFail(store(), "FailedPrecondition: the database in '" + store() +
+                             "' is running; close it first: " + File("LOCK") +
+                             " is held by process " + std::to_string(::getpid()));
+  ASSERT_OK((*owner)->Close());
+  EXPECT_EQ(Run("info").code, 0);
+}
+
+TEST_F(OpenStoreTest, TwoMayLookAtOnce) {
+  const cli::Arguments arguments = [&] {
+    cli::Arguments made;
+    made.Set("directory", store());
+    return made;
+  }();
+  const auto looking = cli::OpenStore({.arguments = arguments});
+  ASSERT_OK(looking);
+  EXPECT_EQ(Run("info").code, 0);
+  EXPECT_EQ(Run("verify").code, 0);
+}
+
+TEST_F(OpenStoreTest, ADamagedManifestIsNamed) {
+  testing::FlipByte(File("MANIFEST"), 50);
+  ExpectAllFail(store(), "Corruption: " + File("MANIFEST") + " is damaged");
+  WriteBytes(File("MANIFEST"), "");
+  ExpectAllFail(store(), "Corruption: " + File("MANIFEST") + " is no GearDB manifest");
+  WriteBytes(File("MANIFEST"), std::string(100'000, 'x'));
+  ExpectAllFail(store(), File("MANIFEST"));
+}
+
+TEST_F(OpenStoreTest, ANewerFormatNamesBothVersions) {
+  std::string bytes = FilesOf(store())[File("MANIFEST")];
+  bytes[8] = 9;
+  Hasher64 hasher(0);
+  const auto all = std::as_bytes(std::span(bytes));
+  hasher.Add(all.first(16));
+  hasher.Add(all.subspan(24));
+  const uint64_t checksum = hasher.Finish();
+  std::memcpy(bytes.data() + 16, &checksum, sizeof(checksum));
+  WriteBytes(File("MANIFEST"), bytes);
+  ExpectAllFail(store(), "Unsupported: " + File("MANIFEST") +
+                             " has format version 9, this program reads version 1");
+}
+
+TEST_F(OpenStoreTest, MissingFilesAreNamed) {
+  fs::rename(File("LOCK"), Scratch("LOCK"));
+  ExpectAllFail(store(), "there is no file '" + File("LOCK") + "'");
+  WriteBytes(File("LOCK"), "");
+  EXPECT_EQ(Run("head", {"arcade"}).code, 0);
+  fs::rename(File("log"), Scratch("log"));
+  ExpectAllFail(store(), File("log"));
+}
+
+/// Takes the rights of root away for a while: to it nothing is unreadable.
+class Unprivileged {
+ public:
+  Unprivileged() : was_root_(::geteuid() == 0) {
+    if (was_root_) {
+      EXPECT_EQ(::seteuid(65534), 0);
+    }
+  }
+  ~Unprivileged() {
+    if (was_root_) {
+      EXPECT_EQ(::seteuid(0), 0);
+    }
+  }
+
+ private:
+  bool was_root_;
+};
+
+TEST_F(OpenStoreTest, AFileThatMayNotBeReadIsNamed) {
+  fs::permissions(Scratch(""), fs::perms::all);
+  fs::permissions(File("MANIFEST"), fs::perms::none);
+  {
+    const Unprivileged unprivileged;
+    ExpectAllFail(store(), "Permission denied");
+    ExpectAllFail(store(), File("MANIFEST"));
+  }
+  fs::permissions(File("MANIFEST"), fs::perms::all);
+  const std::string segment = PlaceOf(0).path;
+  fs::permissions(segment, fs::perms::none);
+  {
+    const Unprivileged unprivileged;
+    ExpectAllFail(store(), "Permission denied");
+    ExpectAllFail(store(), segment);
+  }
+  fs::permissions(segment, fs::perms::all);
+}
+
+}  // namespace
+}  // namespace geardb

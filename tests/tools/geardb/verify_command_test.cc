@@ -1,0 +1,196 @@
+// geardb verify on a whole store, and what every command says of a damaged one.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/tools/geardb/cli_fixture.h"
+
+namespace geardb {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::CliRun;
+using testing::Json;
+using testing::LinesWith;
+using testing::LoggedRecord;
+using Keys = std::vector<std::string>;
+
+class VerifyCommandTest : public testing::CliTest {
+ protected:
+  /// `geardb verify` finds damage, and one of its problems has this place and text.
+  void ExpectProblem(const std::string& place, const std::string& text) {
+    const Json json = RunJson("verify", {}, 1);
+    EXPECT_FALSE(json["good"].truth());
+    bool found = false;
+    for (const Json& problem : json["problems"].items()) {
+      found |= problem["place"].text() == place &&
+               problem["text"].text().find(text) != std::string::npos;
+    }
+    const CliRun run = Run("verify");
+    EXPECT_EQ(run.code, 1);
+    EXPECT_TRUE(found) << place << "\n" << run.out;
+    EXPECT_GE(LinesWith(run.out, "DAMAGE: "), 1U);
+    EXPECT_GE(LinesWith(run.out, place), 1U) << run.out;
+    EXPECT_EQ(LinesWith(run.out, "no damage found"), 0U);
+  }
+  /// The log is damaged in its middle: all commands say where, and show what is before.
+  void ExpectDamageAt(Lsn lsn, const std::string& place) {
+    const std::string at = "the log is damaged at LSN " + std::to_string(lsn) + ", " + place;
+    ExpectProblem(place, at);
+    const CliRun summary = Run("info");
+    EXPECT_EQ(summary.code, 1);
+    EXPECT_EQ(LinesWith(summary.out, "DAMAGE    what follows is the state before it: " + at), 1U)
+        << summary.out;
+    EXPECT_NE(RunJson("info", {}, 1)["recovery"]["damage"].text().find(at), std::string::npos);
+    const CliRun head = Run("head", {"arcade"});
+    EXPECT_EQ(head.code, 1);
+    EXPECT_NE(head.err.find("DAMAGE: not all is shown: " + at), std::string::npos) << head.err;
+    const CliRun log = Run("log", {"-n", "0"});
+    EXPECT_EQ(log.code, 1);
+    EXPECT_EQ(LinesWith(log.out, "the log cannot be read further: Corruption: " + at), 1U);
+    EXPECT_NE(RunJson("log", {"-n", "0"}, 1)["damage"].text().find(at), std::string::npos);
+  }
+};
+
+TEST_F(VerifyCommandTest, AWholeStoreIsGood) {
+  const Json json = RunJson("verify");
+  EXPECT_EQ(json.keys(), (Keys{"directory", "good", "problems", "notes", "segment_files", "records",
+                               "ring_records", "log_bytes", "log_end", "sealed", "pieces",
+                               "piece_bytes", "tables", "trajectories", "rows"}));
+  EXPECT_TRUE(json["good"].truth());
+  EXPECT_EQ(json["problems"].items().size(), 0U);
+  EXPECT_EQ(json["notes"].items().size(), 0U);
+  EXPECT_EQ(json["records"].integer(), static_cast<int64_t>(Records().size()));
+  EXPECT_EQ(json["tables"].integer(), 2);
+  EXPECT_EQ(json["trajectories"].integer(), 7);
+  // With four final rows.
+  EXPECT_EQ(json["rows"].integer(), 25 + 400 + 4);
+  const CliRun run = Run("verify");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(LinesWith(run.out, "no damage found"), 1U);
+}
+
+TEST_F(VerifyCommandTest, AFlippedByteOfAPieceNamesFileOffsetAndTrajectory) {
+  const LoggedRecord record =
+      RecordSaying("append 'walkers': rows 40…49 of trajectory " + std::to_string(sample().walker));
+  ASSERT_GE(record.pieces.size(), 2U);
+  Flip(record.pieces[1] + 5);
+  ExpectProblem(PlaceOf(record.pieces[1]).text(),
+                "does not fit its checksum; the record: append 'walkers': rows 40…49 of "
+                "trajectory " +
+                    std::to_string(sample().walker));
+  const std::string lost =
+      "trajectories with damaged pages: 'walkers'/" + std::to_string(sample().walker);
+  ExpectProblem(store(), lost);
+  const Json json = RunJson("verify", {}, 1);
+  EXPECT_EQ(json["problems"][0]["lsn"].integer(), static_cast<int64_t>(record.lsn));
+  EXPECT_TRUE(json["problems"][1]["lsn"].is_null());
+  EXPECT_EQ(json["trajectories"].integer(), 6);
+}
+
+TEST_F(VerifyCommandTest, AFlippedByteOfAPartNamesTheFileThatHoldsIt) {
+  const LoggedRecord tail = RecordSaying("append 'walkers': rows 200…399 of trajectory");
+  const Lsn piece = tail.pieces[3];
+  ASSERT_LT(piece, tail.lsn);
+  Flip(piece);
+  ExpectProblem(PlaceOf(piece).text(), "piece 3 of " + std::to_string(tail.pieces.size()));
+}
+
+TEST_F(VerifyCommandTest, EveryCommandWarnsOfALostTrajectory) {
+  const LoggedRecord record = RecordSaying("append 'walkers': rows 40…49");
+  Flip(record.pieces[0]);
+  const std::string lost = "'walkers'/" + std::to_string(sample().walker);
+  const CliRun summary = Run("info");
+  EXPECT_EQ(summary.code, 1);
+  EXPECT_EQ(LinesWith(summary.out, "DAMAGE    1 damaged page"), 1U) << summary.out;
+  EXPECT_EQ(LinesWith(summary.out, lost), 1U) << summary.out;
+  const CliRun head = Run("head", {"arcade"});
+  EXPECT_EQ(head.code, 1);
+  EXPECT_NE(head.err.find(lost), std::string::npos) << head.err;
+  EXPECT_EQ(LinesWith(head.out, "terminated"), 2U) << "what is whole is shown all the same";
+  const CliRun log = Run("log", {"-n", "0"});
+  EXPECT_EQ(log.code, 1);
+  EXPECT_EQ(LinesWith(log.out, "DAMAGED: a piece does not fit its checksum"), 1U);
+}
+
+TEST_F(VerifyCommandTest, AFlippedByteOfAHeaderEndsWhatCanBeRead) {
+  const LoggedRecord record = RecordSaying("remove 'arcade'");
+  Flip(record.lsn + 20);
+  ExpectDamageAt(record.lsn, PlaceOf(record.lsn).text());
+  const CliRun head = Run("head", {"walkers"});
+  EXPECT_EQ(head.code, 1);
+  EXPECT_NE(head.err.find("has no table 'walkers'; it has arcade"), std::string::npos);
+  EXPECT_NE(head.err.find("not all is shown"), std::string::npos);
+}
+
+TEST_F(VerifyCommandTest, ATruncatedLastSegmentIsNamedWithItsSize) {
+  // What the newest opening wrote is in the ring, too. What stands before that is not.
+  const LoggedRecord tag = RecordSaying("tag: 'quote");
+  const Place place = PlaceOf(tag.lsn);
+  fs::resize_file(place.path, place.offset);
+  ExpectProblem(place.path,
+                "the file has " + std::to_string(place.offset) + " bytes, expected 65536");
+  ExpectDamageAt(tag.lsn, place.text());
+}
+
+TEST_F(VerifyCommandTest, AMissingSegmentIsNamed) {
+  const Lsn middle = testing::SampleOptions().segment_bytes;
+  fs::remove(PlaceOf(middle).path);
+  ExpectDamageAt(middle, File("log") + " (no file holds that segment)");
+}
+
+TEST_F(VerifyCommandTest, AMissingFirstSegmentIsNoEmptyLog) {
+  fs::remove(PlaceOf(0).path);
+  const std::string place = File("log") + " (no file holds that segment)";
+  ExpectProblem(place, "the log is damaged at LSN 0");
+  const CliRun summary = Run("info");
+  EXPECT_EQ(summary.code, 1);
+  EXPECT_EQ(LinesWith(summary.out, "nothing was ever logged"), 0U) << summary.out;
+}
+
+TEST_F(VerifyCommandTest, AMissingOrShortRingIsNamed) {
+  fs::resize_file(File("log/ring"), 4096);
+  ExpectProblem(File("log/ring"), "the file has 4096 bytes, expected 32768");
+  fs::remove(File("log/ring"));
+  ExpectProblem(File("log/ring"), "the ring is missing");
+  EXPECT_EQ(Run("info").code, 1);
+}
+
+TEST_F(VerifyCommandTest, ABlobThatIsDamagedIsNamedByItsTag) {
+  const LoggedRecord tag = RecordSaying("tag: 'quote");
+  Flip(tag.pieces[1] + 100);
+  ExpectProblem(PlaceOf(tag.pieces[1]).text(), "the record: tag: 'quote");
+  EXPECT_EQ(Run("info").code, 1);
+}
+
+TEST_F(VerifyCommandTest, ForeignFilesAreNotedAndAreNoDamage) {
+  testing::WriteBytes(File("log/notes.txt"), "mine");
+  const Json json = RunJson("verify");
+  ASSERT_EQ(json["notes"].items().size(), 1U);
+  EXPECT_NE(json["notes"][0].text().find(File("log/notes.txt")), std::string::npos);
+}
+
+TEST_F(VerifyCommandTest, ASealThatOnlyTheRingHoldsIsNoted) {
+  const LoggedRecord seal = Records().back();
+  ASSERT_EQ(seal.type, wal::RecordType::kSeal);
+  Flip(seal.lsn + 8);
+  const Json json = RunJson("verify");
+  EXPECT_EQ(json["ring_records"].integer(), 1);
+  ASSERT_EQ(json["notes"].items().size(), 1U);
+  EXPECT_NE(json["notes"][0].text().find("of its last 1 record only the ring's copy is good"),
+            std::string::npos);
+}
+
+TEST_F(VerifyCommandTest, AnEmptyDatabaseIsGood) {
+  testing::MakeEmptyStore(Scratch("empty"));
+  const CliRun run = testing::RunCli({"verify", Scratch("empty")});
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_EQ(LinesWith(run.out, "nothing was ever logged"), 1U);
+  EXPECT_EQ(LinesWith(run.out, "died"), 0U) << run.out;
+}
+
+}  // namespace
+}  // namespace geardb
