@@ -161,9 +161,9 @@ Status DatabaseCore::ExtendRanges(TableCore* table, const Growth& growth, Deadli
     MutexLock guard(&commit);
     if (table->plan->HasIds(growth)) return Status::Ok();
     if (table->plan->next_id + growth.trajectories > kIdsEnd) {
-      return Status::ResourceExhausted("table '", table->layout().spec().name, "' has no ids left: ",
-                                       growth.trajectories, " more from ", table->plan->next_id,
-                                       " on; they end at ", kIdsEnd);
+      return Status::ResourceExhausted("table '", table->layout().spec().name,
+                                       "' has no ids left: ", growth.trajectories, " more from ",
+                                       table->plan->next_id, " on; they end at ", kIdsEnd);
     }
     ids_end = std::min(table->plan->next_id + growth.trajectories + kRangeStep, kIdsEnd);
     generations_end =

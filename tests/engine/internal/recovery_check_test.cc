@@ -1,0 +1,129 @@
+#include "engine/internal/recovery_check.h"
+
+#include <cmath>
+
+#include "tests/engine/internal/recovery_fixture.h"
+
+namespace geardb::engine {
+namespace {
+
+/// Slot 0: trajectory 1, open, 3 rows. Slot 1: trajectory 2, closed with a final row, 3 rows.
+class RecoveryCheckTest : public RecoveryFixture {
+ protected:
+  void SetUp() override {
+    CreateSteps(/*final_row=*/true);
+    ASSERT_OK(Feed(Begins(1, 0, 3)));
+    AppendParts closed = Begins(2, 1, 3);
+    closed.rows = {fb::Rows(1, 12, 0, 3, static_cast<uint8_t>(End::kTerminated), true, true)};
+    ASSERT_OK(Feed(closed));
+  }
+  using RecoveryFixture::Feed;
+
+  Status Close(uint8_t end, float priority = 1) {
+    const fb::Ended ended(0, 11, end);
+    const auto ended_offset = builder_.CreateVectorOfStructs(&ended, 1);
+    const auto items = fb::CreateNewItems(builder_, 0, priority);
+    const auto items_offset = builder_.CreateVector(&items, 1);
+    return Feed(fb::Change::Close, fb::CreateClose(builder_, ended_offset, 0, items_offset));
+  }
+  Status Trim(Slot slot, uint32_t generation, uint64_t first_row) {
+    const fb::Trimmed trimmed(first_row, slot, generation);
+    const auto trimmed_offset = builder_.CreateVectorOfStructs(&trimmed, 1);
+    return Feed(fb::Change::Remove, fb::CreateRemove(builder_, 0, trimmed_offset));
+  }
+  Status SetColumn(Slot slot, uint32_t column, size_t bytes) {
+    const fb::ColumnSet set(slot, column);
+    const auto sets = builder_.CreateVectorOfStructs(&set, 1);
+    const auto values = builder_.CreateVector(std::vector<uint8_t>(bytes));
+    return Feed(fb::Change::SetColumns, fb::CreateSetColumns(builder_, sets, values));
+  }
+  Status SetPriority(uint64_t leaf, uint32_t generation, float priority) {
+    const fb::Item item(leaf, generation, priority);
+    const auto items = builder_.CreateVectorOfStructs(&item, 1);
+    return Feed(fb::Change::SetPriorities, fb::CreateSetPriorities(builder_, items));
+  }
+  Status SetAllInPieces(uint64_t count, std::vector<wal::PieceView> pieces) {
+    const auto set = fb::CreateSetAll(builder_, 1, 0, true, count);
+    const auto operation =
+        fb::CreateOperation(builder_, kSteps, 0, fb::Change::SetAll, set.Union());
+    return FeedOperations({operation}, pieces);
+  }
+};
+
+TEST_F(RecoveryCheckTest, WithoutRowsATrajectoryEndsOnlyAsCut) {
+  for (const int end : {0, 1, 2, 4, 255}) {
+    EXPECT_STATUS(kCorruption, Close(static_cast<uint8_t>(end)), "not as cut");
+  }
+  EXPECT_STATUS(kCorruption, Close(3, std::nanf("")), "negative or not finite");
+  EXPECT_OK(Close(3));
+}
+
+TEST_F(RecoveryCheckTest, ATrimLeavesRowsAndAnItemItsSteps) {
+  EXPECT_STATUS(kCorruption, Trim(0, 11, 3), "rows up to 3 is trimmed to row 3");
+  EXPECT_STATUS(kCorruption, Trim(0, 11, UINT64_MAX), "is trimmed to row");
+  EXPECT_STATUS(kCorruption, Trim(1, 12, 2), "rows up to 2 is trimmed to row 2");
+  EXPECT_EQ(RowsNow(), 6u);
+  EXPECT_OK(Trim(0, 11, 2));
+  EXPECT_OK(Trim(1, 12, 1));
+  EXPECT_EQ(RowsNow(), 3u);
+}
+
+TEST_F(RecoveryCheckTest, WhatIsGoneAlreadyMayBeTrimmedAndRemoved) {
+  EXPECT_OK(Trim(0, 12, 7));
+  EXPECT_OK(Trim(kNoSlot, 1, 7));
+  const fb::Removed removed(9, kNoSlot, 1);
+  const auto offset = builder_.CreateVectorOfStructs(&removed, 1);
+  EXPECT_OK(Feed(fb::Change::Remove, fb::CreateRemove(builder_, offset, 0)));
+  EXPECT_EQ(RowsNow(), 6u);
+}
+
+TEST_F(RecoveryCheckTest, ColumnsAreSetOfTrajectoriesThatAreThere) {
+  EXPECT_STATUS(kCorruption, SetColumn(2, 0, 4), "slot 2, which is free");
+  EXPECT_STATUS(kCorruption, SetColumn(kNoSlot, 0, 4), "which is free");
+  EXPECT_STATUS(kCorruption, SetColumn(0, 7, 4), "column 7 of 2");
+  EXPECT_STATUS(kCorruption, SetColumn(0, 0, 3), "columns of 4 bytes are set with 3");
+  EXPECT_OK(SetColumn(0, 0, 4));
+}
+
+TEST_F(RecoveryCheckTest, PrioritiesOfAnyLeafAreTakenUpIfTheyArePriorities) {
+  EXPECT_STATUS(kCorruption, SetPriority(0, 21, -0.5f), "a priority is -0.5");
+  EXPECT_STATUS(kCorruption, SetPriority(0, 21, HUGE_VALF), "not finite");
+  EXPECT_OK(SetPriority(UINT64_MAX, 21, 2));
+  EXPECT_OK(SetPriority(uint64_t{1} << 34, 21, 2));
+  EXPECT_OK(SetPriority(0, 21, 2));
+}
+
+TEST_F(RecoveryCheckTest, AllPrioritiesAreAsManyAsTheRecordSays) {
+  EXPECT_OK(SetAllInPieces(5, Pieces({8, 12})));
+  EXPECT_STATUS(kCorruption, SetAllInPieces(6, Pieces({8, 12})), "5 priorities for 6 items");
+  EXPECT_STATUS(kCorruption, SetAllInPieces(5, Pieces({8, 11})), "no whole number");
+  EXPECT_STATUS(kCorruption, SetAllInPieces(5, Pieces({8, 12}, /*damaged=*/true)), "damaged");
+  const auto bad = fb::CreateSetAll(builder_, -1);
+  EXPECT_STATUS(kCorruption, Feed(fb::Change::SetAll, bad), "a priority is -1");
+  const auto values = builder_.CreateVector(std::vector<float>{1, std::nanf("")});
+  const auto nan = fb::CreateSetAll(builder_, 1, values);
+  EXPECT_STATUS(kCorruption, Feed(fb::Change::SetAll, nan), "not finite");
+}
+
+TEST_F(RecoveryCheckTest, NoByteOfTheLogIsNamedTwice) {
+  // A small record could otherwise stand for any number of priorities.
+  std::vector<wal::PieceView> pieces = Pieces({8, 12});
+  pieces[1].offset = 4;
+  EXPECT_STATUS(kCorruption, SetAllInPieces(5, pieces), "piece 1 does not lie behind");
+  pieces[1].lsn = 0;
+  EXPECT_STATUS(kCorruption, SetAllInPieces(5, pieces), "piece 1 does not lie behind");
+  pieces[1].lsn = 2;
+  EXPECT_OK(SetAllInPieces(5, pieces));
+}
+
+TEST_F(RecoveryCheckTest, AScaleIsOneOfThoseThereAre) {
+  const auto rescale = [&](int shift) {
+    return Feed(fb::Change::Rescale, fb::CreateRescale(builder_, shift));
+  };
+  EXPECT_STATUS(kCorruption, rescale(index::kShiftMin - 1), "the shift of weights is -33");
+  EXPECT_STATUS(kCorruption, rescale(index::kShiftMax + 1), "the shift of weights is 41");
+  EXPECT_OK(rescale(index::kShiftMax));
+}
+
+}  // namespace
+}  // namespace geardb::engine

@@ -1,0 +1,167 @@
+#include "engine/internal/recovery.h"
+
+#include <cmath>
+#include <string>
+
+#include "tests/engine/internal/recovery_fixture.h"
+
+namespace geardb::engine {
+namespace {
+
+using testing::StepSpec;
+using testing::WindowSpec;
+
+class RecoveryTest : public RecoveryFixture {
+ protected:
+  using RecoveryFixture::Feed;
+  Status Ranges(uint64_t ids_end, TableId table = kSteps) {
+    return Feed(fb::Change::Ranges, fb::CreateRanges(builder_, ids_end, UINT32_MAX), table);
+  }
+  Status Drop(TableId table) {
+    return Feed(fb::Change::DropTable, fb::CreateDropTable(builder_), table);
+  }
+  Status WriteTag(const std::string& name, std::span<const wal::PieceView> pieces) {
+    const auto tag = fb::CreateWriteTag(builder_, builder_.CreateString(name), 0, 0, true);
+    const auto operation = fb::CreateOperation(builder_, 0, 0, fb::Change::WriteTag, tag.Union());
+    return FeedOperations({operation}, pieces);
+  }
+};
+
+TEST_F(RecoveryTest, TablesAreCreatedOnceInOrderOfTheirNumbers) {
+  TableSpec other = StepSpec();
+  other.name = "other";
+  EXPECT_STATUS(kCorruption, CreateTable(StepSpec(), 0), "the record at LSN ");
+  EXPECT_STATUS(kCorruption, CreateTable(StepSpec(), UINT32_MAX), "table 4294967295 is created");
+  ASSERT_OK(CreateTable(StepSpec(), 5));
+  EXPECT_STATUS(kCorruption, CreateTable(other, 5), "table 5 is created after table 5");
+  EXPECT_STATUS(kCorruption, CreateTable(other, 4), "table 4 is created after table 5");
+  EXPECT_STATUS(kCorruption, CreateTable(StepSpec(), 6), "a table 'steps' already");
+  ASSERT_OK(CreateTable(other, 6));
+  ASSERT_OK(Drop(6));
+  EXPECT_STATUS(kCorruption, CreateTable(other, 6), "table 6 is created after table 6");
+  EXPECT_OK(CreateTable(other, 7));
+}
+
+TEST_F(RecoveryTest, ASchemaThatIsNotValidIsRefusedWithTheLsn) {
+  TableSpec spec = StepSpec();
+  spec.steps_per_page = 3;
+  EXPECT_STATUS(kCorruption, CreateTable(spec), "steps_per_page 3");
+  spec = StepSpec();
+  spec.columns[0].shape = Shape({int64_t{1} << 40, int64_t{1} << 40});
+  EXPECT_STATUS(kCorruption, CreateTable(spec), "the record at LSN ");
+  spec.columns[0].shape = Shape({-1});
+  EXPECT_STATUS(kCorruption, CreateTable(spec), "column 'obs'");
+  spec = StepSpec();
+  spec.columns[1].dtype = static_cast<DType>(200);
+  EXPECT_STATUS(kCorruption, CreateTable(spec), "unknown dtype 200");
+  spec = StepSpec();
+  spec.name = std::string(5000, 'x');
+  EXPECT_STATUS(kCorruption, CreateTable(spec), "a name of 5000 characters");
+  spec = StepSpec();
+  spec.columns.resize(2000, spec.columns[0]);
+  EXPECT_STATUS(kCorruption, CreateTable(spec), "2000 columns");
+  spec = StepSpec();
+  spec.columns[0].name = std::string(5000, 'x');
+  EXPECT_STATUS(kCorruption, CreateTable(spec), "a column that is none");
+  EXPECT_EQ(feed_.core().AllTables().size(), 0u);
+}
+
+TEST_F(RecoveryTest, PriorityTablesAreCreatedOnceInOrder) {
+  ASSERT_OK(CreateTable(StepSpec()));
+  EXPECT_STATUS(kCorruption, CreatePriorityTable(WindowSpec("per"), 1), "as number 1 after 0");
+  ASSERT_OK(CreatePriorityTable(WindowSpec("per")));
+  EXPECT_STATUS(kCorruption, CreatePriorityTable(WindowSpec("per"), 1), "'per' already");
+  EXPECT_STATUS(kCorruption, CreatePriorityTable(WindowSpec("other"), 1, std::nanf("")),
+                "begins with priority");
+  PriorityTableSpec spec = WindowSpec("other", {.before = INT64_MAX, .length = 1, .after = 0});
+  EXPECT_STATUS(kCorruption, CreatePriorityTable(spec, 1), "the record at LSN ");
+  spec = WindowSpec("other", {.before = 0, .length = 0, .after = 0});
+  EXPECT_STATUS(kCorruption, CreatePriorityTable(spec, 1), "length 0");
+  spec = WindowSpec("other");
+  spec.window.stride = 0;
+  EXPECT_STATUS(kCorruption, CreatePriorityTable(spec, 1), "stride 0");
+  spec = WindowSpec("other");
+  spec.alpha = std::nan("");
+  EXPECT_STATUS(kCorruption, CreatePriorityTable(spec, 1), "alpha nan");
+  spec = WindowSpec("other");
+  spec.initial_priority_column = std::string(5000, 'x');
+  EXPECT_STATUS(kCorruption, CreatePriorityTable(spec, 1), "a name of more than");
+  EXPECT_OK(CreatePriorityTable(WindowSpec("other"), 1));
+}
+
+TEST_F(RecoveryTest, SeveralOperationsAreATableAndItsPriorityTables) {
+  const auto create = [&](TableId id) {
+    const auto stored = EncodeTableSpec(&builder_, StepSpec());
+    const auto table = fb::CreateCreateTable(builder_, stored, 1000, 1000);
+    return fb::CreateOperation(builder_, id, 0, fb::Change::CreateTable, table.Union());
+  };
+  const auto priority = [&](TableId id, const char* name, uint32_t number) {
+    const auto stored = EncodePriorityTableSpec(&builder_, WindowSpec(name));
+    const auto table = fb::CreateCreatePriorityTable(builder_, stored, 1);
+    return fb::CreateOperation(builder_, id, number, fb::Change::CreatePriorityTable,
+                               table.Union());
+  };
+  EXPECT_STATUS(kCorruption, FeedOperations({create(1), create(2)}), "operation 1 of 2");
+  EXPECT_STATUS(kCorruption, FeedOperations({create(1), priority(2, "per", 0)}),
+                "operation 1 of 2");
+  EXPECT_OK(FeedOperations({create(1), priority(1, "per", 0), priority(1, "other", 1)}));
+  // The same operation named often would cost its time often.
+  const auto rescale = fb::CreateRescale(builder_, 1);
+  const auto operation = fb::CreateOperation(builder_, 1, 0, fb::Change::Rescale, rescale.Union());
+  EXPECT_STATUS(kCorruption, FeedOperations({operation, operation, operation}), "operation 1 of 3");
+}
+
+TEST_F(RecoveryTest, ARecordOfATableThatIsNotThereIsLeftOutOnlyIfItWas) {
+  EXPECT_STATUS(kCorruption, Ranges(10), "table 1 does not exist");
+  ASSERT_OK(CreateTable(StepSpec()));
+  ASSERT_OK(Ranges(10));
+  ASSERT_OK(Drop(kSteps));
+  EXPECT_OK(Ranges(10));  // Its call was under way.
+  EXPECT_STATUS(kCorruption, Ranges(10, 0), "table 0 does not exist");
+  EXPECT_STATUS(kCorruption, Ranges(10, 2), "table 2 does not exist");
+}
+
+TEST_F(RecoveryTest, IdsArePromisedOnlyWhereThereAreSome) {
+  EXPECT_STATUS(kCorruption, CreateTable(StepSpec(), kSteps, UINT64_MAX), "ids up to");
+  ASSERT_OK(CreateTable(StepSpec(), kSteps, kIdsEnd));
+  EXPECT_STATUS(kCorruption, Ranges(kIdsEnd + 1), "ids up to");
+  EXPECT_OK(Ranges(kIdsEnd));
+}
+
+TEST_F(RecoveryTest, AnOperationOfALaterVersionIsUnsupported) {
+  CreateSteps();
+  const auto later = static_cast<fb::Change>(static_cast<int>(fb::Change::MAX) + 1);
+  EXPECT_STATUS(kUnsupported, Feed(later, fb::CreateDropTable(builder_)), "holds operation 16");
+}
+
+TEST_F(RecoveryTest, APriorityTableThatIsNotThereIsRefused) {
+  ASSERT_OK(CreateTable(StepSpec()));
+  EXPECT_STATUS(kCorruption, Feed(fb::Change::HandOver, fb::CreateHandOver(builder_, 1), kSteps, 0),
+                "priority table 0 of table 1 does not exist");
+}
+
+TEST_F(RecoveryTest, DrawNumbersAndSampledTrajectoriesMayBeAnyNumbers) {
+  CreateSteps();
+  ASSERT_OK(Feed(Begins(1, 0, 3)));
+  const fb::Sampled sampled[2] = {fb::Sampled(0, 11, UINT32_MAX), fb::Sampled(kNoSlot, 0, 1)};
+  const auto offset = builder_.CreateVectorOfStructs(sampled, 2);
+  EXPECT_OK(Feed(fb::Change::HandOver, fb::CreateHandOver(builder_, UINT64_MAX, offset)));
+  EXPECT_OK(Feed(fb::Change::RestartDraws, fb::CreateRestartDraws(builder_, 1, UINT64_MAX)));
+  EXPECT_OK(feed_.Finish());
+}
+
+TEST_F(RecoveryTest, TagsHaveNamesAndWholeBlobs) {
+  EXPECT_STATUS(kCorruption, WriteTag("", {}), "a tag's name has 0 characters");
+  EXPECT_STATUS(kCorruption, WriteTag(std::string(257, 'x'), {}), "has 257 characters");
+  std::vector<wal::PieceView> pieces = Pieces({8, 8}, /*damaged=*/true);
+  EXPECT_STATUS(kCorruption, WriteTag("tag", pieces), "piece 0 of a tag's blob is damaged");
+  pieces = Pieces({8, 8});
+  EXPECT_OK(WriteTag("tag", pieces));
+  pieces[1].offset = 0;
+  EXPECT_STATUS(kCorruption, WriteTag("tag", pieces), "piece 1 does not lie behind");
+  ASSERT_EQ(feed_.core().Tags().size(), 1u);
+  EXPECT_EQ(feed_.core().Tags()[0].blob.size(), 16u);
+}
+
+}  // namespace
+}  // namespace geardb::engine
