@@ -42,10 +42,14 @@ void Use(Table* table) {
     for (const RowId& item : items) (void)priorities->Priority(item);
     const float one = 1;
     if (!items.empty()) (void)priorities->Set({items.data(), 1}, {&one, 1});
-    auto sampler = priorities->NewSampler({.batch = 8,
-                                           .views = {{.column = "obs"}},
-                                           .layout = BatchLayout::kPacked,
-                                           .timeout_ms = 0});
+    // Every row that an item promises, with what its flags say.
+    View all{.column = "obs", .masks = true};
+    if (priorities->spec().item == ItemKind::kWindow) {
+      const Extent& extent = priorities->spec().window.extent;
+      all.rows = {.begin = -extent.before, .count = extent.before + extent.length + extent.after};
+    }
+    auto sampler = priorities->NewSampler(
+        {.batch = 8, .views = {all}, .layout = BatchLayout::kPacked, .timeout_ms = 0});
     if (sampler.ok()) (void)(*sampler)->Next();
   }
   Append(table);

@@ -1,5 +1,6 @@
 #include "engine/internal/recovery_append_check.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/internal/episode.h"
@@ -269,12 +270,12 @@ TEST_F(FinalRowCheckTest, AFinalRowIsNotAllThereIs) {
 }
 
 TEST_F(FinalRowCheckTest, FlagsThatPromiseAFinalRowDoNotReachBeyondTheRows) {
-  // Both rows say that their episode has terminated; no final row follows the second one.
+  // All rows of a page say that their episode has terminated; no final row follows the last one.
   CreateSteps(/*final_row=*/true, /*stream=*/true);
   row_bytes_ = kRowBytes + 1;
-  std::vector<std::byte> bytes(2 * row_bytes_, std::byte{0});
-  bytes[2 * kRowBytes] = bytes[2 * kRowBytes + 1] = std::byte{kRowFirst | kRowTerminated};
-  const AppendParts parts = Begins(1, 0, 2);
+  std::vector<std::byte> bytes(4 * row_bytes_, std::byte{0});
+  std::fill(bytes.begin() + 4 * kRowBytes, bytes.end(), std::byte{kRowFirst | kRowTerminated});
+  const AppendParts parts = Begins(1, 0, 4);
   const auto opened = builder_.CreateVectorOfStructs(parts.opened);
   const auto rows = builder_.CreateVectorOfStructs(parts.rows);
   const auto pages = builder_.CreateVectorOfStructs(parts.pages);
@@ -284,13 +285,16 @@ TEST_F(FinalRowCheckTest, FlagsThatPromiseAFinalRowDoNotReachBeyondTheRows) {
       fb::CreateOperation(builder_, kSteps, 0, fb::Change::Append, append.Union());
   const wal::PieceView view{.lsn = 1, .bytes = bytes};
   ASSERT_OK(FeedOperations({operation}, {&view, 1}));
+  const fb::Ended ended(0, 11, static_cast<uint8_t>(End::kCut));
+  const auto ended_offset = builder_.CreateVectorOfStructs(&ended, 1);
+  ASSERT_OK(RecoveryFixture::Feed(fb::Change::Close, fb::CreateClose(builder_, ended_offset)));
   ASSERT_OK(feed_.Finish());
   MutexLock lock(&steps().mutex);
   const index::TrajectoryRecord& record = steps().trajectories().record(0);
   RowCursor cursor(steps(), record);
   const WindowRule rule;
   EXPECT_EQ(FindEpisode(&cursor, rule, 0, {1, 4}).rows_end, 2);
-  EXPECT_EQ(FindEpisode(&cursor, rule, 1, {1, 4}).rows_end, 2);
+  EXPECT_EQ(FindEpisode(&cursor, rule, 3, {1, 4}).rows_end, 4);
 }
 
 }  // namespace
