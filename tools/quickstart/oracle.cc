@@ -30,7 +30,8 @@ void AppendFindings(const char* what, const std::map<TrajectoryId, std::vector<i
     rows += numbers.size();
     ids.push_back(id);
   }
-  *out += std::to_string(rows) + " rows " + what + ", of trajectories " + RangesText(ids) + "\n";
+  *out += std::to_string(rows) + (rows == 1 ? " row " : " rows ") + what + ", of " +
+          (ids.size() == 1 ? "trajectory " : "trajectories ") + RangesText(ids) + "\n";
   size_t named = 0;
   for (const auto& [id, numbers] : findings) {
     if (++named > kNamedWithRowsMax) {
@@ -72,10 +73,10 @@ Status AppendReporter::Report(const AppendReport& report) {
 
 std::string OracleFindings::ToString() const {
   std::string text;
-  AppendFindings("are missing", missing, &text);
-  AppendFindings("have other bytes", changed, &text);
-  AppendFindings("were never appended", unexpected, &text);
-  AppendFindings("were given to two appends", doubled, &text);
+  AppendFindings("missing", missing, &text);
+  AppendFindings("with other bytes", changed, &text);
+  AppendFindings("never appended", unexpected, &text);
+  AppendFindings("given to two appends", doubled, &text);
   return text;
 }
 
@@ -111,6 +112,7 @@ void Oracle::Add(const AppendReport& report) {
   rows.push_back(report.checksum);
   if (report.has_final != 0) rows.push_back(report.final_checksum);
   acknowledged_rows_ += report.has_final != 0 ? 2 : 1;
+  acknowledged_final_rows_ += report.has_final != 0 ? 1 : 0;
 }
 
 Result<std::vector<uint64_t>> RowChecksums(const Table& table, TrajectoryId id) {
@@ -132,6 +134,7 @@ Result<std::vector<uint64_t>> RowChecksums(const Table& table, TrajectoryId id) 
 Result<OracleFindings> Oracle::Check(const Table& table) const {
   OracleFindings findings;
   findings.acknowledged = acknowledged_rows_;
+  findings.final_rows = acknowledged_final_rows_;
   findings.doubled = doubled_;
   std::map<TrajectoryId, std::vector<uint64_t>> stored;
   for (const TrajectoryRecord& record : table.Scan({})) {
@@ -173,6 +176,7 @@ Result<OracleFindings> Oracle::Check(const Table& table) const {
 OracleFindings Oracle::AllMissing() const {
   OracleFindings findings;
   findings.acknowledged = acknowledged_rows_;
+  findings.final_rows = acknowledged_final_rows_;
   for (const auto& [id, rows] : checksums_) {
     for (size_t row = 0; row < rows.size(); ++row) {
       findings.missing[id].push_back(static_cast<int64_t>(row));

@@ -43,7 +43,8 @@ class AppendReporter {
 
 /// What a look into the store found wrong.
 struct OracleFindings {
-  uint64_t acknowledged = 0;  ///< Rows that must be there.
+  uint64_t acknowledged = 0;  ///< Rows that must be there…
+  uint64_t final_rows = 0;    ///< …of which so many are the last observation of an episode.
   uint64_t found = 0;         ///< Of them, with the right bytes.
   uint64_t pending = 0;       ///< Found rows of the call that was not acknowledged.
   /// Rows by trajectory: not there, there with other bytes, there and never appended, and given to
@@ -76,6 +77,7 @@ class Oracle {
   std::map<TrajectoryId, std::vector<int64_t>> doubled_;
   std::optional<AppendReport> pending_;
   uint64_t acknowledged_rows_ = 0;
+  uint64_t acknowledged_final_rows_ = 0;
 };
 
 /// The checksum of each row of a trajectory, over its columns in the order of the schema.

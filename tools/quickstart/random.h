@@ -1,7 +1,6 @@
 // Random: the quickstart's random numbers, which can be saved in a tag and continued.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "base/philox.h"
@@ -27,12 +26,6 @@ class Random {
   double Uniform(double low, double high) { return low + (high - low) * Uniform(); }
   /// Uniform in 0 … bound - 1.
   uint64_t Below(uint64_t bound) { return MulHi64(Next64(), bound); }
-  /// Normal with mean 0 and variance 1 (Box and Muller).
-  double Normal() {
-    constexpr double kTwoPi = 6.283185307179586;
-    const double radius = std::sqrt(-2.0 * std::log(1.0 - Uniform()));
-    return radius * std::cos(kTwoPi * Uniform());
-  }
 
  private:
   uint64_t seed_ = 0;

@@ -121,14 +121,15 @@ int FirstLife(const TrainingOptions& options, AppendReporter* reporter, Progress
 
 void SayWhatWasFound(Training* training, Progress* progress) {
   const RecoveryReport& recovery = training->replay().database().recovery();
-  progress->Say("reopened in " + Decimal(recovery.seconds * 1e3, 1) + " ms: " +
-                Grouped(recovery.records) + " log records, " + Grouped(recovery.ring_records) +
-                " of them only in the ring" + (recovery.note.empty() ? "" : "; ") + recovery.note);
-  std::string text = "going on from the tag of step " + Grouped(training->tag_steps()) +
-                     "; the store has " + Grouped(training->replay().steps()) + " steps";
+  progress->Say("a new process reopened the store in " + Decimal(recovery.seconds * 1e3, 1) +
+                " ms: it replayed " + Grouped(recovery.records) + " records, " +
+                Decimal(static_cast<double>(recovery.bytes) / (1 << 20), 1) + " MiB" +
+                (recovery.damaged_pages > 0 ? "; DAMAGE: " + recovery.note : ""));
+  std::string text = "it goes on with the network of step " + Grouped(training->tag_steps()) +
+                     " (the newest tag) and all " + Grouped(training->replay().steps()) + " steps";
   if (training->resumed()) {
-    text += ", the open episode " + std::to_string(training->resumed()->id) + " at row " +
-            std::to_string(training->resumed()->rows);
+    text += ", in the middle of episode " + std::to_string(training->resumed()->id) + " (at row " +
+            std::to_string(training->resumed()->rows) + ")";
   }
   progress->Say(text);
 }
@@ -144,9 +145,9 @@ int SecondLife(const TrainingOptions& options, AppendReporter* reporter, Progres
   if (!status.ok()) return Fail(status);
   const double score = training->FinalScore();
   const bool solved = score >= kSolvedReturn;
-  progress->Say("greedy average return " + Decimal(score, 1) + " over " +
-                std::to_string(options.final_episodes) +
-                " episodes: " + (solved ? "solved" : "not solved"));
+  progress->Say((solved ? "solved" : "NOT SOLVED") + std::string(": greedy average return ") +
+                Decimal(score, 1) + " over " + std::to_string(options.final_episodes) +
+                " episodes, " + Decimal(kSolvedReturn, 0) + " needed");
   progress->Say("\n" + ReportText(&training->replay(), SecondsSince(start)));
   const Status closed = training->Close();
   if (!closed.ok()) return Fail(closed);
@@ -174,13 +175,15 @@ bool StoreHoldsAll(const TrainingOptions& options, const Oracle& oracle, Progres
   }
   const OracleFindings& findings = *checked;
   if (findings.good()) {
-    progress->Say("all " + Grouped(findings.acknowledged) +
-                  " acknowledged rows are there, byte for byte" +
-                  (findings.pending > 0 ? ", and the one under way" : ""));
+    progress->Say("nothing is lost: all " + Grouped(findings.acknowledged) +
+                  " acknowledged rows (" + Grouped(findings.acknowledged - findings.final_rows) +
+                  " steps, " + Grouped(findings.final_rows) +
+                  " last observations) are there, byte for byte" +
+                  (findings.pending > 0 ? ", and the call under way" : ""));
     return true;
   }
-  Fail("of " + Grouped(findings.acknowledged) + " acknowledged rows " + Grouped(findings.found) +
-       " are there\n" + findings.ToString());
+  Fail("of " + Grouped(findings.acknowledged) + " acknowledged rows only " +
+       Grouped(findings.found) + " are there as they were\n" + findings.ToString());
   return false;
 }
 
@@ -196,6 +199,8 @@ int Supervise(const QuickstartOptions& options) {
   progress.Say("CartPole-v1 by a DQN with prioritized replay, " + Grouped(options.steps) +
                " steps, seed " + std::to_string(options.seed) + ", store in " +
                (*directory)->path());
+  progress.Say("half-way the learner's process is killed with SIGKILL, and a new one goes on");
+  progress.Say("return: average of the last 20 episodes; greedy: of a trial without exploration\n");
 
   TrainingOptions training = TrainingFor(options, (*directory)->path());
   Oracle oracle;
@@ -223,7 +228,9 @@ int Supervise(const QuickstartOptions& options) {
   }
   const bool holds_all = StoreHoldsAll(training, oracle, &progress);
   if (!(*directory)->removed()) {
-    progress.Say("the store stays in " + (*directory)->path() + ": try 'geardb info' on it");
+    progress.Say("the store stays: look into it with 'geardb info " + (*directory)->path() + "'");
+  } else {
+    progress.Say("the store is removed; with --keep it stays, for 'geardb info'");
   }
   return WEXITSTATUS(*second) != 0 || !holds_all ? 1 : 0;
 }

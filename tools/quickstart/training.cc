@@ -90,7 +90,7 @@ Status Training::Run() {
     if (steps_ % interval == interval / 2) GEARDB_RETURN_IF_ERROR(WriteTag());
     ShowProgress();
     if (options_.kill_at && steps_ >= *options_.kill_at) {
-      progress_->Say("killing process " + std::to_string(::getpid()) + " with SIGKILL at step " +
+      progress_->Say("\nSIGKILL for process " + std::to_string(::getpid()) + " at step " +
                      Grouped(steps_));
       ::kill(::getpid(), SIGKILL);
     }
