@@ -39,8 +39,8 @@ DqnOptions LearnerOptions(const TrainingOptions& options) {
 
 }  // namespace
 
-Training::Training(const TrainingOptions& options, AppendReporter* reporter, Progress* progress)
-    : options_(options), progress_(progress), reporter_(reporter), dqn_(LearnerOptions(options)) {
+Training::Training(const TrainingOptions& options, Progress* progress)
+    : options_(options), progress_(progress), dqn_(LearnerOptions(options)) {
   counters_.explore = Random(options.seed, kExploreStream);
   counters_.reset = Random(options.seed, kResetStream);
   best_policy_ = dqn_.average();
@@ -48,7 +48,7 @@ Training::Training(const TrainingOptions& options, AppendReporter* reporter, Pro
 
 Result<std::unique_ptr<Training>> Training::Open(const TrainingOptions& options,
                                                  AppendReporter* reporter, Progress* progress) {
-  std::unique_ptr<Training> training(new Training(options, reporter, progress));
+  std::unique_ptr<Training> training(new Training(options, progress));
   GEARDB_ASSIGN_OR_RETURN(training->replay_, Replay::Open(options.replay, reporter));
   if (!options.replay.create) GEARDB_RETURN_IF_ERROR(training->GoOn());
   if (!training->resumed_) {

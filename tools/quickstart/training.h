@@ -68,7 +68,7 @@ class Training {
     uint64_t best_steps = 0;  ///< Steps at which the best policy was found.
   };
 
-  Training(const TrainingOptions& options, AppendReporter* reporter, Progress* progress);
+  Training(const TrainingOptions& options, Progress* progress);
   Status GoOn();
   Status Step();
   Status Learn();
@@ -80,7 +80,6 @@ class Training {
 
   TrainingOptions options_;
   Progress* progress_;
-  AppendReporter* reporter_;
   std::unique_ptr<Replay> replay_;
   Dqn dqn_;
   Counters counters_;

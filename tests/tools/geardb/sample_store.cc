@@ -1,5 +1,9 @@
 #include "tests/tools/geardb/sample_store.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -238,6 +242,7 @@ DatabaseOptions SampleOptions() {
   options.budgets.frames_bytes = uint64_t{64} << 20;
   options.segment_bytes = uint64_t{64} << 10;
   options.ring_bytes = uint64_t{32} << 10;
+  options.background = false;
   return options;
 }
 
@@ -247,6 +252,18 @@ SampleStore MakeSampleStore(const std::string& directory) {
   FirstLife(directory, &store);
   SecondLife(directory, &store);
   return store;
+}
+
+void DieAppending(const std::string& directory) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto database = Must(Database::Open(directory, SampleOptions()));
+    const auto writer = Must(Must(database->OpenTable("arcade"))->NewWriter({}));
+    Append(writer.get(), 0, 1, {});
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  GEARDB_CHECK(::waitpid(child, &status, 0) == child && WIFSIGNALED(status));
 }
 
 void MakeEmptyStore(const std::string& directory) {

@@ -45,6 +45,10 @@ DatabaseOptions SampleOptions();
 /// Makes the database. Ends the process where a call is refused: no test can go on then.
 SampleStore MakeSampleStore(const std::string& directory);
 
+/// Opens the database in a process of its own, appends one step to the table "arcade", and dies by
+/// SIGKILL: its records are in the ring alone.
+void DieAppending(const std::string& directory);
+
 /// A database without tables.
 void MakeEmptyStore(const std::string& directory);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,20 @@ TEST_F(SummaryCommandTest, TagsComeWithAllBytesOfTheirNames) {
   odd.replace(odd.find('\xFF'), 1, "\xEF\xBF\xBD");
   EXPECT_EQ(json["tags"][1]["name"].text(), odd);
   EXPECT_EQ(json["tags"][1]["blob_bytes"].integer(), 10'000);
+}
+
+TEST_F(SummaryCommandTest, ADirectoryOfAnyNameGivesJson) {
+  const std::string directory = Scratch("odd \" \\ \n \x1B \xFF");
+  std::filesystem::rename(store(), directory);
+  const auto json = Json::Parse(testing::RunCli({"info", directory, "--json"}).out);
+  ASSERT_TRUE(json.has_value());
+  EXPECT_TRUE((*json)["directory"].text().ends_with("odd \" \\ \n \x1B \xEF\xBF\xBD"));
+  EXPECT_TRUE(Json::Parse(testing::RunCli({"verify", directory, "--json"}).out).has_value());
+  const std::string text = testing::RunCli({"info", directory}).out;
+  EXPECT_NE(text.find("odd \" \\ ? ? ?\n"), std::string::npos) << text;
+  const auto failed = Json::Parse(testing::RunCli({"head", directory, "nope", "--json"}).out);
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_TRUE(failed->has("error"));
 }
 
 TEST_F(SummaryCommandTest, PeopleReadWhatThereIs) {

@@ -184,6 +184,23 @@ TEST_F(VerifyCommandTest, ASealThatOnlyTheRingHoldsIsNoted) {
             std::string::npos);
 }
 
+TEST_F(VerifyCommandTest, AStoreWhoseOwnerWasKilledIsNotDamaged) {
+  testing::DieAppending(store());
+  const CliRun run = Run("verify");
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_EQ(LinesWith(run.out, "without a seal: its owner died"), 1U) << run.out;
+  EXPECT_GT(RunJson("verify")["ring_records"].integer(), 0);
+  EXPECT_FALSE(RunJson("verify")["sealed"].truth());
+  EXPECT_EQ(LinesWith(Run("info").out, "not closed: its owner died"), 1U);
+  EXPECT_FALSE(RunJson("info")["recovery"]["clean"].truth());
+  EXPECT_EQ(RunJson("info")["open_count"].integer(), 3);
+  EXPECT_EQ(RunJson("head", {"arcade"})["trajectories"].integer(), 7);
+  const CliRun log = Run("log", {"-n", "0"});
+  EXPECT_EQ(log.code, 0);
+  EXPECT_EQ(LinesWith(log.out, "  ring  append 'arcade': trajectory "), 1U) << log.out;
+  EXPECT_EQ(LinesWith(log.out, ", without a seal"), 1U);
+}
+
 TEST_F(VerifyCommandTest, AnEmptyDatabaseIsGood) {
   testing::MakeEmptyStore(Scratch("empty"));
   const CliRun run = testing::RunCli({"verify", Scratch("empty")});

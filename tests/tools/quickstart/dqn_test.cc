@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "tests/testing/matchers.h"
@@ -35,33 +37,51 @@ class Batch {
   std::vector<int32_t> actions;
 };
 
-/// Q of one observation by the learner's average network, computed here.
-std::vector<float> Values(const Dqn& dqn, const float* observation) {
+/// The network that learns, which stands first in what is saved.
+Eigen::VectorXf Online(const Dqn& dqn) {
+  std::vector<std::byte> bytes;
+  dqn.Save(&bytes);
+  Eigen::VectorXf parameters(dqn.average().size());
+  std::memcpy(parameters.data(), bytes.data(),
+              sizeof(float) * static_cast<size_t>(parameters.size()));
+  return parameters;
+}
+
+/// Q of one observation, computed here.
+Eigen::Vector2f Values(const Eigen::VectorXf& parameters, const float* observation) {
   const Mlp mlp({kObservationSize, 64, 64, kActionCount});
   const Eigen::Vector4f scaled(observation[0] / 2.4f, observation[1] / 2, observation[2] / 0.21f,
                                observation[3] / 2);
   Mlp::Activations activations;
-  mlp.Forward(dqn.average(), scaled, &activations);
-  return {activations.output()(0, 0), activations.output()(1, 0)};
+  mlp.Forward(parameters, scaled, &activations);
+  return activations.output().col(0);
 }
 
-TEST(DqnTest, ErrorsAreThoseOfTheBootstrappedReturn) {
-  const Batch batch(16);
+// Van Hasselt et al., 2016: the network that learns chooses the next action, the average values it.
+TEST(DqnTest, ErrorsAreThoseOfDoubleQLearning) {
   Dqn dqn({.seed = 3});
-  // A fresh learner's two networks are the same.
+  for (uint64_t i = 0; i < 200; ++i) dqn.Update(Batch(16, 100 + i).view());
+  const Batch batch(64);
+  const Eigen::VectorXf online = Online(dqn);
+  const Eigen::VectorXf average = dqn.average();
+  ASSERT_NE(online, average);
   std::vector<double> expected;
-  for (size_t i = 0; i < 16; ++i) {
-    const std::vector<float> now = Values(dqn, &batch.observations[4 * i]);
-    const std::vector<float> next = Values(dqn, &batch.next[4 * i]);
+  int differ = 0;
+  for (size_t i = 0; i < 64; ++i) {
+    const Eigen::Vector2f next_online = Values(online, &batch.next[4 * i]);
+    const Eigen::Vector2f next_average = Values(average, &batch.next[4 * i]);
+    const int chosen = next_online[1] > next_online[0] ? 1 : 0;
+    differ += next_average[chosen] < next_average[1 - chosen] ? 1 : 0;
     const float wanted =
-        batch.returns[i] + batch.discounts[i] * batch.masks[i] * std::max(next[0], next[1]);
-    expected.push_back(
-        std::abs(static_cast<double>(now[static_cast<size_t>(batch.actions[i])] - wanted)));
+        batch.returns[i] + batch.discounts[i] * batch.masks[i] * next_average[chosen];
+    const float now = Values(online, &batch.observations[4 * i])[batch.actions[i]];
+    expected.push_back(std::abs(static_cast<double>(now - wanted)));
   }
+  EXPECT_GT(differ, 0) << "the two networks should not agree on every action";
   const Learned learned = dqn.Update(batch.view());
-  ASSERT_EQ(learned.errors.size(), 16U);
-  for (size_t i = 0; i < 16; ++i) EXPECT_NEAR(learned.errors[i], expected[i], 1e-4) << i;
-  EXPECT_EQ(dqn.updates(), 1U);
+  ASSERT_EQ(learned.errors.size(), 64U);
+  for (size_t i = 0; i < 64; ++i) EXPECT_NEAR(learned.errors[i], expected[i], 1e-4) << i;
+  EXPECT_EQ(dqn.updates(), 201U);
 }
 
 TEST(DqnTest, ItLearnsTheReturnsOfTerminalSteps) {

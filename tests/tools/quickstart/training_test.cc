@@ -91,7 +91,7 @@ TEST_F(TrainingTest, ItGoesOnInTheMiddleOfAnEpisode) {
 
 TEST_F(TrainingTest, ARunIsAFunctionOfItsSeed) {
   std::vector<std::vector<ColumnRows>> runs;
-  for (const uint64_t seed : {1, 1, 2}) {
+  for (const uint64_t seed : {uint64_t{1}, uint64_t{1}, uint64_t{2}}) {
     options_.seed = options_.replay.seed = seed;
     options_.replay.directory = dir_.File("run" + std::to_string(runs.size()));
     options_.replay.create = true;
