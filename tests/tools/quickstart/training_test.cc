@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "tests/testing/matchers.h"
@@ -72,6 +74,21 @@ TEST_F(TrainingTest, UpdatesThatWereLostAreMadeAgain) {
   EXPECT_EQ(training->replay().steps(), 910U);
 }
 
+TEST_F(TrainingTest, TheBestPolicyComesBackWithTheTag) {
+  const double untrained = Open()->FinalScore();
+  // The last trial is at step 800, the last tag at step 850.
+  options_.steps = options_.replay.steps = 880;
+  options_.replay.directory = dir_.File("other");
+  options_.replay.create = true;
+  const auto training = Open();
+  ASSERT_NE(training, nullptr);
+  ASSERT_OK(training->Run());
+  const double score = training->FinalScore();
+  ASSERT_NE(score, untrained);
+  ASSERT_OK(training->Close());
+  EXPECT_EQ(Open()->FinalScore(), score);
+}
+
 TEST_F(TrainingTest, ItGoesOnInTheMiddleOfAnEpisode) {
   RunOnce();
   auto training = Open();
@@ -79,14 +96,23 @@ TEST_F(TrainingTest, ItGoesOnInTheMiddleOfAnEpisode) {
   ASSERT_TRUE(training->resumed().has_value());
   const OpenEpisode open = *training->resumed();
   EXPECT_GT(open.rows, 0);
-  options_.steps = 1000;
   ASSERT_OK(training->Close());
+  options_.steps = 901;
   training = Open();
   ASSERT_NE(training, nullptr);
   ASSERT_OK(training->Run());
-  const auto record = training->replay().table().Find(open.id);
-  ASSERT_OK(record);
-  EXPECT_GT(record->steps_end, open.rows) << "the episode went on";
+  // The row that was appended is what the last action led to.
+  CartPole cartpole;
+  cartpole.Restore(open.observation, open.rows - 1);
+  const Observation expected = cartpole.Push(open.action).observation;
+  const std::array<std::string_view, 1> columns = {"obs"};
+  const auto rows =
+      training->replay().table().Read(open.id, columns, {.begin = open.rows, .end = open.rows + 1});
+  ASSERT_OK(rows);
+  const TensorView view = (*rows)[0].view();
+  const auto found = view.values<float>();
+  EXPECT_EQ(std::vector<float>(found.begin(), found.end()),
+            std::vector<float>(expected.begin(), expected.end()));
 }
 
 TEST_F(TrainingTest, ARunIsAFunctionOfItsSeed) {
