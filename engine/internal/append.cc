@@ -77,13 +77,10 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
   // Nobody reads rows beyond a trajectory's end yet. The guard keeps a tail page's frame from reuse
   // should its trajectory be removed meanwhile; later the order of the log does.
   const EpochRegistry::Guard guard = database_->epochs.Enter();
+  GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
   std::vector<uint64_t> done(calls.size(), 0);
   for (const PageRows& rows : plan->pages) {
     const Lane& lane = *lanes_[calls[rows.call].lane];
-    if (lane.removed.load()) {
-      return Status::NotFound("trajectory ", lane.id, " of table '", layout().spec().name,
-                              "' was removed");
-    }
     engine::CopyRowsIntoPage({.layout = &layout(),
                               .call = &calls[rows.call],
                               .frame = database_->arena->Resolve(rows.frame),
@@ -104,7 +101,11 @@ void Writer::Impl::GiveUp(Calls calls, const AppendPlan& plan) {
   for (const LaneRows& call : calls) ForgetRemoved(lanes_[call.lane].get());
 }
 
-Status Writer::Impl::WriteParts(AppendPlan* plan, const CommitOptions& how) {
+Status Writer::Impl::WriteParts(Calls calls, AppendPlan* plan, const CommitOptions& how) {
+  // The pieces lie in frames, a tail page's among them: see CopyRows. This record's place in the
+  // log is not yet taken, so only the guard keeps them.
+  const EpochRegistry::Guard guard = database_->epochs.Enter();
+  GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
   const uint64_t part_bytes_max = database_->log->record_bytes_max();
   for (size_t first = 0; first < plan->pieces.size();) {
     size_t end = first + 1;
@@ -156,7 +157,7 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   AppendPlan plan;
   Status status = CopyRows(calls, deadline, &plan);
   if (status.ok() && plan.SizeWith(1024).total() > database_->log->record_bytes_max() / 2) {
-    status = WriteParts(&plan, {.deadline = deadline});
+    status = WriteParts(calls, &plan, {.deadline = deadline});
   }
   if (!status.ok()) {
     GiveUp(calls, plan);

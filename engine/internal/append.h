@@ -63,14 +63,16 @@ class Writer::Impl {
   Status CopyRows(Calls calls, Deadline deadline, engine::AppendPlan* plan);
   /// After an error: frames go back, and lanes whose trajectory was removed are free again.
   void GiveUp(Calls calls, const engine::AppendPlan& plan);
-  Status WriteParts(engine::AppendPlan* plan, const engine::CommitOptions& how);
+  /// Most of a large append goes ahead of its record, in parts.
+  Status WriteParts(Calls calls, engine::AppendPlan* plan, const engine::CommitOptions& how);
   /// Steps 3: waits for what has to be waited for, decides, and reserves. On an error nothing is
   /// left behind but evictions that are logged by themselves.
   Result<wal::Reservation> Reserve(Calls calls, Priorities priorities, Deadline deadline,
                                    engine::AppendPlan* plan, AppendChange* change);
   Status Admit(Calls calls, Priorities priorities, const engine::CommitOptions& how,
                engine::AppendPlan* plan, bool* again) GEARDB_REQUIRES(database_->commit);
-  Status CheckLanes(Calls calls) const GEARDB_REQUIRES(database_->commit);
+  /// NotFound when a lane's trajectory was removed.
+  Status CheckLanes(Calls calls) const;
   Status MakeRoomInTable(const engine::CommitOptions& how, engine::AppendPlan* plan, bool* again)
       GEARDB_REQUIRES(database_->commit);
   Status CheckItemCounts(Calls calls, Priorities priorities, engine::AppendPlan* plan)

@@ -37,7 +37,6 @@ uint64_t BodyBytesMax(const AppendPlan& plan, const engine::TableState& state,
 }  // namespace
 
 Status Writer::Impl::CheckLanes(Calls calls) const {
-  GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
   for (const LaneRows& call : calls) {
     const Lane& lane = *lanes_[call.lane];
     if (!lane.removed.load()) continue;
@@ -84,11 +83,22 @@ Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendP
         database_->log->WaitPublished(table_->plan->last_lsn(lane.slot), Deadline::Infinite()));
   }
   MutexLock lock(&table_->state->mutex);
+  // What the record evicts goes before its rows come.
+  const auto first_row_of = [&](const Lane& lane) -> uint64_t {
+    if (lane.id == 0) return 0;
+    uint64_t first = table_->state->trajectories().record(lane.slot).first_row;
+    for (const fb::Trimmed& trimmed : plan->eviction.trimmed) {
+      if (trimmed.slot() == lane.slot) first = std::max(first, trimmed.first_row());
+    }
+    return first;
+  };
   for (const InitialPriorities& given : priorities) {
     const uint32_t number = *engine::FindPriorityTable(*table_->state, given.priority_table);
     uint64_t items = 0;
     for (const LaneRows& call : calls) {
-      items += engine::CountNewItems(*table_->state, number, *lanes_[call.lane], call);
+      const Lane& lane = *lanes_[call.lane];
+      items += engine::CountNewItems(
+          *table_->state, {.priority_table = number, .first_row = first_row_of(lane)}, lane, call);
     }
     if (given.values.size() != items && given.values.size() != 1) {
       return Status::InvalidArgument("priority table '", given.priority_table,
@@ -152,7 +162,17 @@ Status Writer::Impl::MakeRoomInTable(const CommitOptions& how, AppendPlan* plan,
   };
   const size_t entries_max = static_cast<size_t>(
       std::clamp<uint64_t>(database_->log->record_bytes_max() / 8 / sizeof(fb::Removed), 16, 4096));
+  const wal::RecordSize removal =
+      wal::RecordSize::For(1024 + entries_max * sizeof(fb::Removed), {});
   while (table_->plan->Over(plan->growth)) {
+    // Room before anything leaves the plan: nothing can stop its record then.
+    bool waited = false;
+    GEARDB_RETURN_IF_ERROR(database_->AwaitRoom(
+        {&removal, 1}, {.urgency = wal::Urgency::kReserve, .deadline = how.deadline}, &waited));
+    if (waited) {
+      *again = true;
+      return Status::Ok();
+    }
     engine::Eviction eviction;
     const Status status = table_->plan->Evict(plan->growth, entries_max, wait, &eviction);
     if (status.ok() && !table_->plan->Over(plan->growth) && !*again) {
@@ -180,6 +200,7 @@ Status Writer::Impl::Admit(Calls calls, Priorities priorities, const CommitOptio
   if (database_->closed.load()) {
     return Status::Cancelled("database '", database_->directory, "' is closed");
   }
+  GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
   GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
   GEARDB_RETURN_IF_ERROR(table_->plan->CheckFits(plan->growth));
   if (!table_->plan->HasIds(plan->growth)) {
@@ -207,9 +228,15 @@ Status Writer::Impl::Admit(Calls calls, Priorities priorities, const CommitOptio
   GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&size, 1}, how, again));
   if (*again) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(table_->plan->AdmitNumbers(plan->growth));
-  GEARDB_RETURN_IF_ERROR(CheckItemCounts(calls, priorities, plan));
   if (over) GEARDB_RETURN_IF_ERROR(MakeRoomInTable(how, plan, again));
-  return Status::Ok();
+  if (*again) return Status::Ok();
+  const Status counted = CheckItemCounts(calls, priorities, plan);
+  if (!counted.ok() && plan->eviction.size() > 0) {
+    // It has left the plan, so it must be in the log; the record's room was kept for more.
+    GEARDB_RETURN_IF_ERROR(database_->LogRemoval(table_, plan->eviction, how).status());
+    plan->eviction = {};
+  }
+  return counted;
 }
 
 void Writer::Impl::TakeNumbers(Calls calls, AppendPlan* plan) {

@@ -80,9 +80,9 @@ std::optional<uint32_t> FindPriorityTable(const TableState& state, std::string_v
   return std::nullopt;
 }
 
-uint64_t CountNewItems(const TableState& state, size_t priority_table, const Lane& lane,
+uint64_t CountNewItems(const TableState& state, const NewItemsOf& of, const Lane& lane,
                        const LaneRows& call) {
-  const PriorityState& priority = state.priority(priority_table);
+  const PriorityState& priority = state.priority(of.priority_table);
   const TableSpec& table = state.layout().spec();
   const bool ended = call.end != End::kGo;
   if (!priority.draws_windows()) return ended && !table.stream ? 1 : 0;
@@ -93,7 +93,7 @@ uint64_t CountNewItems(const TableState& state, size_t priority_table, const Lan
   const index::TrajectoryRecord& record =
       has_record ? state.trajectories().record(lane.slot) : empty;
   RowCursor cursor(state, record);
-  const auto first = static_cast<int64_t>(record.first_row);
+  const auto first = static_cast<int64_t>(of.first_row);
   const int64_t old_end = lane.rows_end;
   const auto stored = static_cast<int64_t>(call.rows + (call.final_columns.empty() ? 0 : 1));
   const bool by_flags = table.stream && !rule.cross_ends;

@@ -83,9 +83,14 @@ void CopyRowsIntoPage(const PageCopy& copy);
 /// The number of the priority table of that name.
 std::optional<uint32_t> FindPriorityTable(const TableState& state, std::string_view name);
 
+/// Where CountNewItems counts: in a priority table, of a trajectory that then begins at a row.
+struct NewItemsOf {
+  size_t priority_table = 0;
+  uint64_t first_row = 0;  ///< After what the call's own record trims.
+};
 /// How many items of a priority table the call will make drawable. The lane's records so far are
 /// published, and the state's mutex is held.
-uint64_t CountNewItems(const TableState& state, size_t priority_table, const Lane& lane,
+uint64_t CountNewItems(const TableState& state, const NewItemsOf& of, const Lane& lane,
                        const LaneRows& call);
 
 }  // namespace geardb::engine

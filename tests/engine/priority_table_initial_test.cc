@@ -150,6 +150,42 @@ TEST_F(PriorityTableInitialTest, ARefusedAppendDoesNotRaiseTheMaximum) {
   EXPECT_EQ(RawPriorities("per"), std::vector<float>{1});
 }
 
+TEST_F(PriorityTableInitialTest, ItemsAreCountedAfterWhatTheCallEvicts) {
+  struct Case {
+    uint64_t steps_max;
+    size_t items;  // That the second call makes drawable.
+    size_t left;   // Of those before it.
+  };
+  // Rows 0 to 7, then 8 to 15. Rows 7 to 14 become drawable; with room for 9 only row 7 stays of
+  // the first, and rows 7 and 8 lack a row on their left.
+  for (const Case& test : {Case{9, 6, 0}, Case{12, 8, 1}}) {
+    SCOPED_TRACE(test.steps_max);
+    OpenEmpty();
+    TableSpec spec = StepSpec();
+    spec.stream = true;
+    spec.steps_max = test.steps_max;
+    spec.priority_tables = {WindowSpec("next", {.before = 2, .length = 1, .after = 1})};
+    spec.priority_tables[0].window.left = EdgeRule::kRequire;
+    Create(spec);
+    Append(0, 8);
+    std::vector<float> each;
+    for (size_t i = 0; i < test.items; ++i) each.push_back(10 + static_cast<float>(i));
+    ASSERT_OK(AppendWith(8, End::kGo, {{"next", each}}));
+    std::vector<float> expected(test.left, 1.0f);
+    expected.insert(expected.end(), each.begin(), each.end());
+    EXPECT_EQ(RawPriorities("next"), expected);
+    const std::vector<float> many(9);
+    EXPECT_STATUS(kInvalidArgument, AppendWith(8, End::kGo, {{"next", many}}),
+                  "9 initial priorities for " + std::to_string(test.items) + " items");
+    // What the refused call evicted is gone from the log's state, too.
+    const uint64_t steps = table_->Stats().steps;
+    EXPECT_LE(steps, test.steps_max - 8);
+    Reopen();
+    OpenAgain(spec.name);
+    EXPECT_EQ(table_->Stats().steps, steps);
+  }
+}
+
 TEST_F(PriorityTableInitialTest, PredictedNumberOfItemsIsTheNumberThatAppears) {
   // The error of a wrong number names the number expected: whatever the rule, it is what appears.
   Random random(11);
