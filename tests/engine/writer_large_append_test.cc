@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tests/testing/store_fixture.h"
 
 namespace geardb {
@@ -180,6 +183,61 @@ TEST_F(WriterLargeAppendTest, ACallThatCanNeverFitIsRefusedByName) {
   EXPECT_STATUS(kInvalidArgument, status, "10000 rows in 10000 pages");
   EXPECT_EQ(table_->Count(), 0u);
   EXPECT_EQ(database_->Stats().frames.used_bytes, 0u);
+}
+
+class WriterLargeAppendConcurrentTest : public WriterLargeAppendTest {};
+
+TEST_F(WriterLargeAppendConcurrentTest, ATrajectoryRemovedMeanwhileIsWhollyThereOrGone) {
+  OpenWith(kMiB, kMiB);
+  TableSpec spec = StepSpec();
+  spec.steps_per_page = 256;
+  Create(spec);
+  constexpr int64_t kRows = 20'000;  // More than a record holds.
+  std::atomic<TrajectoryId> open{0};
+  std::atomic<bool> stop{false};
+  uint64_t removed = 0;
+  std::thread remover([&] {
+    while (!stop) {
+      const TrajectoryId ids[] = {open.exchange(0)};
+      if (ids[0] == 0) continue;
+      EXPECT_OK(table_->Remove(ids));
+      ++removed;
+    }
+  });
+  // Takes the frames that the removed pages gave back.
+  std::thread other([&] {
+    auto writer = table_->NewWriter({});
+    ASSERT_OK(writer);
+    const Rows rows(0, 256);
+    while (!stop) {
+      const auto appended = (*writer)->AppendTrajectory(rows.many(), {.end = End::kTerminated});
+      ASSERT_OK(appended);
+      const TrajectoryId ids[] = {appended->id};
+      EXPECT_OK(table_->Remove(ids));
+    }
+  });
+  uint64_t cut_short = 0;
+  for (int call = 0; call < 200 && cut_short < 20; ++call) {
+    const Rows few(0, 5);
+    const auto begun = writer_->AppendSteps(few.many());
+    ASSERT_OK(begun);
+    if (call % 3 != 0) open = begun->id;
+    const Rows many(5, kRows);
+    const auto appended = writer_->AppendSteps(many.many(), {.end = End::kTerminated});
+    if (!appended.ok()) {
+      EXPECT_STATUS(kNotFound, appended, "was removed");
+      EXPECT_EQ(writer_->open_trajectory(), 0u);
+      ++cut_short;
+    } else if (call % 3 == 0) {
+      EXPECT_EQ(Numbers(begun->id), testing::Count(0, kRows + 5));
+      const TrajectoryId ids[] = {begun->id};
+      ASSERT_OK(table_->Remove(ids));
+    }
+  }
+  stop = true;
+  remover.join();
+  other.join();
+  EXPECT_GT(removed, 0u);
 }
 
 }  // namespace
