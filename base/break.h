@@ -25,7 +25,7 @@
   X(skip_cut, "OpenLog", "an open drains before the cut is written") \
   X(drain_unpublished_tail, "Drain", "a drain writes unpublished bytes") \
   X(ignore_generation, "Engine|Index|PriorityTable", "a late update reaches what took the slot") \
-  X(swap_update_order, "Engine|Index|Tree", "the first of duplicate updates wins") \
+  X(swap_update_order, "PriorityTable|Index|WeightTree", "the first of duplicate updates wins") \
   X(reuse_lpn_twice, "Engine|Index|Slot|Page", "one freed LPN is given to two pages") \
   X(window_one_too_long, "Window|Sampler|Conformance", "a window's right end is one row too far")
 // clang-format on
