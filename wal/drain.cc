@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint64_t kWriteBytesMax = uint64_t{1} << 20;
 constexpr uint64_t kZeroAheadBytes = uint64_t{4} << 20;
+constexpr uint64_t kBounceBytes = uint64_t{64} << 10;
 
 }  // namespace
 
@@ -25,7 +26,7 @@ Drain::Drain(RingFile* ring, SegmentPool* pool, Lsn start)
       synced_(start),
       marks_(new std::atomic<Lsn>[kMarks]),
       last_mark_(start),
-      bounce_(kBlockBytes) {}
+      bounce_(kBounceBytes) {}
 
 void Drain::NoteRecordEnd(Lsn end) {
   if (end - last_mark_ >= mark_bytes_) {
@@ -45,16 +46,15 @@ Status Drain::Write(bool partial) {
   if (failed()) return failure();
   if (published() == drained()) return Status::Ok();
   MutexLock lock(&write_mutex_);
+  // What is published while this writes is for the next one: a sync that waits for stragglers makes
+  // those wait that were in time.
+  const Lsn target = published();
   bool wrote = true;
-  while (wrote) {
+  while (wrote && drained() < target) {
     if (failed()) return failure();
-    // Read once: the block that a record published meanwhile begins in stays out of this write.
-    const Lsn published_now = published();
-    if (published_now == drained()) break;
-    const Status status = WriteChunk(published_now, partial, &wrote);
+    const Status status = WriteChunk(target, partial, &wrote);
     if (!status.ok()) return Fail(status);
-    if (!wrote) break;
-    AdvanceBoundary(published_now);
+    if (wrote) AdvanceBoundary(target);
   }
   return Status::Ok();
 }
@@ -68,17 +68,21 @@ Status Drain::WriteChunk(Lsn published_now, bool partial, bool* wrote) {
   if (file == nullptr) return Status::Internal("no segment file for LSN ", begin);
   CrashPoint(begin % segment_bytes == 0 ? "rotate" : "drain");
   *wrote = true;
-  if (end > begin) {
-    GEARDB_RETURN_IF_ERROR(file->Write(begin % segment_bytes, {ring_->At(begin), end - begin}));
-  } else if (partial) {
-    end = published_now;
+  const Lsn rest_end = std::min(published_now, segment_end);
+  if (partial && rest_end - begin <= bounce_.span().size()) {
+    // Little enough to copy: one write, zeros behind its end, instead of whole blocks and a last
+    // one.
+    end = rest_end;
     const size_t used = end - begin;
+    const size_t bytes = AlignUp(used, kBlockBytes);
     std::memcpy(bounce_.data(), ring_->At(begin), used);
-    std::memset(bounce_.data() + used, 0, kBlockBytes - used);
+    std::memset(bounce_.data() + used, 0, bytes - used);
     if constexpr (kBreak.drain_unpublished_tail) {
-      std::memcpy(bounce_.data(), ring_->At(begin), kBlockBytes);
+      std::memcpy(bounce_.data(), ring_->At(begin), bytes);
     }
-    GEARDB_RETURN_IF_ERROR(file->Write(begin % segment_bytes, bounce_.span()));
+    GEARDB_RETURN_IF_ERROR(file->Write(begin % segment_bytes, bounce_.span().first(bytes)));
+  } else if (end > begin) {
+    GEARDB_RETURN_IF_ERROR(file->Write(begin % segment_bytes, {ring_->At(begin), end - begin}));
   } else {
     *wrote = false;
     return Status::Ok();
@@ -109,9 +113,8 @@ void Drain::AdvanceBoundary(Lsn published_now) {
   }
 }
 
-Status Drain::SyncLocked() {
+Status Drain::SyncBelow(Lsn target) {
   if (failed()) return failure();
-  const Lsn target = boundary();
   if (target <= synced()) return Status::Ok();
   CrashPoint("sync");
   for (SegmentFile* file : pool_->TakeDirty()) {
@@ -128,47 +131,62 @@ Status Drain::SyncLocked() {
   return Status::Ok();
 }
 
-Status Drain::Sync() {
-  {
-    MutexLock lock(&sync_mutex_);
-    while (syncing_) sync_done_.WaitUntil(&sync_mutex_, Deadline::Infinite());
-    syncing_ = true;
-  }
-  const Status status = SyncLocked();
-  MutexLock lock(&sync_mutex_);
+Status Drain::LeadSync(bool drain_first) {
+  syncing_ = true;
+  sync_target_ = 0;
+  sync_mutex_.Unlock();
+  Status status = drain_first ? Write(/*partial=*/true) : Status::Ok();
+  const Lsn target = boundary();
+  sync_mutex_.Lock();
+  sync_target_ = target;
+  sync_mutex_.Unlock();
+  if (status.ok()) status = SyncBelow(target);
+  sync_mutex_.Lock();
   syncing_ = false;
-  sync_done_.NotifyAll();
+  // Those who wait for this sync go on, and one of those who wait for the next, to lead it.
+  sync_done_[sync_number_ % 2].NotifyAll();
+  ++sync_number_;
+  if (failed()) {
+    sync_done_[sync_number_ % 2].NotifyAll();
+  } else {
+    sync_done_[sync_number_ % 2].NotifyOne();
+  }
   return status;
 }
 
+Status Drain::Sync() {
+  MutexLock lock(&sync_mutex_);
+  while (syncing_) {
+    sync_done_[(sync_number_ + 1) % 2].WaitUntil(&sync_mutex_, Deadline::Infinite());
+  }
+  return LeadSync(/*drain_first=*/false);
+}
+
 Status Drain::WaitSynced(Lsn end, Deadline deadline) {
-  sync_mutex_.Lock();
-  while (synced() < end) {
-    if (failed()) {
-      sync_mutex_.Unlock();
-      return failure();
-    }
-    if (syncing_) {
-      const bool in_time = sync_done_.WaitUntil(&sync_mutex_, deadline);
-      if (!in_time && synced() < end) {
-        sync_mutex_.Unlock();
-        return Status::DeadlineExceeded(
-            "published, durability unknown: waited for a sync up to LSN ", end, ", synced up to ",
-            synced());
-      }
+  if (synced() >= end && !failed()) return Status::Ok();
+  MutexLock lock(&sync_mutex_);
+  while (synced() < end && !failed()) {
+    if (!syncing_) {
+      (void)LeadSync(/*drain_first=*/true);  // For everybody; its error is kept.
       continue;
     }
-    // Lead: drain and sync whatever is published by now, for everybody.
-    syncing_ = true;
-    sync_mutex_.Unlock();
-    Status status = Write(/*partial=*/true);
-    if (status.ok()) status = SyncLocked();
-    sync_mutex_.Lock();
-    syncing_ = false;
-    sync_done_.NotifyAll();
+    // While the leader still drains, it may take `end` along.
+    const bool next = sync_target_ != 0 && end > sync_target_;
+    CondVar* const done = &sync_done_[(sync_number_ + (next ? 1 : 0)) % 2];
+    const bool in_time = done->WaitUntil(&sync_mutex_, deadline);
+    if (!in_time && synced() < end) {
+      // Had the notification to lead gone here, another takes it.
+      sync_done_[sync_number_ % 2].NotifyOne();
+      return Status::DeadlineExceeded("published, durability unknown: waited for a sync up to LSN ",
+                                      end, ", synced up to ", synced());
+    }
   }
-  sync_mutex_.Unlock();
-  return failed() ? failure() : Status::Ok();
+  if (failed()) {
+    // One of those who slept may have been woken alone to lead: the others have to know, too.
+    for (CondVar& done : sync_done_) done.NotifyAll();
+    return failure();
+  }
+  return Status::Ok();
 }
 
 bool Drain::ZeroAhead() {

@@ -72,7 +72,10 @@ class Drain {
 
   Status WriteChunk(Lsn published, bool partial, bool* wrote) GEARDB_REQUIRES(write_mutex_);
   void AdvanceBoundary(Lsn published) GEARDB_REQUIRES(write_mutex_);
-  Status SyncLocked();
+  /// Makes all below `target`, which is drained, durable. One at a time.
+  Status SyncBelow(Lsn target);
+  /// Syncs for everybody; releases the mutex meanwhile. Nobody else syncs.
+  Status LeadSync(bool drain_first) GEARDB_REQUIRES(sync_mutex_);
   void NoteFsync(uint64_t us);
 
   RingFile* const ring_;
@@ -90,11 +93,16 @@ class Drain {
   Lsn last_mark_;  // The publisher's.
 
   Mutex write_mutex_;           // Held over each drain write.
-  const AlignedBuffer bounce_;  // One block.
+  const AlignedBuffer bounce_;  // What ends with a partial block.
 
   Mutex sync_mutex_;  // Held to change who syncs, not over the fdatasync.
-  CondVar sync_done_;
+  // Who waits for the sync under way and who waits for the one after it sleep apart, so that a sync
+  // wakes those whom it serves and one more, the next leader.
+  CondVar sync_done_[2];
+  uint64_t sync_number_ GEARDB_GUARDED_BY(sync_mutex_) = 0;
   bool syncing_ GEARDB_GUARDED_BY(sync_mutex_) = false;
+  // What the sync under way makes durable; 0 while its leader still drains.
+  Lsn sync_target_ GEARDB_GUARDED_BY(sync_mutex_) = 0;
 
   Mutex room_mutex_;
   CondVar room_;
