@@ -282,7 +282,6 @@ Result<std::shared_ptr<Table>> Database::OpenOrCreateTable(const TableSpec& spec
   const auto table = impl_->FindTable(spec.name);
   if (table == nullptr) return CreateTable(spec);
   TableSpec stored = table->layout().spec();
-  std::vector<PriorityTableSpec> missing;
   {
     MutexLock lock(&table->state->mutex);
     for (size_t i = 0; i < table->state->priority_table_count(); ++i) {

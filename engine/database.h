@@ -1,12 +1,14 @@
 // Database: one directory that holds tables of trajectories. Start reading here.
 //
-//   auto db = *geardb::Database::Open("/data/run1", {});
-//   geardb::TableSpec spec{.name = "replay", .columns = {...}, .priority_tables = {{.name =
-//   "per"}}}; auto table = *db->OpenOrCreateTable(spec); auto writer = *table->NewWriter({});
+//   auto db = Database::Open("/data/run1", {}).value();
+//   TableSpec spec{.name = "replay", .columns = {...}, .priority_tables = {{.name = "per"}}};
+//   auto table = db->OpenOrCreateTable(spec).value();
+//   auto writer = table->NewWriter({}).value();
 //   writer->Append({{"obs", obs}, {"action", action}, {"reward", reward}}, {.end = End::kGo});
-//   auto sampler = *table->priority_table("per")->NewSampler({.batch = 64, .views = {{"obs"}}});
-//   auto batch = *sampler->Next();
-//   table->priority_table("per")->Set(batch.handles(), td_errors);
+//   auto per = table->priority_table("per");
+//   auto sampler = per->NewSampler({.batch = 64, .views = {{.column = "obs"}}}).value();
+//   Batch batch = sampler->Next().value();
+//   per->Set(batch.handles(), td_errors);
 //
 // What an acknowledged call leaves behind survives: at Ack::kLog the death of the process, at
 // Ack::kSync power loss. What anybody sees is always a prefix of the log.
@@ -49,8 +51,9 @@ struct RecoveryReport {
   Lsn end = 0;    ///< Where the log ended, and new records begin.
   uint64_t records = 0;
   uint64_t bytes = 0;
-  uint64_t ring_records = 0;    ///< Records that only the ring held.
-  uint64_t orphaned = 0;        ///< Trajectories that were open when their writer died.
+  uint64_t ring_records = 0;  ///< Records that only the ring held.
+  uint64_t orphaned =
+      0;  ///< Trajectories left open by their writer: closed as cut or resumed by you.
   uint64_t damaged_pages = 0;   ///< Pages with a bad piece; their trajectories are lost by name.
   bool clean = false;           ///< The log ended with a seal: nothing can have been lost.
   double seconds = 0;           ///< Of the whole open.
@@ -82,7 +85,8 @@ class Database {
   /// NotFound names the tables that there are.
   Result<std::shared_ptr<Table>> OpenTable(std::string_view name);
   /// Opens the table, or creates it; FailedPrecondition naming the first difference when a table of
-  /// that name has another spec.
+  /// that name has another spec. The stored table may have more priority tables than `spec`, and
+  /// another `expected_steps`, which only chose its page size when it was created.
   Result<std::shared_ptr<Table>> OpenOrCreateTable(const TableSpec& spec);
   /// Names in order of creation.
   std::vector<std::string> Tables() const;

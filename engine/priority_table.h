@@ -18,9 +18,9 @@ struct RowId;
 
 /// What became of the updates of a Set.
 struct SetOutcome {
-  uint64_t applied = 0;
-  uint64_t stale = 0;  ///< Their item is gone, or its place holds another: ignored.
-  Lsn end_lsn = 0;     ///< Ticket{end_lsn} waits for an acknowledgement.
+  uint64_t applied = 0;  ///< Reached their item; each of several updates of one item counts.
+  uint64_t stale = 0;    ///< Their item is gone, or its place holds another: ignored.
+  Lsn end_lsn = 0;       ///< Ticket{end_lsn} waits for an acknowledgement.
 };
 
 /// A priority table. Thread-safe; draws and updates happen one at a time, in the order of the
@@ -35,7 +35,9 @@ class PriorityTable {
 
   /// Sets raw priorities of items by the handles of a batch. NaN, infinite or negative priorities
   /// are refused before anything changes, naming the first. Of duplicates the last wins. 0 makes
-  /// an item undrawable until it is set again. Returns when applied; durable at Ack::kLog.
+  /// an item undrawable until it is set again. Returns when applied; durable at Ack::kLog. A
+  /// uniform selector has no priorities: it counts what its items would have got, and draws as
+  /// before.
   Result<SetOutcome> Set(std::span<const ItemHandle> handles, std::span<const float> priorities);
   /// By (id, row) of the anchor; for trajectories the row is ignored.
   Result<SetOutcome> Set(std::span<const RowId> rows, std::span<const float> priorities);

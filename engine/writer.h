@@ -59,7 +59,8 @@ struct AppendLanesOptions {
   /// One per lane; empty: all go on. Rows of lanes that `skip` are ignored.
   std::span<const End> ends = {};
   /// The columns with `in_final_row`, shape [lanes, ...]; only the rows of lanes that terminate or
-  /// truncate are read. Required when there is one and the table has `final_row`.
+  /// truncate are read, so a simulator may pass what it returns every time. Required when there
+  /// is one and the table has `final_row`.
   ColumnValues final = {};
   /// Per-trajectory columns, shape [lanes, ...], set for every lane that does not skip.
   ColumnValues trajectory = {};
