@@ -52,8 +52,7 @@ struct RecoveryReport {
   uint64_t records = 0;
   uint64_t bytes = 0;
   uint64_t ring_records = 0;  ///< Records that only the ring held.
-  uint64_t orphaned =
-      0;  ///< Trajectories left open by their writer: closed as cut or resumed by you.
+  uint64_t orphaned = 0;        ///< Trajectories that nobody closed and no writer has.
   uint64_t damaged_pages = 0;   ///< Pages with a bad piece; their trajectories are lost by name.
   bool clean = false;           ///< The log ended with a seal: nothing can have been lost.
   double seconds = 0;           ///< Of the whole open.
