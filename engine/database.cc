@@ -192,6 +192,7 @@ namespace {
 /// One record for a table and its priority tables: a crash leaves all of them or none.
 void BuildCreateTable(const TableSpec& spec, TableId id, engine::Change* change) {
   auto& body = change->body;
+  body.Clear();
   std::vector<flatbuffers::Offset<fb::Operation>> operations;
   const auto stored = engine::EncodeTableSpec(&body, spec);
   const auto table =
@@ -246,11 +247,14 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   wal::Reservation reservation;
   {
     MutexLock lock(&core.commit);
-    const TableId id = core.NextTableId();
-    BuildCreateTable(chosen, id, &change);
-    const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
-    bool waited = false;
-    GEARDB_RETURN_IF_ERROR(core.AwaitRoom({&size, 1}, how, &waited));
+    TableId id = 0;
+    wal::RecordSize size;
+    for (bool waited = true; waited;) {
+      id = core.NextTableId();  // Another table may take it while this one waits.
+      BuildCreateTable(chosen, id, &change);
+      size = wal::RecordSize::For(change.body_bytes().size(), {});
+      GEARDB_RETURN_IF_ERROR(core.AwaitRoom({&size, 1}, how, &waited));
+    }
     if (core.FindTable(spec.name) != nullptr) {
       return Status::AlreadyExists("database '", core.directory, "' has a table '", spec.name, "'");
     }

@@ -51,7 +51,7 @@ struct RecoveryReport {
   Lsn end = 0;    ///< Where the log ended, and new records begin.
   uint64_t records = 0;
   uint64_t bytes = 0;
-  uint64_t ring_records = 0;  ///< Records that only the ring held.
+  uint64_t ring_records = 0;    ///< Records that only the ring held.
   uint64_t orphaned = 0;        ///< Trajectories that nobody closed and no writer has.
   uint64_t damaged_pages = 0;   ///< Pages with a bad piece; their trajectories are lost by name.
   bool clean = false;           ///< The log ended with a seal: nothing can have been lost.

@@ -94,7 +94,8 @@ class Table {
   /// A writer with `options.lanes` lanes, each of which has at most one open trajectory at a time.
   Result<std::unique_ptr<Writer>> NewWriter(const WriterOptions& options);
   /// Removes whole trajectories, open ones too (their writer's next append fails with NotFound).
-  /// All or, with an unknown id, none. Logged; returns when published.
+  /// All or, with an unknown id, none. Logged; returns when published. InvalidArgument, naming the
+  /// number, for more ids than fit one record: a quarter of the ring, 16 bytes each.
   Status Remove(std::span<const TrajectoryId> ids);
   /// Drops the rows before `first_row` of a trajectory: whole pages leave memory, anchors whose
   /// extent then starts before `first_row` leave the priority tables. Never more than its steps.

@@ -119,9 +119,17 @@ Result<Lsn> DatabaseCore::LogRemoval(const std::shared_ptr<TableCore>& table,
   const auto trimmed = body.CreateVectorOfStructs(eviction.trimmed);
   change->FinishBody({.table = table->layout().id()}, fb::Change::Remove,
                      fb::CreateRemove(body, removed, trimmed).Union());
-  GEARDB_ASSIGN_OR_RETURN(
-      const Lsn end, CommitLocked(std::move(change),
-                                  {.urgency = wal::Urgency::kReserve, .deadline = how.deadline}));
+  // It has left the plan: nobody may plan on that before the record has its LSN, so `commit` stays
+  // taken if the room that was there has gone to a seal.
+  const wal::RecordSize size = wal::RecordSize::For(change->body_bytes().size(), {});
+  while (!log->HasRoom({&size, 1}, wal::Urgency::kReserve)) {
+    GEARDB_RETURN_IF_ERROR(
+        log->WaitForRoom({&size, 1}, wal::Urgency::kReserve, Deadline::Infinite()));
+  }
+  const wal::Reservation reservation = log->Reserve({.type = how.type, .size = size});
+  change->deletes_itself = true;
+  Finish(reservation, {}, change.release());
+  const Lsn end = reservation.end;
   for (const fb::Trimmed& trim : eviction.trimmed) table->plan->Note(trim.slot(), end);
   room_made.NotifyAll();
   return end;

@@ -132,8 +132,8 @@ class DatabaseCore {
   /// Until the change that ends at `end` is acknowledged.
   Status Acknowledge(Lsn end, Ack ack, Deadline deadline = Deadline::Infinite());
 
-  /// Logs that trajectories leave a table, and trims; they are out of its plan already. Returns the
-  /// record's end. May release `commit` while it waits for room.
+  /// Logs that trajectories leave a table, and trims; they are out of its plan already, and the
+  /// caller has seen that there is room. Returns the record's end.
   Result<Lsn> LogRemoval(const std::shared_ptr<TableCore>& table, const Eviction& eviction,
                          const CommitOptions& how) GEARDB_REQUIRES(commit);
   /// Logs a new scale of a priority table's weights. May release `commit` likewise.

@@ -26,6 +26,12 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   const std::set<TrajectoryId> wanted(ids.begin(), ids.end());
   if (wanted.empty()) return Status::Ok();
+  const uint64_t ids_max = (database->log->record_bytes_max() - 2048) / sizeof(fb::Removed);
+  if (wanted.size() > ids_max) {
+    return Status::InvalidArgument("table '", table->layout().spec().name, "': ", wanted.size(),
+                                   " trajectories cannot be removed at once; at most ", ids_max,
+                                   " fit a record of this log (a quarter of its ring)");
+  }
   const CommitOptions how = ReserveUrgency();
   Lsn end = 0;
   {

@@ -142,6 +142,24 @@ TEST_F(TableRemoveTest, DroppedTablesAreGoneAndTheirNameIsFree) {
   EXPECT_EQ(Numbers(1), testing::Count(7, 2));
 }
 
+TEST_F(TableRemoveTest, MoreThanARecordHoldsIsRefusedByNumber) {
+  options_.ring_bytes = uint64_t{64} << 10;
+  options_.segment_bytes = uint64_t{64} << 10;
+  OpenEmpty();
+  TableSpec spec = StepSpec();
+  spec.steps_per_page = 1;
+  Create(spec);
+  std::vector<TrajectoryId> ids;
+  for (int i = 0; i < 897; ++i) ids.push_back(AppendClosed(i, 1));
+  EXPECT_STATUS(kInvalidArgument, table_->Remove(ids),
+                "897 trajectories cannot be removed at once; "
+                "at most 896");
+  EXPECT_EQ(table_->Count(), 897u);
+  ids.pop_back();
+  ASSERT_OK(table_->Remove(ids));
+  EXPECT_EQ(table_->Count(), 1u);
+}
+
 TEST_F(TableRemoveTest, FramesComeBackAfterRemoval) {
   options_.budgets.frames_bytes = uint64_t{2} << 20;  // One slab.
   OpenEmpty();

@@ -119,8 +119,8 @@ class RecoveryFixture : public ::testing::Test {
     uint32_t offset = 0;
     for (const uint64_t size : sizes) {
       zeros_.resize(std::max<size_t>(zeros_.size(), 4096));
-      pieces.push_back({.lsn = 1, .offset = offset, .good = !damaged});
-      pieces.back().bytes = std::span(zeros_).first(size);
+      pieces.push_back(
+          {.lsn = 1, .offset = offset, .good = !damaged, .bytes = std::span(zeros_).first(size)});
       offset += static_cast<uint32_t>(size);
     }
     return pieces;
