@@ -72,9 +72,18 @@ Status RemoveDamaged(engine::DatabaseCore* core, const engine::Recovery& recover
       engine::HideTrajectories(table.get(), ids);
     }
   }
-  std::string& note = core->recovery.note;
-  if (!names.empty())
-    note += (note.empty() ? "" : "; ") + ("trajectories with damaged pages:" + names);
+  RecoveryReport& report = core->recovery;
+  const auto add = [&report](const std::string& note) {
+    report.note += (report.note.empty() ? "" : "; ") + note;
+  };
+  if (!names.empty()) add("trajectories with damaged pages:" + names);
+  if (report.damaged_priorities > 0) {
+    add(std::to_string(report.damaged_priorities) +
+        " priorities in damaged pieces stayed as before");
+  }
+  for (const Tag& tag : core->Tags()) {
+    if (tag.damaged) add("tag '" + tag.name + "' has lost its blob");
+  }
   return Status::Ok();
 }
 
@@ -134,6 +143,8 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   report.ring_records = read.ring_records;
   report.orphaned = recovery.orphaned();
   report.damaged_pages = recovery.damaged_pages();
+  report.damaged_priorities = recovery.damaged_priorities();
+  report.damaged_tags = recovery.damaged_tags();
   report.prefault_seconds = prefault_seconds;
   report.note = opened.report.note;
   report.damage = read.damage;
@@ -376,6 +387,10 @@ Result<Tag> Database::LastTag(std::optional<std::string_view> name) const {
   std::optional<Tag> newest;
   for (Tag& tag : impl_->Tags()) {
     if (!name || tag.name == *name) newest = std::move(tag);
+  }
+  if (newest && newest->damaged) {
+    return Status::Corruption("tag '", newest->name, "' of database '", impl_->directory,
+                              "', at LSN ", newest->lsn, ", has lost its blob to a damaged piece");
   }
   if (newest) return *std::move(newest);
   if (name) return Status::NotFound("database '", impl_->directory, "' has no tag '", *name, "'");

@@ -43,6 +43,7 @@ struct Tag {
   std::vector<std::byte> blob = {};
   Lsn lsn = 0;
   int64_t created_us = 0;
+  bool damaged = false;  ///< Its blob lay in a damaged piece of the log, and is empty.
 };
 
 /// What opening found.
@@ -51,13 +52,15 @@ struct RecoveryReport {
   Lsn end = 0;    ///< Where the log ended, and new records begin.
   uint64_t records = 0;
   uint64_t bytes = 0;
-  uint64_t ring_records = 0;    ///< Records that only the ring held.
-  uint64_t orphaned = 0;        ///< Trajectories that nobody closed and no writer has.
-  uint64_t damaged_pages = 0;   ///< Pages with a bad piece; their trajectories are lost by name.
-  bool clean = false;           ///< The log ended with a seal: nothing can have been lost.
-  double seconds = 0;           ///< Of the whole open.
-  double prefault_seconds = 0;  ///< Of these, faulting in the frames (options.prefault).
-  std::string note = {};        ///< For people: "cut at LSN x, durability unknown", or empty.
+  uint64_t ring_records = 0;   ///< Records that only the ring held.
+  uint64_t orphaned = 0;       ///< Trajectories that nobody closed and no writer has.
+  uint64_t damaged_pages = 0;  ///< Pages with a bad piece; their trajectories are lost by name.
+  uint64_t damaged_priorities = 0;  ///< Of a SetAll, in a bad piece: they stayed as they were.
+  uint64_t damaged_tags = 0;        ///< Tags with a bad piece: they have lost their blob.
+  bool clean = false;               ///< The log ended with a seal: nothing can have been lost.
+  double seconds = 0;               ///< Of the whole open.
+  double prefault_seconds = 0;      ///< Of these, faulting in the frames (options.prefault).
+  std::string note = {};            ///< For people: "cut at LSN x, durability unknown", or empty.
   /// Read-only opens: the damage in the middle of the log that ended the reading. What is shown is
   /// the state before it.
   Status damage = {};
@@ -95,7 +98,8 @@ class Database {
   /// Records an atomic cut: everything whose call returned before this one began is in it. Synced
   /// when it returns; costs two fsyncs at any size of the database. The newest tag of a name wins.
   Result<Tag> WriteTag(std::string_view name, std::span<const std::byte> blob);
-  /// The newest tag (of that name, when one is given); NotFound when there is none.
+  /// The newest tag (of that name, when one is given). NotFound when there is none; Corruption when
+  /// its blob is damaged.
   Result<Tag> LastTag(std::optional<std::string_view> name = std::nullopt) const;
   /// The newest tag of each name, in order of LSN.
   std::vector<Tag> Tags() const;

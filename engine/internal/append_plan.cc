@@ -6,21 +6,16 @@
 #include "engine/internal/episode.h"
 
 namespace geardb::engine {
-namespace {
 
-/// Flags of row `row` of a call's stored rows.
-uint8_t FlagsOfStoredRow(const TableLayout& layout, const PageCopy& copy, uint64_t row) {
-  const LaneRows& call = *copy.call;
-  uint8_t flags = row == 0 && copy.begins_episode ? kRowFirst : uint8_t{0};
-  if (row + 1 >= call.rows) flags |= FlagOfEnd(call.end);
-  const bool final_row = row >= call.rows;
+uint8_t FlagsOfStoredRow(const TableLayout& layout, const StoredRows& rows, uint64_t number) {
+  uint8_t flags = number == 0 && rows.begins_episode ? kRowFirst : uint8_t{0};
+  if (number + 1 >= rows.steps) flags |= FlagOfEnd(rows.end);
+  const bool final_row = number >= rows.steps;
   const bool cut_is_final =
-      call.end == End::kCut && layout.spec().final_row && row + 1 == call.rows;
+      rows.end == End::kCut && layout.spec().final_row && number + 1 == rows.steps;
   if (final_row || cut_is_final) flags |= kRowFinal;
   return flags;
 }
-
-}  // namespace
 
 void AppendPlan::DescribePieces(const PageLayout& layout, const HostArena& arena) {
   const size_t columns = layout.column_count();
@@ -68,8 +63,9 @@ void CopyRowsIntoPage(const PageCopy& copy) {
   if (!layout.flags_column()) return;
   std::byte* flags =
       copy.frame + layout.pages().FrameOffset(*layout.flags_column(), copy.page->offset);
+  const StoredRows stored{call.rows, call.end, copy.begins_episode};
   for (uint64_t row = begin; row < end; ++row) {
-    flags[row - begin] = std::byte{FlagsOfStoredRow(layout, copy, row)};
+    flags[row - begin] = std::byte{FlagsOfStoredRow(layout, stored, row)};
   }
 }
 

@@ -80,6 +80,15 @@ struct PageCopy {
 };
 void CopyRowsIntoPage(const PageCopy& copy);
 
+/// The rows that a call stores on one lane, as far as their flags go.
+struct StoredRows {
+  uint64_t steps = 0;  ///< Without a final row.
+  End end = End::kGo;
+  bool begins_episode = false;
+};
+/// Flags of the stored row with that number, from 0; in a stream they are a column.
+uint8_t FlagsOfStoredRow(const TableLayout& layout, const StoredRows& rows, uint64_t number);
+
 /// The number of the priority table of that name.
 std::optional<uint32_t> FindPriorityTable(const TableState& state, std::string_view name);
 

@@ -169,6 +169,24 @@ Status Recovery::CreatePriorityTable(const fb::Operation& operation, const wal::
   return Status::Ok();
 }
 
+namespace {
+
+/// What a damaged piece said of these items, from item `first` on, is lost: they stay as they are.
+void KeepPriorities(const PriorityState& priority, size_t first, std::span<float> values) {
+  std::fill(values.begin(), values.end(), 1.0f);
+  if (priority.prioritized() == nullptr) return;
+  size_t item = 0;
+  const index::Selector& selector = priority.selector();
+  selector.ForEachMember({0, selector.reserved()}, [&](uint64_t leaf) {
+    if (item >= first && item - first < values.size()) {
+      values[item - first] = priority.prioritized()->raw_priority(leaf);
+    }
+    ++item;
+  });
+}
+
+}  // namespace
+
 Status Recovery::SetAll(const fb::Operation& operation, const wal::RecordView& record,
                         TableCore* table) {
   const fb::SetAll& set = *operation.change_as_SetAll();
@@ -180,9 +198,15 @@ Status Recovery::SetAll(const fb::Operation& operation, const wal::RecordView& r
     values.resize(set.count());
     size_t filled = 0;
     for (const wal::PieceView& piece : record.pieces) {
-      if (piece.bytes.empty()) continue;
-      std::memcpy(values.data() + filled, piece.bytes.data(), piece.bytes.size());
-      filled += piece.bytes.size() / sizeof(float);
+      const std::span<float> into =
+          std::span(values).subspan(filled, piece.bytes.size() / sizeof(float));
+      if (!piece.good) {
+        KeepPriorities(table->state->priority(number), filled, into);
+        damaged_priorities_ += into.size();
+      } else if (!into.empty()) {
+        std::memcpy(into.data(), piece.bytes.data(), piece.bytes.size());
+      }
+      filled += into.size();
     }
   } else if (set.values()) {
     values.assign(set.values()->begin(), set.values()->end());
@@ -202,6 +226,11 @@ Status Recovery::WriteTag(const fb::WriteTag& stored, const wal::RecordView& rec
   if (stored.blob_in_pieces()) {
     for (const wal::PieceView& piece : record.pieces) {
       tag.blob.insert(tag.blob.end(), piece.bytes.begin(), piece.bytes.end());
+      tag.damaged |= !piece.good;
+    }
+    if (tag.damaged) {
+      tag.blob.clear();
+      ++damaged_tags_;
     }
   } else if (stored.blob()) {
     const auto* bytes = reinterpret_cast<const std::byte*>(stored.blob()->data());

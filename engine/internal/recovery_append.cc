@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/internal/append_plan.h"
+#include "engine/internal/episode.h"
 #include "engine/internal/recovery.h"
 
 namespace geardb::engine {
@@ -23,6 +25,25 @@ void ApplyLeaving(const fb::Append& append, Lsn lsn, TableState* state) {
   const auto trimmed_offset = builder.CreateVectorOfStructs(trimmed);
   builder.Finish(fb::CreateRemove(builder, removed_offset, trimmed_offset));
   state->Apply(*flatbuffers::GetRoot<fb::Remove>(builder.GetBufferPointer()), lsn);
+}
+
+/// Writes the flags of `flags.size()` rows whose piece is damaged, from row `number` of `rows` on:
+/// the record's metadata says what they were, and later records count on the items that follow.
+void RestoreFlags(const TableState& state, const fb::Rows& rows, uint64_t number,
+                  std::span<std::byte> flags) {
+  StoredRows stored{.steps = rows.count() - (rows.has_final() ? 1u : 0u),
+                    .end = static_cast<End>(rows.end()),
+                    .begins_episode = rows.first_row() == 0};
+  if (rows.first_row() > 0) {
+    const index::TrajectoryRecord& record = state.trajectories().record(rows.slot());
+    RowCursor cursor(state, record);
+    if (record.first_row < rows.first_row()) {
+      const auto before = static_cast<int64_t>(rows.first_row()) - 1;
+      stored.begins_episode = (cursor.FlagsOf(before) & kRowEndMask) != 0;
+    }
+  }
+  for (std::byte& byte : flags)
+    byte = std::byte{FlagsOfStoredRow(state.layout(), stored, number++)};
 }
 
 }  // namespace
@@ -59,6 +80,10 @@ void Recovery::CopyPieces(const fb::Append& append, const wal::RecordView& recor
               std::memset(into, 0, bytes);
             }
           });
+      if (const auto flags = table->layout().flags_column(); !view.good && flags) {
+        RestoreFlags(state, *rows, row - rows->first_row(),
+                     {base + pages.FrameOffset(*flags, where.first()), where.count()});
+      }
       row += where.count();
     }
   }

@@ -196,11 +196,12 @@ Status CheckSetAll(const fb::SetAll& set, std::span<const wal::PieceView> pieces
   GEARDB_RETURN_IF_ERROR(CheckPiecesApart(pieces));
   uint64_t bytes = 0;
   for (const wal::PieceView& piece : pieces) {
-    if (!piece.good || piece.bytes.size() % sizeof(float) != 0) {
-      return Status::Corruption("a piece of ", piece.bytes.size(), " bytes of priorities is ",
-                                piece.good ? "no whole number of them" : "damaged");
+    if (piece.bytes.size() % sizeof(float) != 0) {
+      return Status::Corruption("a piece of ", piece.bytes.size(),
+                                " bytes is no whole number of priorities");
     }
     bytes += piece.bytes.size();
+    if (!piece.good) continue;
     for (size_t at = 0; at < piece.bytes.size(); at += sizeof(float)) {
       float value = 0;
       std::memcpy(&value, piece.bytes.data() + at, sizeof(value));
@@ -229,11 +230,7 @@ Status CheckTag(const fb::WriteTag& tag, std::span<const wal::PieceView> pieces)
     return Status::Corruption("a tag's name has ", length, " characters; expected 1 to ",
                               kTagNameMax);
   }
-  if (!tag.blob_in_pieces()) return Status::Ok();
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if (!pieces[i].good) return Status::Corruption("piece ", i, " of a tag's blob is damaged");
-  }
-  return CheckPiecesApart(pieces);
+  return tag.blob_in_pieces() ? CheckPiecesApart(pieces) : Status::Ok();
 }
 
 }  // namespace geardb::engine

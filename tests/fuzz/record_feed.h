@@ -32,6 +32,7 @@ class RecordFeed {
 
   bool ready() const { return recovery_ != nullptr; }
   engine::DatabaseCore& core() { return core_; }
+  const engine::Recovery& recovery() const { return *recovery_; }
   Status Finish() { return recovery_->Finish(); }
 
   /// Its pieces are all full of one byte.

@@ -36,9 +36,10 @@ Result<std::unique_ptr<Database>> OpenStore(const Invocation& invocation) {
 Status DamageOf(const Database& database) {
   const RecoveryReport& recovery = database.recovery();
   if (!recovery.damage.ok()) return recovery.damage;
-  if (recovery.damaged_pages == 0) return Status::Ok();
-  return Status::Corruption(Counted(recovery.damaged_pages, "page"), " cannot be read; ",
-                            recovery.note);
+  const uint64_t pieces =
+      recovery.damaged_pages + recovery.damaged_priorities + recovery.damaged_tags;
+  if (pieces == 0) return Status::Ok();
+  return Status::Corruption(recovery.note);
 }
 
 int WarnOfDamage(const Invocation& invocation, const Status& damage) {

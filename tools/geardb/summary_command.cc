@@ -71,7 +71,7 @@ void PrintTags(const std::vector<Tag>& tags, std::ostream* out) {
   TextTable rows({"tag", "LSN", "written", "blob"});
   for (const Tag& tag : tags) {
     rows.Add({Printable(tag.name), Grouped(tag.lsn), TimeText(tag.created_us),
-              BytesText(tag.blob.size())});
+              tag.damaged ? "DAMAGED" : BytesText(tag.blob.size())});
   }
   if (rows.empty()) return;
   *out << '\n';
@@ -194,6 +194,8 @@ void WriteRecovery(const RecoveryReport& recovery, JsonWriter* json) {
   json->Field("ring_records", recovery.ring_records);
   json->Field("orphaned", recovery.orphaned);
   json->Field("damaged_pages", recovery.damaged_pages);
+  json->Field("damaged_priorities", recovery.damaged_priorities);
+  json->Field("damaged_tags", recovery.damaged_tags);
   json->Field("clean", recovery.clean);
   json->Field("seconds", recovery.seconds);
   json->Field("note", recovery.note);
@@ -230,6 +232,7 @@ void WriteSummary(const StoreFiles& files, const StoreSummary& summary, JsonWrit
     json->Field("lsn", tag.lsn);
     json->Field("created_us", tag.created_us);
     json->Field("blob_bytes", tag.blob.size());
+    json->Field("damaged", tag.damaged);
     json->EndObject();
   }
   json->EndArray();

@@ -157,6 +157,9 @@ void Verification::CheckReplay() {
                    " cannot be restored, and the trajectories that they belong to are lost: " +
                    recovery.note);
   }
+  if (recovery.damaged_priorities + recovery.damaged_tags > 0) {
+    AddProblem(files_->directory, kNoLsn, recovery.note);
+  }
   for (const std::string& name : database.Tables()) {
     ++verified_.tables;
     const auto table = database.OpenTable(name);

@@ -33,8 +33,9 @@ TEST_F(SummaryCommandTest, KeysOfJsonAreStable) {
                                "recovery", "tables", "tags"}));
   EXPECT_EQ(json["log"].keys(),
             (Keys{"start", "end", "segment_bytes", "segment_files", "ring_bytes"}));
-  EXPECT_EQ(json["recovery"].keys(), (Keys{"records", "bytes", "ring_records", "orphaned",
-                                           "damaged_pages", "clean", "seconds", "note", "damage"}));
+  EXPECT_EQ(json["recovery"].keys(),
+            (Keys{"records", "bytes", "ring_records", "orphaned", "damaged_pages",
+                  "damaged_priorities", "damaged_tags", "clean", "seconds", "note", "damage"}));
   const Json& table = json["tables"][0];
   EXPECT_EQ(table.keys(), (Keys{"name",           "id",
                                 "final_row",      "stream",
@@ -58,7 +59,7 @@ TEST_F(SummaryCommandTest, KeysOfJsonAreStable) {
   EXPECT_EQ(per.keys(), window_keys);
   EXPECT_EQ(per["window"].keys(), (Keys{"before", "length", "after", "stride", "stride_from_end",
                                         "left", "right", "cross_ends"}));
-  EXPECT_EQ(json["tags"][0].keys(), (Keys{"name", "lsn", "created_us", "blob_bytes"}));
+  EXPECT_EQ(json["tags"][0].keys(), (Keys{"name", "lsn", "created_us", "blob_bytes", "damaged"}));
 }
 
 TEST_F(SummaryCommandTest, CountsAreThoseOfTheStoresOwnStats) {
