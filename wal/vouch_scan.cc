@@ -12,15 +12,37 @@ namespace {
 
 constexpr uint64_t kReadBytes = uint64_t{1} << 20;
 
-// Could the 64 bytes at `at` be the header of a record that vouches?
+// Could the 64 bytes at `at` be the header of a record that vouches, or of one that the manifest
+// cannot know of?
 bool LooksLikeHeader(const std::byte* at, const Manifest& manifest, Lsn stop, uint64_t modulus,
                      uint64_t offset, RecordHeader* header) {
   Lsn lsn;
   std::memcpy(&lsn, at + offsetof(RecordHeader, lsn), sizeof(lsn));
-  if (lsn <= stop || lsn % modulus != offset) return false;
+  if (lsn < stop || lsn % modulus != offset) return false;
   std::memcpy(header, at, sizeof(*header));
-  return header->epoch() == manifest.epoch && header->zero == 0 &&
-         header->metadata_length <= header->length && header->length <= manifest.segment_bytes;
+  if (header->epoch() < manifest.epoch || (header->epoch() == manifest.epoch && lsn == stop)) {
+    return false;
+  }
+  return header->zero == 0 && header->metadata_length <= header->length &&
+         header->length <= manifest.segment_bytes;
+}
+
+// Would it change what is known?
+bool IsNews(const RecordHeader& header, const Manifest& manifest, Lsn vouched) {
+  return header.epoch() > manifest.epoch || header.synced_lsn > vouched;
+}
+
+// Takes up what a valid record says.
+Status Heed(const RecordHeader& header, const Manifest& manifest, const std::string& where,
+            Lsn* vouched) {
+  if (header.epoch() > manifest.epoch) {
+    return Status::Corruption(where, ": the record at LSN ", header.lsn, " is of term ",
+                              header.term, ", open ", header.open, ", but MANIFEST is of term ",
+                              manifest.epoch.term, ", open ", manifest.epoch.open,
+                              ": it is older than the log, or another log's");
+  }
+  *vouched = std::max(*vouched, header.synced_lsn);
+  return Status::Ok();
 }
 
 // The records of one segment file, wherever in it they begin.
@@ -52,7 +74,7 @@ class FileScan {
     for (uint64_t i = 0; i + sizeof(RecordHeader) <= bytes; i += kRecordAlignment) {
       if (LooksLikeHeader(block_.data() + i, manifest_, stop_, manifest_.segment_bytes, at + i,
                           &header) &&
-          header.synced_lsn > *vouched) {
+          IsNews(header, manifest_, *vouched)) {
         GEARDB_RETURN_IF_ERROR(CheckRecord(at + i, header, vouched));
       }
     }
@@ -63,11 +85,11 @@ class FileScan {
   Status CheckRecord(uint64_t at, const RecordHeader& header, Lsn* vouched) {
     record_bytes_.resize(header.length);
     GEARDB_ASSIGN_OR_RETURN(const size_t read, file_->Read(at, record_bytes_));
-    if (read == record_bytes_.size() &&
-        ParseRecord(record_bytes_, header.lsn, manifest_.Seed(), &record_)) {
-      *vouched = std::max(*vouched, record_.header.synced_lsn);
+    if (read != record_bytes_.size() ||
+        !ParseRecord(record_bytes_, header.lsn, manifest_.Seed(), &record_)) {
+      return Status::Ok();
     }
-    return Status::Ok();
+    return Heed(record_.header, manifest_, path_, vouched);
   }
 
   Env* const env_;
@@ -88,9 +110,9 @@ Status ScanRing(RingFile* ring, const Manifest& manifest, Lsn stop, Lsn* vouched
     for (uint64_t at = AlignDown(extent.begin, kRecordAlignment);
          at + sizeof(RecordHeader) <= extent.end; at += kRecordAlignment) {
       if (LooksLikeHeader(ring->At(at), manifest, stop, ring->bytes(), at, &header) &&
-          header.synced_lsn > *vouched && header.length <= ring->bytes() &&
+          IsNews(header, manifest, *vouched) && header.length <= ring->bytes() &&
           ParseRecord({ring->At(at), header.length}, header.lsn, manifest.Seed(), &record)) {
-        *vouched = std::max(*vouched, record.header.synced_lsn);
+        GEARDB_RETURN_IF_ERROR(Heed(record.header, manifest, "the ring", vouched));
       }
     }
   }

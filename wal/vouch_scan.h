@@ -13,7 +13,8 @@ namespace geardb::wal {
 
 /// The largest of `manifest.start` and the synced LSN of every record beyond `stop` that has a
 /// valid header and metadata and the manifest's epoch, in all segment files and in the ring. Every
-/// aligned position is tried. Parts of files that were never written are skipped.
+/// aligned position is tried. Parts of files that were never written are skipped. Corruption when
+/// such a record has a later epoch than the manifest: nothing is appended before its epoch is there.
 Result<Lsn> ScanForVouched(Env* env, const std::string& log_directory, const Manifest& manifest,
                            const SegmentMap& map, RingFile* ring, Lsn stop);
 

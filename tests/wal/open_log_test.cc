@@ -241,6 +241,45 @@ TEST_F(OpenLogTest, DamageInTheMiddleStopsAWritingOpenAndChangesNothing) {
   EXPECT_STATUS(kCorruption, report().read.damage, lsn);
 }
 
+TEST_F(OpenLogTest, AManifestOlderThanTheLogIsCorruption) {
+  // A copy of MANIFEST put back: the log would end where that one's open ended.
+  CreateAndOpen();
+  Append(1, 1000);
+  const auto older = env_->Contents("db/MANIFEST");
+  for (const bool drained : {true, false}) {
+    SCOPED_TRACE(drained);
+    CrashAndOpen(CrashKind::kProcess);
+    Append(2, 1000);
+    if (drained) {
+      ASSERT_OK(writer()->WaitSynced(writer()->end(), Deadline::Infinite()));
+    }
+    env_->Die();
+    seen_ = SeenLog();
+    env_->Crash(CrashKind::kProcess);
+    const auto newer = env_->Contents("db/MANIFEST");
+    env_->Put("db/MANIFEST", older);
+    EXPECT_STATUS(kCorruption, OpenAndSee(env_.get(), "db", options_),
+                  "is of term 0, open 2, but MANIFEST is of term 0, open 1");
+    EXPECT_EQ(env_->Contents("db/MANIFEST"), older);
+    env_->Put("db/MANIFEST", newer);
+    Open();
+    EXPECT_EQ(Numbers(),
+              drained ? (std::vector<uint64_t>{1, 2}) : (std::vector<uint64_t>{1, 2, 2}));
+  }
+}
+
+TEST_F(OpenLogTest, AManifestThatNeverKnewTheRingsRecordsIsCorruption) {
+  Create();
+  const auto older = env_->Contents("db/MANIFEST");
+  Open();
+  Append(1, 1000);  // In the ring only.
+  env_->Die();
+  seen_ = SeenLog();
+  env_->Crash(CrashKind::kProcess);
+  env_->Put("db/MANIFEST", older);
+  EXPECT_STATUS(kCorruption, OpenAndSee(env_.get(), "db", options_), "older than the log");
+}
+
 TEST_F(OpenLogTest, ASegmentThatTheRingReplacesDoesNotComeBack) {
   CreateAndOpen();
   while (writer()->end() < options_.log.segment_bytes + 10000) Append(1, 4000);

@@ -36,12 +36,15 @@ class VouchScanTest : public ::testing::Test {
     env_.Put("log/" + name, bytes);
   }
 
-  Lsn Vouched() {
+  Result<Lsn> Scan() {
     SegmentMap map;
     map.all = {"segment-000001", "segment-000002"};
     auto ring = RingFile::Open(&env_, "log/ring", kRing, RingAccess::kReadOnly);
     EXPECT_OK(ring);
-    auto vouched = ScanForVouched(&env_, "log", manifest_, map, ring->get(), 1024);
+    return ScanForVouched(&env_, "log", manifest_, map, ring->get(), 1024);
+  }
+  Lsn Vouched() {
+    const auto vouched = Scan();
     EXPECT_OK(vouched);
     return vouched.ok() ? *vouched : 0;
   }
@@ -66,11 +69,19 @@ TEST_F(VouchScanTest, TheLargestClaimOfAnyFileCounts) {
   EXPECT_EQ(Vouched(), 1800u);
 }
 
-TEST_F(VouchScanTest, OtherEpochsDoNotVouch) {
+TEST_F(VouchScanTest, OlderEpochsDoNotVouch) {
   PutRecord("segment-000001", 2048, 1500, 4);
   PutRecord("ring", 4096, 1500, 4);
-  PutRecord("segment-000002", 8192, 1500, 6);
   EXPECT_EQ(Vouched(), 640u);
+}
+
+TEST_F(VouchScanTest, ALaterEpochThanTheManifestsIsCorruption) {
+  PutRecord("segment-000002", 8192, 0, 6);
+  EXPECT_STATUS(kCorruption, Scan(), "segment-000002: the record at LSN 8192 is of term 0, open 6");
+  PutRecord("segment-000002", 8192, 0, 4);
+  EXPECT_EQ(Vouched(), 640u);
+  PutRecord("ring", 1024, 0, 7);  // At the stop, where it was not followed.
+  EXPECT_STATUS(kCorruption, Scan(), "the ring: the record at LSN 1024 is of term 0, open 7");
 }
 
 TEST_F(VouchScanTest, DamagedHeadersDoNotVouch) {
