@@ -158,8 +158,8 @@ Place ChoosePlace(EngineFaultRun* run) {
   return place;
 }
 
-// A flipped bit costs nothing, or the trajectories of its page, by name; or the open says what is
-// damaged and writes nothing.
+// A flipped bit costs nothing, or the trajectories of its page or the blob of its tag, by name; or
+// the open says what is damaged and writes nothing.
 TEST(FaultEnvTest, FlippedBitsAreFoundAndNamed) {
   uint64_t refused = 0;
   uint64_t lost = 0;
