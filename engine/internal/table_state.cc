@@ -85,27 +85,31 @@ Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
 }
 
 Status TableState::Reserve(uint64_t lpn_count, uint64_t slot_count) {
+  // Selectors before pages and trajectories: whatever fails in between, they hold all that these
+  // say is reserved.
   if (lpn_count > pages_->reserved()) {
     // A little ahead where the budget allows it, else exactly what is asked.
     for (uint64_t extra : {kLpnGrowth + pages_->reserved() / 16, uint64_t{0}}) {
-      Status status = pages_->Reserve(lpn_count + extra);
+      Status status;
       for (const auto& priority : priorities_) {
         if (!status.ok()) break;
         if (!priority->draws_windows()) continue;
         status = priority->selector().Reserve((lpn_count + extra) * layout_.steps_per_page());
       }
+      if (status.ok()) status = pages_->Reserve(lpn_count + extra);
       if (status.ok()) break;
       if (extra == 0) return status.WithContext("table '" + layout_.spec().name + "'");
     }
   }
   if (slot_count > trajectories_->reserved()) {
     for (uint64_t extra : {kSlotGrowth + trajectories_->reserved() / 16, uint64_t{0}}) {
-      Status status = trajectories_->Reserve(slot_count + extra);
+      Status status;
       for (const auto& priority : priorities_) {
         if (!status.ok()) break;
         if (priority->draws_windows()) continue;
         status = priority->selector().Reserve(slot_count + extra);
       }
+      if (status.ok()) status = trajectories_->Reserve(slot_count + extra);
       if (status.ok()) break;
       if (extra == 0) return status.WithContext("table '" + layout_.spec().name + "'");
     }

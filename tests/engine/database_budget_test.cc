@@ -74,28 +74,32 @@ TEST_F(DatabaseBudgetTest, AStoreLargerThanTheBudgetIsNotOpened) {
 }
 
 TEST_F(DatabaseBudgetTest, TheIndexRunsOutAndTheStoreGoesOn) {
-  options_.budgets.index_bytes = 2 * kMiB;
-  OpenEmpty();
-  TableSpec spec = StepSpec();
-  spec.steps_per_page = 1;
-  spec.priority_tables = {WindowSpec("per")};
-  Create(spec);
-  Status status;
-  uint64_t count = 0;
-  const Rows rows(0, 100);
-  for (; status.ok() && count < 10'000; ++count) {
-    status = writer_->AppendTrajectory(rows.many(), {.end = End::kTerminated}).status();
+  // With small pages their records run out first, with large ones the items' weights.
+  for (const uint32_t steps_per_page : {1u, 16u, 64u, 256u}) {
+    SCOPED_TRACE(steps_per_page);
+    options_.budgets.index_bytes = steps_per_page <= 16 ? 2 * kMiB : 6 * kMiB;
+    OpenEmpty();
+    TableSpec spec = StepSpec();
+    spec.steps_per_page = steps_per_page;
+    spec.priority_tables = {WindowSpec("per")};
+    Create(spec);
+    Status status;
+    uint64_t count = 0;
+    const Rows rows(0, 100);
+    for (; status.ok() && count < 10'000; ++count) {
+      status = writer_->AppendTrajectory(rows.many(), {.end = End::kTerminated}).status();
+    }
+    EXPECT_STATUS(kResourceExhausted, status, "table 'steps'");
+    EXPECT_EQ(table_->Count(), count - 1);
+    EXPECT_EQ(priority("per")->Count(), 100 * (count - 1));
+    EXPECT_LE(database_->Stats().index.used_bytes, options_.budgets.index_bytes);
+    const TrajectoryId ids[] = {1, 2};
+    ASSERT_OK(table_->Remove(ids));
+    EXPECT_OK(writer_->AppendTrajectory(rows.many(), {.end = End::kTerminated}));
+    Reopen();
+    OpenAgain("steps");
+    EXPECT_EQ(table_->Count(), count - 2);
   }
-  EXPECT_STATUS(kResourceExhausted, status, "table 'steps'");
-  EXPECT_EQ(table_->Count(), count - 1);
-  EXPECT_EQ(priority("per")->Count(), 100 * (count - 1));
-  EXPECT_LE(database_->Stats().index.used_bytes, 2 * kMiB);
-  const TrajectoryId ids[] = {1, 2};
-  ASSERT_OK(table_->Remove(ids));
-  EXPECT_OK(writer_->AppendTrajectory(rows.many(), {.end = End::kTerminated}));
-  Reopen();
-  OpenAgain("steps");
-  EXPECT_EQ(table_->Count(), count - 2);
 }
 
 TEST_F(DatabaseBudgetTest, AnIndexTooSmallForATableMakesNone) {

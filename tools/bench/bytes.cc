@@ -25,7 +25,7 @@ class BytesScene final : public Scene {
     TableSpec spec = PlainTable(shape_.payload, shape_.expected_steps);
     spec.steps_per_page = shape_.steps_per_page;
     spec.priority_tables = {WindowsOf(1, SelectorKind::kPrioritized)};
-    DatabaseOptions options = RoomyOptions(512 * kMiB, 256 * kMiB);
+    DatabaseOptions options = RoomyOptions(512 * kMiB, 1024 * kMiB);
     options.prefault = false;
     GEARDB_ASSIGN_OR_RETURN(const auto store, MakeStore(settings_, options, spec));
     const DatabaseStats empty = store->db->Stats();
