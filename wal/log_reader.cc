@@ -76,9 +76,11 @@ Result<bool> LogReader::Core::EndOrDamage(const Status& damage) {
 // all the same (page damage), false at the end of the log.
 Result<bool> LogReader::Core::AtStop(Found in_segment, ParsedRecord* record) {
   if (!vouch_known_) {
-    GEARDB_ASSIGN_OR_RETURN(report_.vouched_lsn,
-                            ScanForVouched(env_, log_directory_, manifest_, map_,
-                                           options_.use_ring ? ring_ : nullptr, position_));
+    GEARDB_ASSIGN_OR_RETURN(
+        report_.vouched_lsn,
+        ScanForVouched(
+            env_, log_directory_, manifest_, map_, options_.use_ring ? ring_ : nullptr,
+            {.from = options_.from, .segments_end = report_.segments_end_lsn, .stop = position_}));
     vouch_known_ = true;
   }
   if (report_.vouched_lsn <= position_) return false;

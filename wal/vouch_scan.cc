@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "wal/aligned_buffer.h"
@@ -51,14 +52,16 @@ class FileScan {
   FileScan(Env* env, std::string path, const Manifest& manifest, Lsn stop)
       : env_(env), path_(std::move(path)), manifest_(manifest), stop_(stop), block_(kReadBytes) {}
 
-  Status Run(Lsn* vouched) {
+  /// From offset `begin` on.
+  Status Run(uint64_t begin, Lsn* vouched) {
     GEARDB_ASSIGN_OR_RETURN(file_, env_->OpenFile(path_, {.mode = FileMode::kRead}));
     GEARDB_ASSIGN_OR_RETURN(const uint64_t size, file_->Size());
-    uint64_t at = 0;
+    uint64_t at = begin;
     while (at < size) {
       GEARDB_ASSIGN_OR_RETURN(const FileExtent extent, file_->NextWritten(at));
       if (extent.begin >= extent.end) break;
-      for (at = AlignDown(extent.begin, kDirectAlignment); at < extent.end; at += kReadBytes) {
+      at = AlignDown(std::max(extent.begin, at), kDirectAlignment);
+      for (; at < extent.end; at += kReadBytes) {
         const uint64_t wanted = AlignUp(std::min(kReadBytes, extent.end - at), kDirectAlignment);
         GEARDB_ASSIGN_OR_RETURN(const size_t read, file_->Read(at, block_.span().first(wanted)));
         GEARDB_RETURN_IF_ERROR(ScanBlock(at, read, vouched));
@@ -122,13 +125,21 @@ Status ScanRing(RingFile* ring, const Manifest& manifest, Lsn stop, Lsn* vouched
 }  // namespace
 
 Result<Lsn> ScanForVouched(Env* env, const std::string& log_directory, const Manifest& manifest,
-                           const SegmentMap& map, RingFile* ring, Lsn stop) {
+                           const SegmentMap& map, RingFile* ring, const Followed& followed) {
+  std::map<std::string, uint64_t> followed_bytes;
+  for (const auto& [base, name] : map.names) {
+    if (base < followed.from || base >= followed.segments_end) continue;
+    followed_bytes[name] = std::min(followed.segments_end - base, manifest.segment_bytes);
+  }
   Lsn vouched = manifest.start;
   for (const std::string& name : map.all) {
-    FileScan scan(env, JoinPath(log_directory, name), manifest, stop);
-    GEARDB_RETURN_IF_ERROR(scan.Run(&vouched));
+    const auto found = followed_bytes.find(name);
+    const uint64_t begin = found == followed_bytes.end() ? 0 : found->second;
+    if (begin == manifest.segment_bytes) continue;
+    FileScan scan(env, JoinPath(log_directory, name), manifest, followed.stop);
+    GEARDB_RETURN_IF_ERROR(scan.Run(begin, &vouched));
   }
-  if (ring != nullptr) GEARDB_RETURN_IF_ERROR(ScanRing(ring, manifest, stop, &vouched));
+  if (ring != nullptr) GEARDB_RETURN_IF_ERROR(ScanRing(ring, manifest, followed.stop, &vouched));
   return vouched;
 }
 

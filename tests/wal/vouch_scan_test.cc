@@ -41,7 +41,8 @@ class VouchScanTest : public ::testing::Test {
     map.all = {"segment-000001", "segment-000002"};
     auto ring = RingFile::Open(&env_, "log/ring", kRing, RingAccess::kReadOnly);
     EXPECT_OK(ring);
-    return ScanForVouched(&env_, "log", manifest_, map, ring->get(), 1024);
+    map.names = names_;
+    return ScanForVouched(&env_, "log", manifest_, map, ring->get(), followed_);
   }
   Lsn Vouched() {
     const auto vouched = Scan();
@@ -50,6 +51,8 @@ class VouchScanTest : public ::testing::Test {
   }
 
   testing::FaultEnv env_{1};
+  Followed followed_{.from = 0, .segments_end = 0, .stop = 1024};
+  std::map<Lsn, std::string> names_;  // Of the segments that have one.
   Manifest manifest_;
 };
 
@@ -82,6 +85,23 @@ TEST_F(VouchScanTest, ALaterEpochThanTheManifestsIsCorruption) {
   EXPECT_EQ(Vouched(), 640u);
   PutRecord("ring", 1024, 0, 7);  // At the stop, where it was not followed.
   EXPECT_STATUS(kCorruption, Scan(), "the ring: the record at LSN 1024 is of term 0, open 7");
+}
+
+TEST_F(VouchScanTest, WhatWasFollowedIsNotReadAgain) {
+  names_ = {{0, "segment-000001"}, {kSegment, "segment-000002"}};
+  followed_ = {.from = 0, .segments_end = kSegment + 4096 + 64, .stop = kSegment + 4096 + 64};
+  // A reader that has followed these has seen what lies there, whatever looks like a record.
+  PutRecord("segment-000001", 2 * kSegment + 2048, 1500);
+  PutRecord("segment-000002", 3 * kSegment + 2048, 1600);
+  EXPECT_EQ(Vouched(), 640u);
+  PutRecord("segment-000002", kSegment + 4096 + 128, 1700);  // In the block where it stopped.
+  EXPECT_EQ(Vouched(), 1700u);
+  followed_.from = 64;  // Not all of the first.
+  PutRecord("segment-000001", 2 * kSegment + 2048, 1800);
+  EXPECT_EQ(Vouched(), 1800u);
+  names_.clear();  // Nobody's segment.
+  PutRecord("segment-000002", 3 * kSegment + 2048, 1900);
+  EXPECT_EQ(Vouched(), 1900u);
 }
 
 TEST_F(VouchScanTest, DamagedHeadersDoNotVouch) {
