@@ -82,6 +82,8 @@ class File {
   /// The first extent at or after `offset` that may hold something other than zeros; begin = end =
   /// Size() when there is none. A file system that cannot tell returns the rest of the file.
   virtual Result<FileExtent> NextWritten(uint64_t offset) = 0;
+  /// A hint: these bytes will be read soon. Does not wait for them.
+  virtual void Prefetch(const FileExtent& extent) { (void)extent; }
   /// Maps the whole file for reading and writing; its size must be a multiple of 4 KiB. The mapping
   /// may outlive the File. Unsupported where shared maps do not work.
   virtual Result<std::unique_ptr<Mapping>> Map() = 0;

@@ -25,6 +25,9 @@ Result<std::unique_ptr<RingFile>> RingFile::Open(Env* env, const std::string& pa
     return Status::Corruption(path, " has ", size, " bytes, the manifest says ", bytes);
   }
   std::unique_ptr<RingFile> ring(new RingFile(std::move(file), bytes));
+  // An open looks at all of it, by faults of single pages where it is mapped.
+  GEARDB_ASSIGN_OR_RETURN(const auto extents, ring->WrittenExtents());
+  for (const FileExtent& extent : extents) ring->file_->Prefetch(extent);
   if (access == RingAccess::kMapped) {
     auto mapping = ring->file_->Map();
     if (mapping.ok()) {
