@@ -47,9 +47,59 @@ Uuid NewUuid() {
 
 }  // namespace
 
+namespace {
+
+/// Whether a file holds nothing but zeros, as everything that a creation leaves behind does.
+Result<bool> HoldsNothing(Env* env, const std::string& path) {
+  GEARDB_ASSIGN_OR_RETURN(auto file, env->OpenFile(path, {.mode = FileMode::kRead}));
+  GEARDB_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  std::vector<std::byte> block(kWriteBytesMax);
+  for (uint64_t at = 0; at < size;) {
+    GEARDB_ASSIGN_OR_RETURN(const FileExtent extent, file->NextWritten(at));
+    if (extent.begin >= extent.end) break;
+    for (at = extent.begin; at < extent.end;) {
+      const uint64_t wanted = std::min<uint64_t>(block.size(), extent.end - at);
+      GEARDB_ASSIGN_OR_RETURN(const size_t read, file->Read(at, std::span(block).first(wanted)));
+      if (read == 0) return true;
+      if (std::any_of(block.begin(), block.begin() + static_cast<ptrdiff_t>(read),
+                      [](std::byte byte) { return byte != std::byte{0}; })) {
+        return false;
+      }
+      at += read;
+    }
+  }
+  return true;
+}
+
+/// The files that a creation without a manifest has left in the log's directory. Refuses what
+/// anything else has put there: it would be removed.
+Result<std::vector<std::string>> Leftovers(Env* env, const std::string& log_directory) {
+  GEARDB_ASSIGN_OR_RETURN(const bool exists, env->Exists(log_directory));
+  if (!exists) return std::vector<std::string>();
+  GEARDB_ASSIGN_OR_RETURN(const auto names, env->List(log_directory));
+  for (const std::string& name : names) {
+    uint64_t number = 0;
+    if (name != kRingName && !ParseSegmentName(name, &number)) {
+      return Status::FailedPrecondition("'", log_directory, "' holds '", name,
+                                        "', which is no file of a database: none is created here");
+    }
+    GEARDB_ASSIGN_OR_RETURN(const bool nothing, HoldsNothing(env, JoinPath(log_directory, name)));
+    if (!nothing) {
+      return Status::Corruption("'", log_directory, "' holds '", name,
+                                "' with content, but there is no ", kManifestName,
+                                " beside it: a database has lost it, and none is created here");
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
 Status CreateLog(Env* env, const std::string& directory, const LogOptions& options) {
   GEARDB_RETURN_IF_ERROR(CheckSize("ring_bytes", options.ring_bytes, kRingBytesMin));
   GEARDB_RETURN_IF_ERROR(CheckSize("segment_bytes", options.segment_bytes, kSegmentBytesMin));
+  const std::string log_directory = JoinPath(directory, kLogDirectoryName);
+  GEARDB_RETURN_IF_ERROR(Leftovers(env, log_directory).status());  // Before anything is written.
   GEARDB_RETURN_IF_ERROR(env->CreateDirectory(directory));
   GEARDB_ASSIGN_OR_RETURN(const auto lock,
                           env->Lock(JoinPath(directory, kLockName), LockMode::kExclusive));
@@ -57,10 +107,9 @@ Status CreateLog(Env* env, const std::string& directory, const LogOptions& optio
   GEARDB_ASSIGN_OR_RETURN(const bool exists, env->Exists(manifest_path));
   if (exists) return Status::AlreadyExists(manifest_path, ": there is a database already");
 
-  const std::string log_directory = JoinPath(directory, kLogDirectoryName);
   GEARDB_RETURN_IF_ERROR(env->CreateDirectory(log_directory));
-  // Leftovers of a creation that did not reach its manifest may have other sizes.
-  GEARDB_ASSIGN_OR_RETURN(const auto leftovers, env->List(log_directory));
+  // They may have other sizes.
+  GEARDB_ASSIGN_OR_RETURN(const auto leftovers, Leftovers(env, log_directory));
   for (const std::string& name : leftovers) {
     GEARDB_RETURN_IF_ERROR(env->Remove(JoinPath(log_directory, name)));
   }

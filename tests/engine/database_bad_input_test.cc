@@ -210,6 +210,33 @@ TEST_F(DatabaseBadInputTest, ADamagedPieceCostsItsTrajectoryByName) {
   EXPECT_EQ(table_->Count(), 199u);
 }
 
+TEST_F(DatabaseBadInputTest, FilesOfOthersAreNotReplacedByADatabase) {
+  Close();
+  for (const char* other : {"log/train.csv", "log/segment", "log/ring.old"}) {
+    SCOPED_TRACE(other);
+    dir_ = std::make_unique<testing::TempDir>();
+    std::filesystem::create_directory(dir_->File("log"));
+    WriteFile(other, {'m', 'i', 'n', 'e'});
+    const auto before = Files();
+    EXPECT_STATUS(kFailedPrecondition, TryOpen(), "no file of a database");
+    EXPECT_TRUE(before == Files());
+  }
+}
+
+TEST_F(DatabaseBadInputTest, ADatabaseWithoutItsManifestIsNotReplacedByANewOne) {
+  FillAndClose();
+  std::filesystem::remove(dir_->File("MANIFEST"));
+  const auto before = Files();
+  EXPECT_STATUS(kCorruption, TryOpen(), "no MANIFEST beside it");
+  EXPECT_TRUE(before == Files());
+  // Before anything was logged there is nothing to lose.
+  dir_ = std::make_unique<testing::TempDir>();
+  Open();
+  Close();
+  std::filesystem::remove(dir_->File("MANIFEST"));
+  EXPECT_OK(TryOpen());
+}
+
 TEST_F(DatabaseBadInputTest, DamagedRecordsAreNamedAndNothingIsWritten) {
   FillAndClose();
   const std::string segment = "log/segment-000001";
