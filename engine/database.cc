@@ -220,26 +220,24 @@ void BuildCreateTable(const TableSpec& spec, TableId id, engine::Change* change)
   body.Finish(fb::CreateBody(body, body.CreateVector(operations)));
 }
 
-/// Makes the table, empty, with its priority tables; nothing is left of it after an error.
-Result<std::shared_ptr<engine::TableCore>> MakeTable(engine::DatabaseCore* core, TableSpec spec,
-                                                     TableId id) {
+/// Adds the table, empty, with its priority tables; nothing is left of it after an error.
+Result<std::shared_ptr<engine::TableCore>> AddTable(engine::DatabaseCore* core, TableSpec spec,
+                                                    TableId id) {
   const std::vector<PriorityTableSpec> priorities = std::move(spec.priority_tables);
   spec.priority_tables.clear();
-  GEARDB_ASSIGN_OR_RETURN(auto table, core->AddTable(spec, id));
+  GEARDB_ASSIGN_OR_RETURN(auto table, core->MakeTable(spec, id));
   table->plan->ids_end = kFirstRange;
   table->plan->generations_end = kFirstRange;
-  Status status;
   {
     MutexLock lock(&table->state->mutex);
     for (const PriorityTableSpec& priority : priorities) {
-      if (!status.ok()) break;
-      status = table->state->AddPriorityTable(priority).WithContext("table '" + spec.name + "'");
+      GEARDB_RETURN_IF_ERROR(
+          table->state->AddPriorityTable(priority).WithContext("table '" + spec.name + "'"));
     }
   }
-  if (status.ok()) status = table->plan->TakeOver(/*created=*/true);
-  if (status.ok()) return table;
-  core->ForgetTable(id);
-  return status;
+  GEARDB_RETURN_IF_ERROR(table->plan->TakeOver(/*created=*/true));
+  core->AddTable(table);
+  return table;
 }
 
 }  // namespace
@@ -269,7 +267,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
     if (core.FindTable(spec.name) != nullptr) {
       return Status::AlreadyExists("database '", core.directory, "' has a table '", spec.name, "'");
     }
-    GEARDB_ASSIGN_OR_RETURN(table, MakeTable(&core, chosen, id));
+    GEARDB_ASSIGN_OR_RETURN(table, AddTable(&core, chosen, id));
     reservation = core.log->Reserve({.size = size});
   }
   core.Finish(reservation, {}, &change);
@@ -294,8 +292,14 @@ Result<std::shared_ptr<Table>> Database::OpenTable(std::string_view name) {
 
 Result<std::shared_ptr<Table>> Database::OpenOrCreateTable(const TableSpec& spec) {
   GEARDB_RETURN_IF_ERROR(ValidateTableSpec(spec));
-  const auto table = impl_->FindTable(spec.name);
-  if (table == nullptr) return CreateTable(spec);
+  auto table = impl_->FindTable(spec.name);
+  while (table == nullptr) {
+    auto created = CreateTable(spec);
+    if (created.status().code() != StatusCode::kAlreadyExists) return created;
+    // Somebody else was first. As durable as if this call had created it; unless it is dropped.
+    GEARDB_RETURN_IF_ERROR(Sync(Deadline::Infinite()));
+    table = impl_->FindTable(spec.name);
+  }
   TableSpec stored = table->layout().spec();
   {
     MutexLock lock(&table->state->mutex);
@@ -304,7 +308,8 @@ Result<std::shared_ptr<Table>> Database::OpenOrCreateTable(const TableSpec& spec
     }
   }
   GEARDB_RETURN_IF_ERROR(CheckSameSpec(stored, spec));
-  return OpenTable(spec.name);
+  GEARDB_RETURN_IF_ERROR(impl_->CheckTable(*table));
+  return std::shared_ptr<Table>(new Table(HandleOf(impl_, table)));
 }
 
 std::vector<std::string> Database::Tables() const {

@@ -216,16 +216,20 @@ std::shared_ptr<TableCore> DatabaseCore::TableById(TableId id) const {
   return found == tables_.end() ? nullptr : found->second;
 }
 
-Result<std::shared_ptr<TableCore>> DatabaseCore::AddTable(const TableSpec& spec, TableId id) {
+Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec, TableId id) {
   auto table = std::make_shared<TableCore>();
   GEARDB_ASSIGN_OR_RETURN(
       table->state,
       TableState::Create({.index = index_memory.get(), .arena = arena.get()}, spec, id));
   GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(index_memory.get(), table->state.get()));
-  MutexLock guard(&tables_mutex_);
-  tables_[id] = table;
-  last_table_id_ = std::max(last_table_id_, id);
   return table;
+}
+
+void DatabaseCore::AddTable(std::shared_ptr<TableCore> table) {
+  const TableId id = table->layout().id();
+  MutexLock guard(&tables_mutex_);
+  tables_[id] = std::move(table);
+  last_table_id_ = std::max(last_table_id_, id);
 }
 
 void DatabaseCore::ForgetTable(TableId id) {

@@ -147,8 +147,10 @@ class DatabaseCore {
   std::shared_ptr<TableCore> FindTable(std::string_view name) const;
   std::vector<std::shared_ptr<TableCore>> AllTables() const;
   std::shared_ptr<TableCore> TableById(TableId id) const;
-  /// Makes an empty table; used by CreateTable and by recovery.
-  Result<std::shared_ptr<TableCore>> AddTable(const TableSpec& spec, TableId id);
+  /// Makes an empty table, which nobody sees; used by CreateTable and by recovery.
+  Result<std::shared_ptr<TableCore>> MakeTable(const TableSpec& spec, TableId id);
+  /// From here on it is there. Whoever finds it finds it whole.
+  void AddTable(std::shared_ptr<TableCore> table);
   void ForgetTable(TableId id);
   TableId NextTableId() const;
 

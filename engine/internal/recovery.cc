@@ -136,9 +136,10 @@ Status Recovery::CreateTable(const fb::Operation& operation, const wal::RecordVi
   if (core_->FindTable(spec->name) != nullptr) {
     return BadRecord(record, "there is a table '", spec->name, "' already");
   }
-  GEARDB_ASSIGN_OR_RETURN(auto table, core_->AddTable(*spec, id));
+  GEARDB_ASSIGN_OR_RETURN(auto table, core_->MakeTable(*spec, id));
   table->plan->ids_end = create.ids_end();
   table->plan->generations_end = create.generations_end();
+  core_->AddTable(std::move(table));
   return Status::Ok();
 }
 

@@ -271,6 +271,24 @@ TEST_F(DatabaseConcurrentTest, ClosingEndsEveryCall) {
   EXPECT_EQ(table_->Count(), count);
 }
 
+TEST_F(DatabaseConcurrentTest, EverybodyMayOpenOrCreateTheSameTable) {
+  for (int round = 0; round < 50; ++round) {
+    TableSpec spec = StepSpec();
+    spec.name = "t" + std::to_string(round);
+    spec.priority_tables = {WindowSpec("per"), WindowSpec("other")};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        auto table = database_->OpenOrCreateTable(spec);
+        ASSERT_OK(table);
+        EXPECT_EQ((*table)->PriorityTables().size(), 2u);
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  }
+  EXPECT_EQ(database_->Tables().size(), 50u);
+}
+
 TEST_F(DatabaseConcurrentTest, TablesComeAndGoWhileOthersWrite) {
   CreateTable(false, 0);
   std::atomic<bool> stop{false};
