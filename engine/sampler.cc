@@ -73,6 +73,7 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
   engine::PriorityState& priority = priority_table_->state();
   const auto n = static_cast<size_t>(options_.batch);
   Batch::Rep& rep = *batch->rep;
+  GEARDB_RETURN_IF_ERROR(batch->builder->Charge(n, &rep));
   rep.draw_number = options_.observer ? observer_draw_ : priority.next_ahead;
   std::vector<uint64_t> leaves(n);
   rep.probabilities.resize(n);

@@ -422,6 +422,12 @@ Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, si
   return Status::Ok();
 }
 
+Status BatchBuilder::Charge(size_t item_count, Batch::Rep* rep) const {
+  const uint64_t builder_bytes = sizeof(DrawnItem) + sizeof(uint64_t);
+  const uint64_t item_bytes = Batch::Rep::ItemBytes(plan_->views.size() + (plan_->n_step ? 1 : 0));
+  return rep->items.Raise(item_count * (item_bytes + builder_bytes), budget_);
+}
+
 Status BatchBuilder::Build(const TableState& state, const PriorityState& priority,
                            std::span<const uint64_t> leaves, Batch::Rep* rep) {
   state_ = &state;

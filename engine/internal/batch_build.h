@@ -31,6 +31,8 @@ class BatchBuilder {
       : plan_(plan), layout_(layout), budget_(budget) {}
 
   /// Fills `rep` for `leaves` and leaves the copying to `plan()`. The table's mutex is held.
+  /// Charges the arrays of a batch of `item_count`, before they are made.
+  Status Charge(size_t item_count, Batch::Rep* rep) const;
   /// ResourceExhausted when the batch does not fit its budget.
   Status Build(const TableState& state, const PriorityState& priority,
                std::span<const uint64_t> leaves, Batch::Rep* rep);

@@ -21,6 +21,45 @@ struct BatchBudget {
   uint64_t limit = 0;
 };
 
+/// Bytes that are charged to the batch budget, and given back by the destructor.
+class BatchCharge {
+ public:
+  BatchCharge() = default;
+  BatchCharge(BatchCharge&& other) noexcept { *this = std::move(other); }
+  BatchCharge& operator=(BatchCharge&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(budget_, other.budget_);
+    return *this;
+  }
+  ~BatchCharge() { GiveBack(); }
+
+  /// Charges `bytes` in all, if that is more than now. ResourceExhausted naming the budget; nothing
+  /// is charged then.
+  Status Raise(uint64_t bytes, const BatchBudget& budget) {
+    if (bytes <= bytes_) return Status::Ok();
+    GiveBack();
+    const uint64_t used = budget.used->fetch_add(bytes) + bytes;
+    if (used > budget.limit) {
+      budget.used->fetch_sub(bytes);
+      return Status::ResourceExhausted("a batch needs ", bytes, " bytes more; the batch budget of ",
+                                       budget.limit, " bytes (budgets.batch_bytes) has ",
+                                       used - bytes, " in use");
+    }
+    budget_ = budget;
+    bytes_ = bytes;
+    return Status::Ok();
+  }
+  uint64_t bytes() const { return bytes_; }
+  void GiveBack() {
+    if (bytes_ > 0) budget_.used->fetch_sub(bytes_);
+    bytes_ = 0;
+  }
+
+ private:
+  uint64_t bytes_ = 0;
+  BatchBudget budget_;
+};
+
 /// Memory that grows, aligned to 64 bytes, charged to the batch budget.
 class OutputBuffer {
  public:
@@ -28,41 +67,30 @@ class OutputBuffer {
   OutputBuffer(OutputBuffer&& other) noexcept { *this = std::move(other); }
   OutputBuffer& operator=(OutputBuffer&& other) noexcept {
     std::swap(bytes_, other.bytes_);
-    std::swap(capacity_, other.capacity_);
-    std::swap(budget_, other.budget_);
+    std::swap(charge_, other.charge_);
     return *this;
   }
   ~OutputBuffer() { Free(); }
 
   /// Content is lost when it grows. ResourceExhausted naming the budget.
   Status Resize(uint64_t bytes, const BatchBudget& budget) {
-    if (bytes <= capacity_) return Status::Ok();
+    if (bytes <= charge_.bytes()) return Status::Ok();
     Free();
-    budget_ = budget;
-    const uint64_t used = budget_.used->fetch_add(bytes) + bytes;
-    if (used > budget_.limit) {
-      budget_.used->fetch_sub(bytes);
-      return Status::ResourceExhausted("a batch needs ", bytes, " bytes more; the batch budget of ",
-                                       budget_.limit, " bytes has ", used - bytes, " in use");
-    }
+    GEARDB_RETURN_IF_ERROR(charge_.Raise(bytes, budget));
     bytes_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64}));
-    capacity_ = bytes;
     return Status::Ok();
   }
   std::byte* get() const { return bytes_; }
 
  private:
   void Free() {
-    if (bytes_ == nullptr) return;
-    ::operator delete (bytes_, std::align_val_t{64});
-    budget_.used->fetch_sub(capacity_);
+    if (bytes_ != nullptr) ::operator delete (bytes_, std::align_val_t{64});
     bytes_ = nullptr;
-    capacity_ = 0;
+    charge_.GiveBack();
   }
 
   std::byte* bytes_ = nullptr;
-  uint64_t capacity_ = 0;
-  BatchBudget budget_;
+  BatchCharge charge_;
 };
 
 /// A named tensor of a batch.
@@ -98,6 +126,14 @@ struct Batch::Rep {
   uint64_t draw_number = 0;
   std::vector<engine::BatchOutput> outputs;
   std::shared_ptr<engine::BatchPool> pool;
+  engine::BatchCharge items;  ///< For the arrays above, which have an element for each item.
+
+  /// Bytes of those for one item, and of what the outputs say of it.
+  static uint64_t ItemBytes(size_t output_count) {
+    return sizeof(ItemHandle) + sizeof(TrajectoryId) + 3 * sizeof(int64_t) + sizeof(End) +
+           sizeof(uint64_t) + sizeof(double) + sizeof(float) + sizeof(uint32_t) +
+           2 * sizeof(int64_t) * output_count;
+  }
 
   engine::BatchOutput* FindOutput(std::string_view name) {
     for (engine::BatchOutput& output : outputs) {

@@ -177,6 +177,25 @@ TEST_F(DatabaseBudgetTest, BatchesRunOutAndComeBack) {
   EXPECT_EQ(batch->draw_number(), 3u);
 }
 
+TEST_F(DatabaseBudgetTest, WhatABatchSaysOfItsItemsCounts) {
+  options_.budgets.batch_bytes = kMiB;
+  OpenEmpty();
+  Create(WideSpec());
+  ASSERT_OK(AppendWide(10));
+  auto many = priority("per")->NewSampler({.batch = 1 << 20});
+  ASSERT_OK(many);
+  EXPECT_STATUS(kResourceExhausted, (*many)->Next(), "the batch budget of 1048576 bytes");
+  EXPECT_EQ(database_->Stats().batches.used_bytes, 0u);
+  auto few = priority("per")->NewSampler({.batch = 1000});
+  {
+    const auto batch = (*few)->Next();
+    ASSERT_OK(batch);
+    EXPECT_GT(database_->Stats().batches.used_bytes, 1000u * 80);
+  }
+  few->reset();
+  EXPECT_EQ(database_->Stats().batches.used_bytes, 0u);
+}
+
 TEST_F(DatabaseBudgetTest, TablesThatCannotFitAreRefused) {
   options_.budgets.frames_bytes = 4 * kMiB;
   OpenEmpty();
