@@ -66,6 +66,19 @@ Status RescaleIfDue(PriorityTable::Impl* impl, float largest, bool* again)
   return impl->database->LogRescale(impl->table, impl->number, *shift, {});
 }
 
+/// After an update that made the weights much smaller: a scale that fits what there is now, instead
+/// of draws that tell the small ones apart no more. The update stands whatever becomes of this.
+void RescaleIfFaded(PriorityTable::Impl* impl) {
+  {
+    MutexLock lock(&impl->table->state->mutex);
+    const index::PrioritizedSelector* selector = impl->state().prioritized();
+    if (selector == nullptr || !selector->AdviseShift(0)) return;
+  }
+  bool again = false;
+  MutexLock lock(&impl->database->commit);
+  (void)RescaleIfDue(impl, 0, &again).ok();
+}
+
 Result<SetOutcome> CommitOne(PriorityTable::Impl* impl, std::span<const fb::Item> items) {
   DatabaseCore& database = *impl->database;
   SetChange change(impl);
@@ -87,6 +100,7 @@ Result<SetOutcome> CommitOne(PriorityTable::Impl* impl, std::span<const fb::Item
   }
   database.Finish(reservation, {}, &change);
   GEARDB_RETURN_IF_ERROR(database.Acknowledge(reservation.end, Ack::kLog));
+  RescaleIfFaded(impl);
   return SetOutcome{
       .applied = change.outcome.applied, .stale = change.outcome.stale, .end_lsn = reservation.end};
 }
@@ -196,6 +210,7 @@ Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float
   }
   record.Finish();
   GEARDB_RETURN_IF_ERROR(database.Acknowledge(record.end(), Ack::kLog));
+  RescaleIfFaded(impl);
   return SetOutcome{.applied = outcome.applied, .stale = outcome.stale, .end_lsn = record.end()};
 }
 

@@ -183,6 +183,33 @@ TEST_F(PriorityTableTest, ProbabilitiesStayExactWhenPrioritiesGrow) {
   EXPECT_GE(priority("per")->Stats().rescales, 1u);
 }
 
+TEST_F(PriorityTableTest, OneUpdateToSmallPrioritiesTellsThemApart) {
+  PriorityTableSpec spec = WindowSpec("per");
+  spec.alpha = 1;
+  CreateWith({spec});
+  Append(0, 100);
+  for (const float peak : {1e12f, 1e8f, 1e6f}) {
+    for (const float unit : {1.0f, 0.001f}) {
+      SCOPED_TRACE(peak);
+      SCOPED_TRACE(unit);
+      const float high[] = {peak};
+      ASSERT_OK(priority("per")->SetAll(high));
+      std::vector<float> values(100);
+      for (size_t i = 0; i < values.size(); ++i) values[i] = unit * static_cast<float>(1 + i % 10);
+      ASSERT_OK(priority("per")->SetAll(values));
+      for (int64_t row = 0; row < 100; ++row) {
+        EXPECT_NEAR(*priority("per")->Probability({1, row}),
+                    static_cast<double>(1 + row % 10) / 550, 1e-5);
+      }
+    }
+  }
+  const std::vector<RowId> items = priority("per")->Items();
+  const std::vector<float> tiny(100, 1e-9f);
+  ASSERT_OK(priority("per")->Set(std::span(items).first(99), std::span(tiny).first(99)));
+  ASSERT_OK(priority("per")->Set(std::span(items).subspan(99), std::span(tiny).first(1)));
+  EXPECT_NEAR(*priority("per")->Probability({1, 7}), 0.01, 1e-5);
+}
+
 TEST_F(PriorityTableTest, ProbabilitiesStayExactWhenPrioritiesFade) {
   CreateWith({WindowSpec("per")});
   AppendClosed(0, 20);
