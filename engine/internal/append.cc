@@ -153,6 +153,7 @@ Status Writer::Impl::WriteParts(Calls calls, AppendPlan* plan, const CommitOptio
 Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities priorities, Ack ack) {
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
+  GEARDB_RETURN_IF_ERROR(CheckColumns(calls));
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
   AppendPlan plan;
   Status status = CopyRows(calls, deadline, &plan);

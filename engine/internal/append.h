@@ -71,6 +71,8 @@ class Writer::Impl {
                                    engine::AppendPlan* plan, AppendChange* change);
   Status Admit(Calls calls, Priorities priorities, const engine::CommitOptions& how,
                engine::AppendPlan* plan, bool* again) GEARDB_REQUIRES(database_->commit);
+  /// InvalidArgument for a per-trajectory column that is a priority and no good one.
+  Status CheckColumns(Calls calls) const;
   /// NotFound when a lane's trajectory was removed.
   Status CheckLanes(Calls calls) const;
   Status MakeRoomInTable(const engine::CommitOptions& how, engine::AppendPlan* plan, bool* again)

@@ -46,6 +46,18 @@ Status Writer::Impl::CheckLanes(Calls calls) const {
   return Status::Ok();
 }
 
+Status Writer::Impl::CheckColumns(Calls calls) const {
+  for (const LaneRows& call : calls) {
+    if (call.trajectory.empty()) continue;
+    MutexLock lock(&table_->state->mutex);
+    for (size_t column = 0; column < call.trajectory.size(); ++column) {
+      if (call.trajectory[column] == nullptr) continue;
+      GEARDB_RETURN_IF_ERROR(table_->state->CheckColumnValue(column, call.trajectory[column]));
+    }
+  }
+  return Status::Ok();
+}
+
 Status Writer::Impl::CheckPriorities(Priorities priorities) const {
   if (priorities.empty()) return Status::Ok();
   MutexLock lock(&table_->state->mutex);

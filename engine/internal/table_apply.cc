@@ -257,7 +257,7 @@ void TableState::ResetCounters() {
 uint64_t TableState::OrphanOpenTrajectories() {
   uint64_t orphaned = 0;
   trajectories_->ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
-    if (record.state != index::TrajectoryState::kOpen) return;
+    if (record.state == index::TrajectoryState::kClosed) return;
     trajectories_->record(slot).state = index::TrajectoryState::kOrphaned;
     ++orphaned;
   });

@@ -161,7 +161,10 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
   wal::Reservation reservation;
   {
     MutexLock lock(&database->commit);
-    const wal::RecordSize bound = wal::RecordSize::For(1024 + columns.size() * 80, {});
+    uint64_t value_bytes = 0;
+    for (const size_t column : columns) value_bytes += layout.trajectory_columns()[column].bytes;
+    const wal::RecordSize bound =
+        wal::RecordSize::For(1024 + columns.size() * sizeof(fb::ColumnSet) + value_bytes, {});
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(database->AwaitRoom({&bound, 1}, how, &waited));
     GEARDB_RETURN_IF_ERROR(CatchUp(database));
@@ -169,6 +172,9 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
     {
       MutexLock state_lock(&table->state->mutex);
       slot = table->state->trajectories().FindById(id);
+      for (size_t i = 0; i < columns.size(); ++i) {
+        GEARDB_RETURN_IF_ERROR(table->state->CheckColumnValue(columns[i], values[i].value.bytes));
+      }
     }
     if (slot == kNoSlot) {
       return Status::NotFound("table '", layout.spec().name, "' has no trajectory ", id);

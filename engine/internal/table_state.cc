@@ -117,6 +117,23 @@ Status TableState::Reserve(uint64_t lpn_count, uint64_t slot_count) {
   return Status::Ok();
 }
 
+Status TableState::CheckColumnValue(size_t column, const void* value) const {
+  const TrajectoryColumn& given = layout_.trajectory_columns()[column];
+  for (const auto& priority : priorities_) {
+    const PriorityTableSpec& spec = priority->spec();
+    if (spec.initial != InitialPriority::kColumn || spec.initial_priority_column != given.name) {
+      continue;
+    }
+    float raw = 0;
+    std::memcpy(&raw, value, sizeof(raw));
+    if (index::ValidPriority(raw)) continue;
+    return Status::InvalidArgument("table '", layout_.spec().name, "': column '", given.name,
+                                   "' is the initial priority of '", spec.name, "' and is ", raw,
+                                   "; expected a finite value of at least 0");
+  }
+  return Status::Ok();
+}
+
 bool TableState::IsTrajectoryItem(const index::TrajectoryRecord& record) const {
   return record.state == index::TrajectoryState::kClosed &&
          StepsEnd(record) > static_cast<int64_t>(record.first_row);

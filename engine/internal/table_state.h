@@ -78,7 +78,11 @@ class TableState {
   void EndBulk();
   /// Recovery: what was counted while replaying does not count as "since the open".
   void ResetCounters();
-  /// Recovery: what was open has lost its writer. Returns how many there were.
+  /// InvalidArgument when a per-trajectory column is where a priority table takes its items'
+  /// initial priorities from, and `value` is none.
+  Status CheckColumnValue(size_t column, const void* value) const GEARDB_REQUIRES(mutex);
+
+  /// Recovery: what was open has lost its writer. Returns how many trajectories nobody has now.
   uint64_t OrphanOpenTrajectories();
 
   // Reading.

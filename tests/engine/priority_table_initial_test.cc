@@ -64,6 +64,27 @@ TEST_F(PriorityTableInitialTest, ConstantsAndColumnsAreInitialPriorities) {
   EXPECT_EQ(priority("column")->DrawableCount(), 4u);
 }
 
+TEST_F(PriorityTableInitialTest, AColumnThatIsAPriorityIsCheckedAsOne) {
+  PriorityTableSpec column = WindowSpec("column");
+  column.initial = InitialPriority::kColumn;
+  column.initial_priority_column = "score";
+  CreateWith({column});
+  const Rows rows(0, 1);
+  for (const float bad : {-3.0f, kInf, std::nanf("")}) {
+    const ColumnValue values[] = {{"score", TensorView::Scalar(bad)}};
+    EXPECT_STATUS(kInvalidArgument, writer_->AppendSteps(rows.many(), {.trajectory = values}),
+                  "column 'score' is the initial priority of 'column' and is ");
+  }
+  EXPECT_EQ(table_->Count(), 0u);
+  const float good = 2;
+  const ColumnValue values[] = {{"score", TensorView::Scalar(good)}};
+  ASSERT_OK(writer_->AppendSteps(rows.many(), {.trajectory = values}));
+  const ColumnValue worse[] = {{"score", TensorView::Scalar(kInf)}};
+  EXPECT_STATUS(kInvalidArgument, table_->SetColumns(1, worse), "column 'score'");
+  Append(1, 1);
+  EXPECT_EQ(RawPriorities("column"), (std::vector<float>{2, 2}));
+}
+
 TEST_F(PriorityTableInitialTest, EachLaneTakesItsOwnColumn) {
   TableSpec spec = StepSpec();
   PriorityTableSpec column = WindowSpec("column");

@@ -43,7 +43,6 @@ TableSpec OracleSpec(uint32_t table) {
 }
 
 // ---- What operations write.
-
 uint64_t OracleRows::KeyOf(uint32_t actor, uint64_t op, uint32_t lane, int64_t row) {
   return (uint64_t{actor} << 56) | (op << 24) | (uint64_t{lane} << 16) | static_cast<uint64_t>(row);
 }
@@ -369,8 +368,7 @@ std::string EngineOracle::Matches(const StoreImage& image, ActorModel* model) co
       if (found.ok()) return Say("tag ", tag, " is there");
       continue;
     }
-    const bool may_be_lost = damage_ && image.database->recovery().damaged_tags > 0;
-    if (may_be_lost && found.status().code() == StatusCode::kCorruption) continue;
+    if (damage_ && found.status().code() == StatusCode::kCorruption) continue;
     if (!found.ok()) return Say("tag ", tag, ": ", found.status().ToString());
     const auto [op, bytes] = expected->second;
     if (found->blob != OracleBlob(0, op, bytes)) {
