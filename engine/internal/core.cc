@@ -382,6 +382,13 @@ Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored) {
   }
   TableSpec spec;
   spec.name = stored->name()->str();
+  if (stored->partitions() == 0) {
+    return Status::Corruption("table '", spec.name, "' is stored with 0 partitions");
+  }
+  if (stored->partitions() > 1) {
+    return Status::Unsupported("written by a newer GearDB: table '", spec.name, "' has ",
+                               stored->partitions(), " partitions");
+  }
   for (const fb::Column* column : *stored->columns()) {
     if (column->name() == nullptr || column->name()->size() > kStoredNameMax ||
         (column->shape() && column->shape()->size() > Shape::kRankMax)) {

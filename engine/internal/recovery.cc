@@ -16,6 +16,11 @@ Status Recovery::Visit(const wal::RecordView& record) {
   const auto* operations = (*body)->operations();
   if (operations == nullptr || operations->size() == 0) return Status::Ok();
   for (const fb::Operation* operation : *operations) {
+    if (operation->partition() != 0) {
+      return Status::Unsupported("written by a newer GearDB: the record at LSN ", record.lsn,
+                                 " changes partition ", operation->partition(), " of table ",
+                                 operation->table_id(), "; this version knows partition 0 only");
+    }
     if (operation->change_type() <= fb::Change::MAX) continue;
     return Status::Unsupported("the record at LSN ", record.lsn, " holds operation ",
                                static_cast<int>(operation->change_type()),
@@ -130,6 +135,7 @@ Status Recovery::CreateTable(const fb::Operation& operation, const wal::RecordVi
     return BadRecord(record, "table ", id, " is created after table ", core_->NextTableId() - 1);
   }
   const Result<TableSpec> spec = DecodeTableSpec(create.spec());
+  if (spec.status().code() == StatusCode::kUnsupported) return spec.status();
   if (!spec.ok()) return BadRecord(record, spec.status().message());
   GEARDB_RETURN_IF_ERROR(Fits(record, ValidateTableSpec(*spec)));
   GEARDB_RETURN_IF_ERROR(Fits(record, CheckIdsEnd(create.ids_end())));

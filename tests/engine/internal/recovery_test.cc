@@ -134,6 +134,25 @@ TEST_F(RecoveryTest, AnOperationOfALaterVersionIsUnsupported) {
   EXPECT_STATUS(kUnsupported, Feed(later, fb::CreateDropTable(builder_)), "holds operation 16");
 }
 
+TEST_F(RecoveryTest, PartitionsOfALaterVersionAreUnsupported) {
+  const auto create = [&](uint32_t partitions) {
+    const auto columns = builder_.CreateVector<flatbuffers::Offset<fb::Column>>(
+        {fb::CreateColumn(builder_, builder_.CreateString("reward"), 10)});
+    const auto name = builder_.CreateString("t");
+    const auto spec =
+        fb::CreateTableSpec(builder_, name, columns, false, false, 4, 10, 0, 0, 0, 0, partitions);
+    return Feed(fb::Change::CreateTable, fb::CreateCreateTable(builder_, spec, 1000, 1000));
+  };
+  EXPECT_STATUS(kUnsupported, create(4), "written by a newer GearDB: table 't' has 4 partitions");
+  EXPECT_STATUS(kCorruption, create(0), "table 't' is stored with 0 partitions");
+  ASSERT_OK(create(1));
+  const auto ranges = fb::CreateRanges(builder_, 1000, 1000);
+  EXPECT_STATUS(kUnsupported,
+                FeedOperations({fb::CreateOperation(builder_, kSteps, 0, fb::Change::Ranges,
+                                                    ranges.Union(), /*partition=*/3)}),
+                "changes partition 3 of table 1");
+}
+
 TEST_F(RecoveryTest, APriorityTableThatIsNotThereIsRefused) {
   ASSERT_OK(CreateTable(StepSpec()));
   EXPECT_STATUS(kCorruption, Feed(fb::Change::HandOver, fb::CreateHandOver(builder_, 1), kSteps, 0),
