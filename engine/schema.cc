@@ -10,12 +10,6 @@
 namespace geardb {
 namespace {
 
-constexpr size_t kNameLengthMax = 64;
-constexpr uint64_t kTrajectoryColumnBytesMax = 64;
-constexpr size_t kColumnsMax = 256;
-constexpr size_t kPriorityTablesMax = 64;
-constexpr uint64_t kRowBytesMax = uint64_t{64} << 20;
-constexpr int64_t kExtentMax = int64_t{1} << 24;
 constexpr uint64_t kPageBytesTarget = uint64_t{64} << 10;
 
 bool IsNameCharacter(char c) {
@@ -42,7 +36,7 @@ Status ValidateName(std::string_view what, std::string_view name) {
 uint64_t RowBytes(const Column& column) {
   uint64_t bytes = DTypeBytes(column.dtype);
   for (const int64_t dim : column.shape.dims()) {
-    if (dim <= 0 || static_cast<uint64_t>(dim) > kRowBytesMax / bytes) return 0;
+    if (dim <= 0 || static_cast<uint64_t>(dim) > kColumnRowBytesMax / bytes) return 0;
     bytes *= static_cast<uint64_t>(dim);
   }
   return bytes;
@@ -58,18 +52,19 @@ Status ValidateColumn(const TableSpec& spec, const Column& column) {
     return Status::InvalidArgument("column '", column.name, "' has the unknown kind ",
                                    static_cast<int>(column.kind));
   }
-  if (column.shape.rank() >= Shape::kRankMax) {
-    // Appends and reads put one dimension more before those of a row.
+  if (column.shape.rank() > kColumnRankMax) {
+    // A Shape that was given more dimensions than it holds does not know how many.
     return Status::InvalidArgument("column '", column.name, "' has ",
                                    column.shape.rank() > Shape::kRankMax ? "more than " : "",
-                                   Shape::kRankMax, " dimensions; at most ", Shape::kRankMax - 1,
-                                   " are supported");
+                                   std::min(column.shape.rank(), Shape::kRankMax),
+                                   " dimensions; at most ", kColumnRankMax,
+                                   " can be drawn, since a batch shows [batch, rows, stack, ...]");
   }
   const uint64_t bytes = RowBytes(column);
   if (bytes == 0) {
     return Status::InvalidArgument("column '", column.name, "' has shape ", column.shape.ToString(),
-                                   "; dimensions must be positive and a row at most ", kRowBytesMax,
-                                   " bytes");
+                                   "; dimensions must be positive and a row at most ",
+                                   kColumnRowBytesMax, " bytes");
   }
   if (column.kind == ColumnKind::kPerTrajectory) {
     if (bytes > kTrajectoryColumnBytesMax) {

@@ -13,6 +13,19 @@
 
 namespace geardb {
 
+// Limits of a schema. CreateTable and CreatePriorityTable refuse what is beyond, by name.
+inline constexpr size_t kNameLengthMax = 64;  ///< Characters of any name.
+inline constexpr size_t kColumnsMax = 256;    ///< Per-step and per-trajectory ones together.
+/// Dimensions of a column: a batch shows it as [batch, rows, stack, ...], and a Shape has 8.
+inline constexpr int kColumnRankMax = Shape::kRankMax - 3;
+inline constexpr uint64_t kColumnRowBytesMax = uint64_t{64} << 20;  ///< Of one row of one column.
+inline constexpr uint64_t kTrajectoryColumnBytesMax = 64;           ///< Of a per-trajectory column.
+inline constexpr size_t kPriorityTablesMax = 64;                    ///< Made with a table.
+/// Each of before, length, after and stride of a window.
+inline constexpr int64_t kExtentMax = int64_t{1} << 24;
+// Besides, a page holds at most 256 rows, and with all its columns it must fit a quarter of the
+// ring (ring_bytes) and the frame budget (budgets.frames_bytes).
+
 /// Where a column has its values. In stored schemas: frozen.
 enum class ColumnKind : uint8_t {
   kPerStep = 0,        ///< One row per step.
@@ -23,7 +36,8 @@ enum class ColumnKind : uint8_t {
 struct Column {
   std::string name = {};  ///< 1…64 characters of [A-Za-z0-9_./-], not starting with "geardb.".
   DType dtype = DType::kF32;
-  Shape shape = {};  ///< Of one row; no dimension may be 0. Default: a scalar.
+  /// Of one row; at most kColumnRankMax dimensions, none of them 0. Default: a scalar.
+  Shape shape = {};
   ColumnKind kind = ColumnKind::kPerStep;
   /// Given with terminated or truncated when the table has `final_row` (an observation); the
   /// final row's other columns hold zero.
@@ -89,7 +103,9 @@ struct TableSpec {
 
   /// Capacity; 0 is no bound. `bytes_max` counts frame bytes.
   uint64_t trajectories_max = 0;
-  uint64_t steps_max = 0;  ///< Stored rows, final rows included.
+  /// Stored rows, final rows included. At least two for each lane that appends (three with
+  /// `final_row`): of an open trajectory one row always stays.
+  uint64_t steps_max = 0;
   uint64_t bytes_max = 0;
   Remover remover = Remover::kFifo;
 

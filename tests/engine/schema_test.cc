@@ -69,17 +69,21 @@ TEST(SchemaTest, ShapesAreChecked) {
                   s.columns[0].shape = {int64_t{1} << 40, int64_t{1} << 40};
                 })),
                 "'obs'");
-  EXPECT_OK(ValidateTableSpec(With([](auto& s) { s.columns[0].shape = {2, 1, 1, 1, 1, 1, 1}; })));
+  EXPECT_OK(ValidateTableSpec(With([](auto& s) { s.columns[0].shape = {2, 1, 1, 1, 1}; })));
 }
 
-TEST(SchemaTest, ShapesBeyondSevenDimensionsAreRefused) {
-  // A call puts the number of rows before a row's shape, and a Shape has at most 8 dimensions.
-  for (const Shape& shape : {Shape{1, 1, 1, 1, 1, 1, 1, 2}, Shape{1, 1, 1, 1, 1, 1, 1, 1, 2},
-                             Shape{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2}}) {
+TEST(SchemaTest, ShapesThatCannotBeDrawnAreRefused) {
+  // A batch puts [batch, rows, stack] before a row's shape, and a Shape has at most 8 dimensions.
+  const auto refuse = [](const Shape& shape, const std::string& text) {
     EXPECT_STATUS(kInvalidArgument,
-                  ValidateTableSpec(With([&](auto& s) { s.columns[0].shape = shape; })),
-                  "dimensions");
-  }
+                  ValidateTableSpec(With([&](auto& s) { s.columns[0].shape = shape; })), text);
+  };
+  refuse({1, 1, 1, 1, 1, 2}, "column 'obs' has 6 dimensions; at most 5 can be drawn");
+  refuse({1, 1, 1, 1, 1, 1, 1, 2}, "column 'obs' has 8 dimensions; at most 5");
+  refuse({1, 1, 1, 1, 1, 1, 1, 1, 2}, "column 'obs' has more than 8 dimensions; at most 5");
+  EXPECT_STATUS(kInvalidArgument,
+                ValidateTableSpec(With([](auto& s) { s.columns[3].shape = {1, 1, 1, 1, 1, 2}; })),
+                "column 'version' has 6 dimensions; at most 5");
 }
 
 TEST(SchemaTest, UnknownEnumerationsAreRefused) {
