@@ -118,6 +118,12 @@ class LintTest(unittest.TestCase):
                 ("random", "rand();"), ("random", "std::random_device device;"),
                 ("generator", "std::mt19937 g;"), ("sleep", "std::this_thread::sleep_for(x);"),
                 ("wall_clock", "std::chrono::system_clock::now();"), ("std_mutex", "std::mutex m;"),
+                *(("std_mutex", f"{name} x;") for name in (
+                    "std::shared_mutex", "std::timed_mutex", "std::shared_timed_mutex",
+                    "std::recursive_mutex", "std::recursive_timed_mutex", "pthread_mutex_t",
+                    "std::once_flag", "std::counting_semaphore<4>", "std::binary_semaphore",
+                    "std::latch", "std::barrier<>", "std::shared_lock", "pthread_rwlock_t")),
+                ("std_mutex", "std::call_once(flag, f);"),
                 ("detach", "thread.detach();"), ("using_namespace", "\nusing namespace std;")):
             with self.subTest(code=code):
                 self.assert_fires(rule, "base/word.h", "", self.word(f"void F() {{ {code} }}\n"))
@@ -175,7 +181,7 @@ class LintTest(unittest.TestCase):
         self.assert_fires("missing_concurrent_test", "base/word.h", "std::atomic", atomic)
         self.assert_fires("missing_concurrent_test", "base/word.h", "Mutex",
                           self.word("Mutex mutex;\n"))
-        named = "// concurrent: base/word.h\n"
+        named = '// concurrent: base/word.h\n#include "base/word.h"\n'
         self.assert_clean({**atomic, "tests/base/word_test.cc":
                            named + "TEST(WordConcurrentTest, A) {}\n"})
         self.assert_fires("concurrent", "tests/base/word_test.cc", "no *ConcurrentTest", {
@@ -183,6 +189,51 @@ class LintTest(unittest.TestCase):
         self.assert_fires("concurrent", "tests/base/word_test.cc", "does not exist", {
             "tests/base/word_test.cc":
                 "// concurrent: base/gone.h\nTEST(WordConcurrentTest, A) {}\n"})
+
+    def test_atomics_of_tools_have_a_concurrent_test_too(self):
+        for code in ("std::atomic<int> count;", "std::mutex mutex;", "Mutex mutex;"):
+            with self.subTest(code=code):
+                self.assert_fires("missing_concurrent_test", "tools/geardb/word.h", "uses",
+                                  self.word(code + "\n", "tools/geardb/word.h"))
+        self.assert_clean({
+            **self.word("std::atomic<int> count;\n", "tools/geardb/word.h"),
+            "tests/tools/geardb/word_test.cc":
+                '// concurrent: tools/geardb/word.h\n#include "tools/geardb/word.h"\n'
+                "TEST(WordConcurrentTest, A) {}\n"})
+
+    def test_a_concurrent_test_sees_what_it_names(self):
+        test = "tests/base/word_test.cc"
+
+        def files(name, include, **more):
+            return {**self.word("std::atomic<int> count;\n", name), **more,
+                    test: f"// concurrent: {name}\n#include {include}\n"
+                          "TEST(WordConcurrentTest, A) {}\n"}
+
+        for name, include in (("base/count.h", '"base/word.h"'), ("base/count.h", "<base/count.h>"),
+                              ("wal/core.h", '"wal/log.h"'), ("index/tree.h", '"base/word.h"'),
+                              ("engine/internal/core.h", '"base/word.h"')):
+            with self.subTest(name=name, include=include):
+                self.assert_fires("concurrent", test, f"names {name}, but includes no header",
+                                  files(name, include))
+        for name, include in (("base/count.h", '"base/count.h"'),
+                              ("engine/internal/core.h", '"engine/database.h"'),
+                              ("engine/internal/core.h", '"engine/internal/plan.h"')):
+            with self.subTest(name=name, include=include):
+                self.assert_clean(files(name, include))
+        fixture = {"tests/base/fixture.h": '// It.\n#pragma once\n#include "base/count.h"\n'}
+        self.assert_clean(files("base/count.h", '"tests/base/fixture.h"', **fixture))
+
+    def test_a_source_is_seen_through_a_header_of_its_folder(self):
+        for include, seen in (("base/word.h", True), ("base/other.h", True), ("wal/x.h", False)):
+            files = {"base/word.cc": '#include "base/word.h"\nstd::atomic<int> count;\n',
+                     "tests/base/word_test.cc": f'// concurrent: base/word.cc\n#include "{include}"'
+                                                "\nTEST(WordConcurrentTest, A) {}\n"}
+            with self.subTest(include=include):
+                if seen:
+                    self.assert_clean(files)
+                else:
+                    self.assert_fires("concurrent", "tests/base/word_test.cc",
+                                      "names base/word.cc, but", files)
 
     def test_test_files_have_tests_with_proper_names(self):
         for text, part in (("int x;\n", "has no test"), ("TEST(Word, A) {}\n", "not called *Test"),

@@ -9,6 +9,9 @@
 #include "base/mutex.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/wal/log_fixture.h"
+#include "wal/drain.h"  // This and the next two: what the threads of a LogWriter share.
+#include "wal/segment_file.h"
+#include "wal/writer_core.h"
 
 namespace geardb::wal {
 namespace {

@@ -21,6 +21,26 @@ def check_missing_tests(tree):
             tree.report("missing_test", path, 1, f"tests/{stem}_test.cc is missing")
 
 
+def _included(tree, path):
+    """The headers that a test includes, by itself or through headers below tests/."""
+    found, waiting = set(), [path]
+    while waiting:
+        for _, header, system in source.includes(tree.text(waiting.pop())):
+            if not system and header not in found:
+                found.add(header)
+                waiting += [header] if header.startswith("tests/") else []
+    return found
+
+
+def _sees(headers, name):
+    """x.h is seen by whoever includes it, x.cc also through a header of its folder; what is in
+    engine/internal also through any of its headers and the public ones, the only way to most."""
+    stem, folder = name.rsplit(".", 1)[0], os.path.dirname(name)
+    folders = {folder} if name.endswith(".cc") else set()
+    folders |= {"engine", folder} if folder == "engine/internal" else set()
+    return f"{stem}.h" in headers or any(os.path.dirname(header) in folders for header in headers)
+
+
 def check_concurrent_tests(tree):
     """What uses atomics or mutexes is named ("// concurrent: x") beside a *ConcurrentTest."""
     covered = set()
@@ -34,9 +54,13 @@ def check_concurrent_tests(tree):
             for name in match.group(1).split():
                 if name not in tree.paths:
                     tree.report("concurrent", path, line, f"names {name}, which does not exist")
+                elif not _sees(_included(tree, path), name):
+                    tree.report("concurrent", path, line,
+                                f"names {name}, but includes no header that it could be seen by")
                 covered.add(name.rsplit(".", 1)[0])
-    uses = re.compile(r"\bstd::atomic(?:_\w+)?\b|\bMutex\b|\bCondVar\b|__atomic_|__sync_")
-    for path in tree.cpp(*LIBRARY):
+    uses = re.compile(r"\bstd::atomic(?:_\w+)?\b|\bMutex\b|\bCondVar\b|__atomic_|__sync_|"
+                      + config.FOREIGN_LOCKS)
+    for path in tree.cpp(*LIBRARY, "tools"):
         match = uses.search(source.blank(tree.text(path)))
         if match and path.rsplit(".", 1)[0] not in covered:
             tree.report("missing_concurrent_test", path, source.line_of(tree.text(path),
