@@ -117,9 +117,10 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
       options.prefault
           ? std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()
           : 0;
-  GEARDB_ASSIGN_OR_RETURN(
-      impl->index_memory,
-      index::IndexMemory::Create({.budget_bytes = budgets.index_bytes, .name = "geardb-index"}));
+  GEARDB_ASSIGN_OR_RETURN(impl->index_memory,
+                          index::IndexMemory::Create({.budget_bytes = budgets.index_bytes,
+                                                      .name = "geardb-index",
+                                                      .budget_name = "budgets.index_bytes"}));
   GEARDB_RETURN_IF_ERROR(CheckDirectory(impl->env, directory, options, log));
 
   engine::Recovery recovery(impl.get());

@@ -19,11 +19,29 @@ struct Outer {
 /// Which columns a set of values must name: all of a kind, or any.
 enum class Wanted { kAllStepColumns, kFinalColumns, kSomeTrajectoryColumns };
 
+/// What of a value does not fit a column of this dtype whose rows have `row_shape`.
 Status WrongType(const TableLayout& layout, const ColumnValue& given, DType dtype,
-                 const Shape& shape) {
+                 const Shape& row_shape, const Outer& outer) {
+  const TensorView& value = given.value;
+  const std::string row =
+      row_shape.rank() == 0 ? "one row is a scalar" : "one row has shape " + row_shape.ToString();
+  if (value.dtype != dtype) {
+    return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+                                   "' takes ", DTypeName(dtype), ", not ", DTypeName(value.dtype),
+                                   " (", row, "; the value has shape ", value.shape.ToString(),
+                                   ")");
+  }
+  std::string expected = outer.any_count ? "rows" : "";
+  const auto append = [&](const Shape& shape) {
+    for (const int64_t dim : shape.dims()) {
+      expected += (expected.empty() ? "" : ", ") + std::to_string(dim);
+    }
+  };
+  if (!outer.any_count) append(outer.dims);
+  append(row_shape);
   return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
-                                 "' takes ", DTypeName(dtype), shape.ToString(), ", not ",
-                                 DTypeName(given.value.dtype), given.value.shape.ToString());
+                                 "' takes ", DTypeName(dtype), "[", expected, "], not ",
+                                 DTypeName(value.dtype), value.shape.ToString(), " (", row, ")");
 }
 
 /// Checks one value against its column, and learns the count from the first of a call.
@@ -33,7 +51,7 @@ Status CheckValue(const TableLayout& layout, const ColumnValue& given, DType dty
   const int outer_rank = expected.rank();
   for (const int64_t dim : row_shape.dims()) expected.Append(dim);
   if (given.value.dtype != dtype || given.value.shape.rank() != expected.rank()) {
-    return WrongType(layout, given, dtype, expected);
+    return WrongType(layout, given, dtype, row_shape, *outer);
   }
   if (outer->any_count && outer_rank == 1) {
     const int64_t count = given.value.shape[0];
@@ -45,7 +63,7 @@ Status CheckValue(const TableLayout& layout, const ColumnValue& given, DType dty
     outer->any_count = false;
     return CheckValue(layout, given, dtype, row_shape, outer);
   }
-  if (!(given.value.shape == expected)) return WrongType(layout, given, dtype, expected);
+  if (!(given.value.shape == expected)) return WrongType(layout, given, dtype, row_shape, *outer);
   if (given.value.bytes == nullptr) {
     return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
                                    "' has no bytes");

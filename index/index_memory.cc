@@ -73,6 +73,7 @@ Result<std::unique_ptr<IndexMemory>> IndexMemory::Create(const Options& options)
   }
   std::unique_ptr<IndexMemory> memory(new IndexMemory());
   memory->name_ = options.name;
+  memory->budget_name_ = options.budget_name;
   memory->budget_bytes_ = options.budget_bytes;
   const uint64_t chosen =
       std::min(options.budget_bytes, kReserveMax / kReservePerBudget) * kReservePerBudget;
@@ -125,18 +126,19 @@ Result<Region> IndexMemory::Reserve(std::string_view name, std::span<const uint6
     region.reserved_bytes_ = total;
     return region;
   }
-  return Status::ResourceExhausted("index memory '", name_, "' has no range of ", total,
-                                   " bytes of address space left of ", reserve_bytes_, " for '",
-                                   name, "'");
+  return Status::ResourceExhausted("index memory '", name_, "': ", budget_name_, " = ",
+                                   budget_bytes_, " is too small: '", name, "' asks for ", total,
+                                   " bytes of address space in one range, and of ", reserve_bytes_,
+                                   " there is none left");
 }
 
 Status IndexMemory::Charge(uint64_t bytes, std::string_view for_name) {
   uint64_t used = used_bytes_.load(std::memory_order_relaxed);
   do {
     if (bytes > budget_bytes_ - used) {
-      return Status::ResourceExhausted("index memory '", name_, "' has a budget of ", budget_bytes_,
-                                       " bytes, ", used, " used: ", bytes, " more for '", for_name,
-                                       "' do not fit");
+      return Status::ResourceExhausted("index memory '", name_, "': ", budget_name_, " = ",
+                                       budget_bytes_, " is too small: ", used, " are used, '",
+                                       for_name, "' asks for ", bytes, " more");
     }
   } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   return Status::Ok();

@@ -82,6 +82,8 @@ class IndexMemory {
     /// Address space; it costs nothing until committed. 0: 1024 times the budget, at most 2^45.
     uint64_t reserve_bytes = 0;
     std::string name = "index";  ///< Of the memfd, and in errors.
+    /// What sets the budget, as users know it; in errors.
+    std::string budget_name = "budget_bytes";
   };
 
   /// InvalidArgument for a budget of zero; IoError when the kernel refuses.
@@ -118,6 +120,7 @@ class IndexMemory {
   uint64_t reserve_bytes_ = 0;
   uint64_t budget_bytes_ = 0;
   std::string name_;
+  std::string budget_name_;
   std::atomic<uint64_t> used_bytes_{0};
   Mutex mutex_;
   std::map<uint64_t, uint64_t> free_ranges_ GEARDB_GUARDED_BY(mutex_);  // offset -> bytes

@@ -99,13 +99,24 @@ Status TablePlan::CheckFits(const Growth& growth) const {
 
 Status TablePlan::FullStatus(const Growth& growth) const {
   const TableSpec& spec = state_->layout().spec();
+  std::string why = "remover none";
+  if (spec.remover == Remover::kFifo) {
+    why = "remover fifo finds nothing that may leave";
+    if (!open_lanes_.empty()) {
+      why += ", since " + std::to_string(open_lanes_.size()) +
+             " trajectories are open and each keeps a row at least";
+    }
+    const uint64_t least = open_lanes_.size() + growth.rows;
+    if (spec.steps_max > 0 && spec.steps_max < least) {
+      why += ": with this call steps_max must be " + std::to_string(least) + " or more";
+    }
+  }
   return Status::ResourceExhausted(
       "table '", spec.name, "' is full: it holds ", slots_.used(), " trajectories (at most ",
       spec.trajectories_max, "), ", rows_, " rows (at most ", spec.steps_max, "), ",
       lpns_.used() * state_->layout().pages().frame_bytes(), " bytes (at most ", spec.bytes_max,
       "; 0 is no bound), and ", growth.trajectories, " trajectories, ", growth.rows, " rows, ",
-      growth.pages, " pages more were asked for; remover ",
-      spec.remover == Remover::kFifo ? "fifo finds nothing that may leave" : "none");
+      growth.pages, " pages more were asked for; ", why);
 }
 
 Status TablePlan::Evict(const Growth& growth, size_t entries_max, const WaitPublished& wait,

@@ -107,9 +107,8 @@ TEST_F(DatabaseBudgetTest, AnIndexTooSmallForATableMakesNone) {
   OpenEmpty();
   TableSpec spec = StepSpec();
   spec.priority_tables = {WindowSpec("per"), WindowSpec("other")};
-  Status status = database_->CreateTable(spec).status();
-  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
-  EXPECT_NE(std::string(status.message()).find("index memory"), std::string::npos) << status;
+  EXPECT_STATUS(kResourceExhausted, database_->CreateTable(spec),
+                "budgets.index_bytes = 65536 is too small: ");
   EXPECT_TRUE(database_->Tables().empty());
   options_.budgets.index_bytes = 64 * kMiB;
   Reopen();

@@ -252,6 +252,26 @@ TEST_F(TableCapacityTest, OneSmallBoundIsStillUsable) {
   EXPECT_LE(StoredRows(), 4u);
 }
 
+TEST_F(TableCapacityTest, EachLaneNeedsTwoRows) {
+  for (const uint64_t steps_max : {5u, 6u}) {
+    SCOPED_TRACE(steps_max);
+    OpenEmpty();
+    CreateBounded(0, steps_max, 0, Remover::kFifo, {.lanes = 3});
+    Status status;
+    for (int64_t k = 0; k < 4 && status.ok(); ++k) {
+      const Rows rows(k, 3);
+      status = writer_->AppendLanes(rows.many(), {}).status();
+    }
+    if (steps_max == 6) {
+      EXPECT_OK(status);
+    } else {
+      EXPECT_STATUS(kResourceExhausted, status,
+                    "3 trajectories are open and each keeps a row at least: with this call "
+                    "steps_max must be 6 or more");
+    }
+  }
+}
+
 class TableCapacityConcurrentTest : public TableCapacityTest {};
 
 TEST_F(TableCapacityConcurrentTest, WithoutARemoverAnAppendGoesOnAfterARemoval) {

@@ -155,15 +155,21 @@ TEST_F(WriterTest, WrongTypesAndShapesAreRefusedByName) {
   const int64_t wide[2] = {0, 1};
   const float floats[8] = {};
   const std::span<const float> values(floats);
-  EXPECT_STATUS(kInvalidArgument,
-                AppendSteps(With(1, TensorView::Of(std::span<const int64_t>(wide)))),
-                "column 'action' takes i32[2], not i64[2]");
+  EXPECT_STATUS(
+      kInvalidArgument, AppendSteps(With(1, TensorView::Of(std::span<const int64_t>(wide)))),
+      "column 'action' takes i32, not i64 (one row is a scalar; the value has shape [2])");
   EXPECT_STATUS(kInvalidArgument, AppendSteps(With(2, TensorView::Of(values.first(3)))),
                 "column 'reward' takes f32[2], not f32[3]");
+  // The first column says how many rows there are: before it, any number of them is right.
+  EXPECT_STATUS(kInvalidArgument, AppendSteps(With(0, TensorView::Of(values.first(4)))),
+                "column 'obs' takes f32[rows, 2], not f32[4] (one row has shape [2])");
+  const double doubles[6] = {};
+  EXPECT_STATUS(
+      kInvalidArgument,
+      AppendSteps(With(0, TensorView::Of(std::span<const double>(doubles), Shape({3, 2})))),
+      "column 'obs' takes f32, not f64 (one row has shape [2]; the value has shape [3, 2])");
   EXPECT_STATUS(kInvalidArgument, AppendSteps(With(2, TensorView::Scalar(floats[0]))),
                 "column 'reward'");
-  EXPECT_STATUS(kInvalidArgument, AppendSteps(With(0, TensorView::Of(values.first(4)))),
-                "column 'obs'");
   EXPECT_STATUS(kInvalidArgument,
                 AppendSteps(With(0, TensorView::Of(values.first(6), Shape({2, 3})))),
                 "column 'obs' takes f32[2, 2], not f32[2, 3]");

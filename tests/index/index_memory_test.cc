@@ -70,8 +70,8 @@ TEST(IndexMemoryTest, FullBudgetIsNamedAndNothingChanges) {
   const uint64_t used = memory->used_bytes();
   const Status status = region.Commit(0, 3 * kMiB);
   EXPECT_STATUS(kResourceExhausted, status, "'replay/per'");
-  EXPECT_STATUS(kResourceExhausted, status, "budget of 1048576 bytes");
-  EXPECT_STATUS(kResourceExhausted, status, std::to_string(used) + " used");
+  EXPECT_STATUS(kResourceExhausted, status, "budget_bytes = 1048576 is too small");
+  EXPECT_STATUS(kResourceExhausted, status, std::to_string(used) + " are used, '");
   EXPECT_EQ(memory->used_bytes(), used);
   EXPECT_EQ(region.committed_bytes(), used);
   EXPECT_OK(region.Commit(0, kMiB));  // Exactly the budget fits.
