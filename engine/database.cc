@@ -17,6 +17,8 @@ constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
 constexpr int64_t kAdmissionMs = 10'000;
 /// Bytes of a record that its header, metadata and body may take beside the pieces of one page.
 constexpr uint64_t kRecordOverhead = 4096;
+/// A tag with a blob of at most this may use the log's reserve beyond its bound.
+constexpr size_t kSmallTagBytes = size_t{64} << 10;
 /// What a new table may hand out before it has to ask again.
 constexpr uint64_t kFirstRange = uint64_t{1} << 20;
 
@@ -31,6 +33,11 @@ Status CheckDirectory(Env* env, const std::string& directory, const DatabaseOpti
   if (!options.create_if_missing || options.read_only) {
     return Status::NotFound("there is no database in '", directory, "'");
   }
+  if (log.log_bytes_max < log.segment_bytes) {
+    return Status::InvalidArgument(
+        "log_bytes_max is ", log.log_bytes_max,
+        "; expected at least one segment, segment_bytes = ", log.segment_bytes);
+  }
   return wal::CreateLog(env, directory, log);
 }
 
@@ -38,6 +45,9 @@ Status CheckBudgets(const DatabaseOptions& options) {
   if (options.sync_interval_ms < 1) {
     return Status::InvalidArgument("sync_interval_ms is ", options.sync_interval_ms,
                                    "; expected at least 1");
+  }
+  if (options.log_bytes_max == 0) {
+    return Status::InvalidArgument("log_bytes_max is 0; expected at least one segment of the log");
   }
   if (static_cast<uint8_t>(options.ack) > static_cast<uint8_t>(Ack::kSync)) {
     return Status::InvalidArgument("unknown acknowledgement ", static_cast<int>(options.ack));
@@ -252,8 +262,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   chosen.steps_per_page = ChooseStepsPerPage(spec);
   std::shared_ptr<engine::TableCore> table;
   engine::FunctionChange change([](Lsn) {});
-  const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
-                                  .deadline = Deadline::AfterMs(kAdmissionMs)};
+  const engine::CommitOptions how{.deadline = Deadline::AfterMs(kAdmissionMs)};
   wal::Reservation reservation;
   {
     MutexLock lock(&core.commit);
@@ -379,10 +388,11 @@ Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte>
     if (core.closed.load()) {
       return Status::Cancelled("database '", core.directory, "' is closed");
     }
-    GEARDB_RETURN_IF_ERROR(record.Reserve(std::as_bytes(std::span(tag.blob)),
-                                          {.type = wal::RecordType::kTag,
-                                           .urgency = wal::Urgency::kReserve,
-                                           .deadline = Deadline::AfterMs(kAdmissionMs)}));
+    GEARDB_RETURN_IF_ERROR(record.Reserve(
+        std::as_bytes(std::span(tag.blob)),
+        {.type = wal::RecordType::kTag,
+         .urgency = blob.size() <= kSmallTagBytes ? wal::Urgency::kReserve : wal::Urgency::kAppend,
+         .deadline = Deadline::AfterMs(kAdmissionMs)}));
   }
   record.Finish();
   GEARDB_RETURN_IF_ERROR(core.Acknowledge(record.end(), Ack::kSync));

@@ -30,7 +30,11 @@ struct DatabaseOptions {
   bool read_only = false;
   /// Acknowledgement of appends and closes that do not name their own.
   Ack ack = Ack::kLog;
-  /// The log may grow to this; then appends fail with ResourceExhausted naming what pins it.
+  /// The log's segments may come to this; at least one segment. Then all that brings bytes of the
+  /// user's fails with ResourceExhausted naming what pins the log: appends, Set and SetAll, draws,
+  /// SetColumns, new tables and priority tables, tags with a blob over 64 KiB. Removals, closings
+  /// and small tags go on for another 1 MiB or a sixteenth of this, whichever is more (in whole
+  /// segments); then they fail so too. A larger value at the next open lets everything go on.
   uint64_t log_bytes_max = uint64_t{4} << 30;
   /// Everything is synced this long after it was written, even if nobody asks.
   int64_t sync_interval_ms = 1000;

@@ -8,7 +8,9 @@ namespace geardb::wal {
 /// Sizes are fixed when the log is created; an open takes them from the manifest.
 struct LogOptions {
   // Behaviour.
-  uint64_t log_bytes_max = uint64_t{4} << 30;  ///< Appends get ResourceExhausted beyond it.
+  /// Live segments. Appends get ResourceExhausted beyond it, everything does beyond the reserve of
+  /// Urgency::kReserve. At least a segment.
+  uint64_t log_bytes_max = uint64_t{4} << 30;
   int64_t drain_interval_ms = 10;   ///< Published bytes are in a segment at most this much later.
   int64_t sync_interval_ms = 1000;  ///< Published bytes are synced at most this much later.
   int64_t idle_seal_ms = 100;       ///< A log without appends for so long is sealed.

@@ -41,6 +41,11 @@ uint64_t CopyAndHash(std::span<const std::span<const std::byte>> runs, std::byte
   return hasher.Finish();
 }
 
+// What removals, closings and small tags may take beyond the bound.
+uint64_t ReserveBytes(uint64_t log_bytes_max) {
+  return std::max(uint64_t{1} << 20, log_bytes_max / 16);
+}
+
 uint64_t SizeOf(const PieceSource& piece) {
   uint64_t bytes = 0;
   for (const auto& run : piece.runs) bytes += run.size();
@@ -62,10 +67,13 @@ LogWriter::Core::Core(WriterParts parts)
       segment_bytes_(manifest_.segment_bytes),
       record_bytes_max_(std::min(ring_->bytes() / 4, segment_bytes_ / 2)),
       spare_target_((ring_->bytes() + segment_bytes_ - 1) / segment_bytes_ + 1),
+      segments_max_(options_.log_bytes_max / segment_bytes_),
+      reserve_segments_((ReserveBytes(options_.log_bytes_max) + segment_bytes_ - 1) /
+                        segment_bytes_),
       drain_(ring_.get(), pool_.get(), parts.end),
       queue_(parts.end, this),
       next_(parts.end),
-      last_is_seal_(parts.sealed),
+      seal_end_(parts.sealed ? parts.end : kNoLsn),
       start_(parts.end),
       seen_end_(parts.end) {
   last_drain_ = last_sync_ = last_append_ = std::chrono::steady_clock::now();
@@ -88,6 +96,10 @@ LogWriter::Core::Place LogWriter::Core::PlaceAt(Lsn at, uint64_t bytes) const {
   return place;
 }
 
+uint64_t LogWriter::Core::SegmentsMax(Urgency urgency) const {
+  return segments_max_ + (urgency == Urgency::kReserve ? reserve_segments_ : 0);
+}
+
 LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(Lsn at, std::span<const RecordSize> sizes,
                                                         Urgency urgency) const {
   uint64_t segments = 0;
@@ -98,11 +110,10 @@ LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(Lsn at, std::span<const 
   }
   // Rule 3: what a record overwrites in the ring must be wholly drained, to the block.
   if (at > AlignDown(drain_.boundary(), kBlockBytes) + ring_->bytes()) return Obstacle::kRing;
-  if (segments == 0) return Obstacle::kNone;
   const uint64_t live = pool_->live_count();
-  if ((live + segments) * segment_bytes_ > options_.log_bytes_max && urgency == Urgency::kAppend) {
-    return Obstacle::kLogBound;
-  }
+  // Once the reserve is in use, what is left of its segments is not for appends either.
+  if (live + segments > SegmentsMax(urgency)) return Obstacle::kLogBound;
+  if (segments == 0) return Obstacle::kNone;
   // Rule 9. The first segment of a log is there before the spare files are.
   const uint64_t keep = live == 0 ? 0 : spare_target_ - (urgency == Urgency::kReserve ? 1 : 0);
   return pool_->free_count() < segments + keep ? Obstacle::kSpareFile : Obstacle::kNone;
@@ -116,8 +127,10 @@ LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(std::span<const RecordSi
   const Lsn at = end();
   const Obstacle obstacle = FindObstacle(at, sizes, urgency);
   if (obstacle != Obstacle::kNone) return obstacle;
-  // A seal may come first.
-  if (at % segment_bytes_ == 0) return Obstacle::kNone;
+  // A seal may come first, but never two: what there was room for before a seal has room after it.
+  if (at % segment_bytes_ == 0 || seal_end_.load(std::memory_order_acquire) == at) {
+    return Obstacle::kNone;
+  }
   return FindObstacle(at + kSealRecordBytes, sizes, urgency);
 }
 
@@ -149,11 +162,17 @@ Status LogWriter::Core::UsableOrError() const {
   return Status::Ok();
 }
 
-Status LogWriter::Core::BoundReached() const {
-  return Status::ResourceExhausted("the log has reached log_bytes_max = ", options_.log_bytes_max,
-                                   ": ", pool_->live_count(), " segments of ", segment_bytes_,
-                                   " bytes; the oldest begins at LSN ", pool_->oldest_base(),
-                                   " and is pinned: ", PinnedBy());
+Status LogWriter::Core::BoundReached(Urgency urgency) const {
+  const uint64_t live = pool_->live_count();
+  std::string reserve;
+  if (urgency == Urgency::kReserve) {
+    reserve = " and used up its reserve of " + std::to_string(reserve_segments_ * segment_bytes_) +
+              " bytes beyond it";
+  }
+  return Status::ResourceExhausted(
+      "the log has reached log_bytes_max = ", options_.log_bytes_max, reserve, ": ",
+      live * segment_bytes_, " bytes used, ", live, " segments of ", segment_bytes_,
+      " bytes; the oldest begins at LSN ", pool_->oldest_base(), " and is pinned: ", PinnedBy());
 }
 
 Status LogWriter::Core::WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen,
@@ -182,7 +201,7 @@ Status LogWriter::Core::WaitForRoom(std::span<const RecordSize> sizes, Urgency u
       case Obstacle::kNone:
         return Status::Ok();
       case Obstacle::kLogBound:
-        return BoundReached();
+        return BoundReached(urgency);
       case Obstacle::kSpareFile:
         GEARDB_RETURN_IF_ERROR(PrepareSpares());
         break;
@@ -238,7 +257,7 @@ Reservation LogWriter::Core::ReserveLocked(const RecordRequest& request, uint64_
                           .request = request};
   next_ticket_.store(reservation.ticket + 1, std::memory_order_relaxed);
   records_.fetch_add(1, std::memory_order_relaxed);
-  last_is_seal_.store(request.type == RecordType::kSeal, std::memory_order_relaxed);
+  if (request.type == RecordType::kSeal) seal_end_.store(place.end, std::memory_order_release);
   next_.store(place.end, std::memory_order_seq_cst);
   return reservation;
 }
@@ -338,7 +357,7 @@ Status LogWriter::Core::SealOnce() {
     GEARDB_RETURN_IF_ERROR(UsableOrError());
     const Lsn at = next_.load(std::memory_order_relaxed);
     // Rule 7. A seal never begins a segment: it is not worth a file.
-    if (last_is_seal_.load(std::memory_order_relaxed) || drain_.synced() != at ||
+    if (seal_end_.load(std::memory_order_relaxed) == at || drain_.synced() != at ||
         at % segment_bytes_ == 0) {
       return Status::Ok();
     }

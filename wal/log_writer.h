@@ -37,10 +37,14 @@ class PublishCallback {
   ~PublishCallback() = default;
 };
 
-/// Which reserve of segment files a record may take from.
+/// Which reserves a record may take from: of segment files, and of bytes beyond log_bytes_max.
 enum class Urgency : uint8_t {
-  kAppend,   ///< New data: refused while the disk or the log's bound leaves only spare files.
-  kReserve,  ///< Removals, tags, closings, id ranges: may take one of the spare files.
+  /// What brings bytes of the user's: refused while the disk leaves only spare files, and at
+  /// log_bytes_max.
+  kAppend,
+  /// Removals, small tags, closings, id ranges: may take one of the spare files, and go on beyond
+  /// log_bytes_max by the larger of 1 MiB and a sixteenth of it, rounded up to whole segments.
+  kReserve,
 };
 
 /// What Reserve is told about a record.
@@ -114,8 +118,9 @@ class LogWriter {
 
   /// Waits until HasRoom may be true. InvalidArgument: could never fit (one over
   /// record_bytes_max(), or together over half the ring). ResourceExhausted: the disk is full, or
-  /// log_bytes_max is reached, naming what pins the oldest segment. DeadlineExceeded: "never
-  /// admitted". The first write or fsync error, once there was one. Cancelled: closed.
+  /// log_bytes_max (for kReserve: its reserve too) is reached, naming the bytes used and what pins
+  /// the oldest segment. DeadlineExceeded: "never admitted". The first write or fsync error, once
+  /// there was one. Cancelled: closed.
   Status WaitForRoom(std::span<const RecordSize> sizes, Urgency urgency, Deadline deadline);
   Status WaitForRoom(const RecordSize& size, Urgency urgency, Deadline deadline) {
     return WaitForRoom({&size, 1}, urgency, deadline);

@@ -160,6 +160,11 @@ class LogOpener {
       GEARDB_ASSIGN_OR_RETURN(opened_.lock, env_->Lock(JoinPath(directory_, kLockName), mode));
       GEARDB_ASSIGN_OR_RETURN(opened_.manifest, ReadManifest(env_, directory_));
     }
+    if (!options_.read_only && options_.log.log_bytes_max < opened_.manifest.segment_bytes) {
+      return Status::InvalidArgument("log_bytes_max is ", options_.log.log_bytes_max,
+                                     "; expected at least one segment, which has ",
+                                     opened_.manifest.segment_bytes, " bytes in ", directory_);
+    }
     GEARDB_ASSIGN_OR_RETURN(
         SegmentMap map, SegmentMap::Read(env_, log_directory_, opened_.manifest, options_.from));
     const RingAccess access = options_.read_only        ? RingAccess::kReadOnly

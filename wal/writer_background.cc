@@ -79,7 +79,8 @@ bool LogWriter::Core::Work() {
   if (drain_.failed()) return false;
   const bool zeroed = published() == drain_.drained() && drain_.ZeroAhead();
   if (zeroed) wake_.store(true, std::memory_order_relaxed);  // At once again.
-  const bool sealed = last_is_seal_.load(std::memory_order_relaxed) || end() % segment_bytes_ == 0;
+  const Lsn at = end();
+  const bool sealed = seal_end_.load(std::memory_order_acquire) == at || at % segment_bytes_ == 0;
   return zeroed || spares_missing || drain_.synced() != end() || (!sealed && end() != start_);
 }
 

@@ -78,7 +78,8 @@ class LogWriter::Core final : private PublishObserver {
   Obstacle FindObstacle(std::span<const RecordSize> sizes, Urgency urgency) const;
   Status CheckSizes(std::span<const RecordSize> sizes) const;
   Status WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen, Deadline deadline);
-  Status BoundReached() const;
+  uint64_t SegmentsMax(Urgency urgency) const;
+  Status BoundReached(Urgency urgency) const;
   Reservation ReserveLocked(const RecordRequest& request, uint64_t bytes)
       GEARDB_REQUIRES(reserve_mutex_);
   RecordHeader HeaderFor(RecordType type, Lsn lsn, uint64_t bytes) const;
@@ -100,7 +101,9 @@ class LogWriter::Core final : private PublishObserver {
   const uint64_t seed_;
   const uint64_t segment_bytes_;
   const uint64_t record_bytes_max_;
-  const uint64_t spare_target_;  // Free files kept after an append took what it needs.
+  const uint64_t spare_target_;      // Free files kept after an append took what it needs.
+  const uint64_t segments_max_;      // Live ones: log_bytes_max.
+  const uint64_t reserve_segments_;  // Beyond it, for Urgency::kReserve.
 
   Drain drain_;
   PublishQueue queue_;
@@ -108,7 +111,7 @@ class LogWriter::Core final : private PublishObserver {
   Mutex reserve_mutex_;
   std::atomic<Lsn> next_;
   std::atomic<uint64_t> next_ticket_{0};
-  std::atomic<bool> last_is_seal_;
+  std::atomic<Lsn> seal_end_;  // Of the last seal: the log ends with it where next_ is the same.
   std::atomic<uint64_t> records_{0};
   std::atomic<uint64_t> seals_{0};
   std::atomic<uint64_t> room_waits_{0};

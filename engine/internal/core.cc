@@ -120,7 +120,8 @@ Result<Lsn> DatabaseCore::LogRemoval(const std::shared_ptr<TableCore>& table,
   change->FinishBody({.table = table->layout().id()}, fb::Change::Remove,
                      fb::CreateRemove(body, removed, trimmed).Union());
   // It has left the plan: nobody may plan on that before the record has its LSN, so `commit` stays
-  // taken if the room that was there has gone to a seal.
+  // taken. The room that the caller has seen is still there (after a seal too), so this waits only
+  // for what the log's first error ends.
   const wal::RecordSize size = wal::RecordSize::For(change->body_bytes().size(), {});
   while (!log->HasRoom({&size, 1}, wal::Urgency::kReserve)) {
     GEARDB_RETURN_IF_ERROR(

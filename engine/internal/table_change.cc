@@ -13,6 +13,8 @@ CommitOptions ReserveUrgency() {
   return {.urgency = wal::Urgency::kReserve, .deadline = Deadline::AfterMs(kAdmissionMs)};
 }
 
+CommitOptions AppendUrgency() { return {.deadline = Deadline::AfterMs(kAdmissionMs)}; }
+
 /// Everything that has an LSN is published: the state is what the plan says.
 Status CatchUp(DatabaseCore* database) {
   return database->log->WaitPublished(database->log->end(), Deadline::Infinite());
@@ -157,7 +159,7 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
     MutexLock lock(&table->state->mutex);
     table->state->Apply(*change.operation()->change_as_SetColumns(), lsn);
   });
-  const CommitOptions how = ReserveUrgency();
+  const CommitOptions how = AppendUrgency();
   wal::Reservation reservation;
   {
     MutexLock lock(&database->commit);
@@ -231,7 +233,7 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
   GEARDB_RETURN_IF_ERROR(ValidatePriorityTableSpec(table->layout().spec(), spec));
   FunctionChange change(nullptr);
   const auto stored = EncodePriorityTableSpec(&change.body, spec);
-  const CommitOptions how = ReserveUrgency();
+  const CommitOptions how = AppendUrgency();
   size_t number = 0;
   wal::Reservation reservation;
   {

@@ -121,6 +121,52 @@ TEST_F(LogWriterTest, AtTheBoundItNamesWhatPinsTheOldestSegment) {
   EXPECT_TRUE(writer()->HasRoom(size, Urgency::kAppend));
 }
 
+TEST_F(LogWriterTest, TheReserveBeyondTheBoundIsFiniteAndNotForAppends) {
+  options_.log.log_bytes_max = 3 * options_.log.segment_bytes;
+  CreateAndOpen();
+  const auto fill = [&](Urgency urgency) {
+    const TestRecord record{.number = 1, .piece_bytes = {4000}};
+    while (true) {
+      const Status status = writer()->WaitForRoom(SizeOf(record), urgency, Deadline::Infinite());
+      if (!status.ok()) return status;
+      const Reservation reservation = ReserveRecord(writer(), record);
+      FillRecord(writer(), reservation, record);
+      writer()->Publish(reservation, nullptr);
+    }
+  };
+  EXPECT_STATUS(kResourceExhausted, fill(Urgency::kAppend), "196608 bytes used");
+  EXPECT_EQ(writer()->Stats().segments_live, 3u);
+  // The larger of 1 MiB and a sixteenth: 16 segments.
+  EXPECT_STATUS(kResourceExhausted, fill(Urgency::kReserve),
+                "log_bytes_max = 196608 and used up its reserve of 1048576 bytes beyond it: "
+                "1245184 bytes used");
+  EXPECT_EQ(writer()->Stats().segments_live, 19u);
+  EXPECT_FALSE(writer()->HasRoom(Sized(10), Urgency::kAppend)) << "what the reserve has left";
+  EXPECT_TRUE(writer()->HasRoom(Sized(10), Urgency::kReserve));
+}
+
+TEST_F(LogWriterTest, WhatHadRoomBeforeASealHasRoomAfterIt) {
+  options_.log.log_bytes_max = options_.log.segment_bytes;
+  CreateAndOpen();
+  const RecordSize size = Sized(4000);
+  const uint64_t left = size.total() + kSealRecordBytes;
+  while (options_.log.segment_bytes - writer()->end() > 3 * left) Append(1, 4000);
+  // One that leaves exactly the record and a seal.
+  const uint64_t last_bytes = options_.log.segment_bytes - writer()->end() - left;
+  uint64_t piece = 1;
+  while (Sized(piece).total() < last_bytes) ++piece;
+  ASSERT_EQ(Sized(piece).total(), last_bytes);
+  Append(2, piece);
+  ASSERT_OK(writer()->DrainOnce());
+  ASSERT_OK(writer()->SyncOnce());
+  ASSERT_TRUE(writer()->HasRoom(size, Urgency::kAppend));
+  ASSERT_OK(writer()->SealOnce());
+  ASSERT_EQ(writer()->Stats().seals, 1u);
+  EXPECT_TRUE(writer()->HasRoom(size, Urgency::kAppend));
+  Append(3, 4000);
+  EXPECT_EQ(writer()->end(), options_.log.segment_bytes);
+}
+
 TEST_F(LogWriterTest, UnsyncedSegmentsAreNotReleased) {
   CreateAndOpen();
   while (writer()->end() < 2 * options_.log.segment_bytes) Append(1, 4000);
