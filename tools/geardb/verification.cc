@@ -1,5 +1,7 @@
 #include "tools/geardb/verification.h"
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +13,10 @@ namespace {
 
 /// How many problems are kept; a file of zeros should not fill the memory.
 constexpr size_t kProblemsMax = 1000;
+/// Of bytes of a segment: an open for writing drains the ring again from the first record that no
+/// segment has.
+constexpr const char* kMended =
+    "the ring has a good copy, and the next open for writing puts it back in its place";
 
 }  // namespace
 
@@ -73,7 +79,7 @@ Status Verification::CheckLog() {
       break;
     }
     if (!*record) break;
-    CheckRecord(**record, reader);
+    NoteRecord(**record, CheckRecord(**record, reader));
   }
   const wal::ReadReport& report = reader.report();
   verified_.records = report.records;
@@ -90,7 +96,10 @@ Status Verification::CheckLog() {
     notes_.push_back("the log ends at LSN " + Grouped(report.end_lsn) +
                      " without a seal: its owner died, and what it had not synced may be missing");
   }
-  if (verified_.sealed && report.ring_records > 0) {
+  const bool synced_is_lost =
+      report.damage.ok() && report.ring_records > 0 && vouched_ > report.segments_end_lsn;
+  if (synced_is_lost) CheckDrained(reader);
+  if (verified_.sealed && report.ring_records > 0 && !synced_is_lost) {
     notes_.push_back("the log was closed, but of its last " +
                      Counted(report.ring_records, "record") + " only the ring's copy is good");
   }
@@ -101,18 +110,75 @@ Status Verification::CheckLog() {
   return Status::Ok();
 }
 
-void Verification::CheckRecord(const wal::RecordView& record, const wal::LogReader& reader) {
+void Verification::NoteRecord(const wal::RecordView& record, std::string what) {
+  vouched_ = std::max(vouched_, record.header.synced_lsn);
+  if (!record.from_ring) return;
+  // A pad's bytes behind its header are anything.
+  const uint64_t bytes =
+      record.type == wal::RecordType::kPad ? sizeof(wal::RecordHeader) : record.end - record.lsn;
+  ring_records_.push_back({record.lsn, bytes, std::move(what)});
+}
+
+// What was synced is in the segments, and a reading needs the ring for none of it. Where it does
+// all the same, the file's bytes are not those that were written.
+void Verification::CheckDrained(const wal::LogReader& reader) {
+  const Lsn begin = reader.report().segments_end_lsn;
+  const size_t problems_before = problems_.size();
+  for (const RingRecord& record : ring_records_) {
+    if (record.lsn >= vouched_) break;
+    const Status status = CompareWithRing(record, reader);
+    if (!status.ok()) AddProblem(reader.PlaceOf(record.lsn), record.lsn, status.ToString());
+  }
+  if (problems_.size() == problems_before) {
+    AddProblem(reader.PlaceOf(begin), begin,
+               "no valid record there, but everything up to LSN " + std::to_string(vouched_) +
+                   " was synced; " + kMended);
+  }
+}
+
+Status Verification::CompareWithRing(const RingRecord& record, const wal::LogReader& reader) {
+  const std::string place = reader.PlaceOf(record.lsn);
+  const size_t path_bytes = place.rfind(" at offset ");
+  if (path_bytes == std::string::npos) return Status::Ok();  // No file holds that segment.
+  const std::string path = place.substr(0, path_bytes);
+  GEARDB_ASSIGN_OR_RETURN(const auto segment, Env::Posix()->OpenFile(path, {}));
+  GEARDB_ASSIGN_OR_RETURN(const auto ring, Env::Posix()->OpenFile(files_->ring_path(), {}));
+  std::vector<std::byte> stored(record.bytes);
+  std::vector<std::byte> good(record.bytes);
+  const uint64_t offset = record.lsn % files_->manifest.segment_bytes;
+  GEARDB_RETURN_IF_ERROR(ReadSparse(segment.get(), offset, stored));
+  // The ring may wrap inside the record.
+  const uint64_t ring_bytes = files_->manifest.ring_bytes;
+  const uint64_t first = std::min(record.bytes, ring_bytes - record.lsn % ring_bytes);
+  const std::span<std::byte> into(good);
+  GEARDB_RETURN_IF_ERROR(ReadSparse(ring.get(), record.lsn % ring_bytes, into.first(first)));
+  GEARDB_RETURN_IF_ERROR(ReadSparse(ring.get(), 0, into.subspan(first)));
+  const auto [at, ring_at] = std::ranges::mismatch(stored, good);
+  if (at == stored.end()) return Status::Ok();
+  AddProblem(
+      path + " at offset " + std::to_string(offset + static_cast<uint64_t>(at - stored.begin())),
+      record.lsn,
+      "the byte is not the one that was written and synced; " + std::string(kMended) +
+          "; the record: " + record.what);
+  return Status::Ok();
+}
+
+std::string Verification::CheckRecord(const wal::RecordView& record, const wal::LogReader& reader) {
   if (record.type == wal::RecordType::kPart) {
     part_areas_[record.lsn] = record.lsn + wal::PieceAreaOffset(record.header.metadata_length);
-    return;
+    return "a part of a larger one";
   }
-  if (record.type != wal::RecordType::kData && record.type != wal::RecordType::kTag) return;
+  if (record.type != wal::RecordType::kData && record.type != wal::RecordType::kTag) {
+    return "of the log's own (a pad, the head of a segment, a seal)";
+  }
   const auto operations = DescribeOperations(record.body, &names_);
   if (!operations.ok()) {
     AddProblem(reader.PlaceOf(record.lsn), record.lsn, std::string(operations.status().message()));
   }
-  CheckPieces(record, reader, operations.ok() ? JoinWords(*operations) : "unknown operations");
+  std::string what = operations.ok() ? JoinWords(*operations) : "unknown operations";
+  CheckPieces(record, reader, what);
   part_areas_.clear();
+  return what;
 }
 
 void Verification::CheckPieces(const wal::RecordView& record, const wal::LogReader& reader,
@@ -152,10 +218,12 @@ void Verification::CheckReplay() {
   Database& database = **opened;
   const RecoveryReport& recovery = database.recovery();
   if (recovery.damaged_pages > 0) {
+    const bool names = recovery.note.find("trajectories with damaged pages:") != std::string::npos;
     AddProblem(files_->directory, kNoLsn,
-               Counted(recovery.damaged_pages, "page") +
-                   " cannot be restored, and the trajectories that they belong to are lost: " +
-                   recovery.note);
+               Counted(recovery.damaged_pages, "page") + " cannot be restored" +
+                   (names ? ", and the trajectories that they belong to are lost: " + recovery.note
+                          : ", but no trajectory that is there needs them: those that did were "
+                            "removed, by an open for writing or before the damage"));
   }
   if (recovery.damaged_priorities + recovery.damaged_tags > 0) {
     AddProblem(files_->directory, kNoLsn, recovery.note);

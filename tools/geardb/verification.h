@@ -53,12 +53,23 @@ class Verification {
   const Verified& verified() const { return verified_; }
 
  private:
+  /// A record that was read from the ring.
+  struct RingRecord {
+    Lsn lsn = 0;
+    uint64_t bytes = 0;
+    std::string what;
+  };
+
   Status CheckFiles();
   Status CheckSize(const std::string& path, uint64_t expected);
   Status CheckLog();
-  void CheckRecord(const wal::RecordView& record, const wal::LogReader& reader);
+  /// Says what the record does.
+  std::string CheckRecord(const wal::RecordView& record, const wal::LogReader& reader);
+  void NoteRecord(const wal::RecordView& record, std::string what);
   void CheckPieces(const wal::RecordView& record, const wal::LogReader& reader,
                    const std::string& what);
+  void CheckDrained(const wal::LogReader& reader);
+  Status CompareWithRing(const RingRecord& record, const wal::LogReader& reader);
   void CheckReplay();
   Status CheckTable(Table* table);
   void AddProblem(std::string place, Lsn lsn, std::string text);
@@ -69,6 +80,9 @@ class Verification {
   std::vector<std::string> notes_;
   Verified verified_;
   LogNames names_;
+  std::vector<RingRecord> ring_records_;
+  /// Up to here the records say that everything was synced.
+  Lsn vouched_ = 0;
   /// Where the piece areas of records in parts begin, by LSN.
   std::map<Lsn, Lsn> part_areas_;
 };

@@ -184,6 +184,32 @@ TEST_F(VerifyCommandTest, ASealThatOnlyTheRingHoldsIsNoted) {
             std::string::npos);
 }
 
+TEST_F(VerifyCommandTest, DamageThatTheRingCanMendIsDamageUntilAnOpenMendsIt) {
+  std::vector<LoggedRecord> records = Records();
+  while (records.back().type != wal::RecordType::kData) records.pop_back();
+  const Lsn byte = records.back().lsn + 20;
+  Flip(byte);
+  ExpectProblem(PlaceOf(byte).text(), "the ring has a good copy, and the next open for writing");
+  const Json json = RunJson("verify", {}, 1);
+  EXPECT_EQ(json["problems"].items().size(), 1U) << "what follows it in the file is whole";
+  EXPECT_EQ(json["problems"][0]["lsn"].integer(), static_cast<int64_t>(records.back().lsn));
+  EXPECT_NE(json["problems"][0]["text"].text().find("; the record: "), std::string::npos);
+  EXPECT_EQ(json["notes"].items().size(), 0U);
+  ASSERT_OK(Database::Open(store(), testing::SampleOptions()));
+  const CliRun run = Run("verify");
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_EQ(RunJson("verify")["trajectories"].integer(), 7);
+}
+
+TEST_F(VerifyCommandTest, AfterAnOpenForWritingLostTrajectoriesAreSaidToBeRemoved) {
+  const LoggedRecord record = RecordSaying("append 'walkers': rows 40…49");
+  Flip(record.pieces[1]);
+  ASSERT_OK(Database::Open(store(), testing::SampleOptions()));
+  ExpectProblem(PlaceOf(record.pieces[1]).text(), "does not fit its checksum");
+  ExpectProblem(store(), "1 page cannot be restored, but no trajectory that is there needs them");
+  EXPECT_EQ(LinesWith(Run("verify").out, "are lost"), 0U);
+}
+
 TEST_F(VerifyCommandTest, AStoreWhoseOwnerWasKilledIsNotDamaged) {
   testing::DieAppending(store());
   const CliRun run = Run("verify");
