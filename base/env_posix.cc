@@ -1,6 +1,7 @@
 #include "base/env_posix.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 namespace geardb {
@@ -207,13 +209,30 @@ class PosixLock final : public FileLock {
   const int fd_;
 };
 
+// Whether a process still runs: one that has died and was not waited for does not.
+bool IsAlive(long pid) {
+  if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return false;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  if (!std::getline(file, stat)) return true;  // Nothing more is known of it.
+  // "123 (name) Z …"; the name may have parentheses of its own.
+  const size_t name_end = stat.rfind(") ");
+  const char state = name_end == std::string::npos ? '?' : stat[name_end + 2];
+  return state != 'Z' && state != 'X';
+}
+
 // "process 123", from what an exclusive owner wrote into its lock file.
 std::string OwnerText(int fd, struct flock range) {
   if (::fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type == F_RDLCK) return "a reader";
   char text[32] = {};
   const ssize_t n = ::pread(fd, text, sizeof(text) - 1, 0);
   const long pid = n > 0 ? std::strtol(text, nullptr, 10) : 0;
-  return pid > 0 ? "process " + std::to_string(pid) : std::string("an unknown process");
+  if (pid <= 0) return "an unknown process";
+  const std::string owner = "process " + std::to_string(pid);
+  if (IsAlive(pid)) return owner;
+  // The lock belongs to the open file, which a fork shares.
+  return "a process that inherited the lock from " + owner +
+         ": that one is dead, but a process that it started still runs";
 }
 
 }  // namespace

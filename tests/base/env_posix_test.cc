@@ -2,6 +2,7 @@
 #include "base/env_posix.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -161,6 +162,47 @@ TEST_F(EnvPosixTest, AnotherProcessIsRefusedToo) {
   int state = 0;
   ASSERT_EQ(::waitpid(child, &state, 0), child);
   EXPECT_EQ(state, 0);
+}
+
+TEST_F(EnvPosixTest, ALockThatOutlivesItsOwnerInAChildSaysSo) {
+  int started[2];
+  int running[2];
+  ASSERT_EQ(::pipe(started), 0);
+  ASSERT_EQ(::pipe(running), 0);
+  const pid_t owner = ::fork();
+  ASSERT_GE(owner, 0);
+  if (owner == 0) {
+    const auto lock = env_->Lock(dir_.File("LOCK"), LockMode::kExclusive);
+    if (!lock.ok()) ::_exit(1);
+    ::close(running[1]);
+    const pid_t child = ::fork();
+    char byte = 0;
+    if (child == 0) {
+      // Holds the lock until the test closes its end.
+      const bool told = ::write(started[1], &byte, 1) == 1;
+      ::_exit(told && ::read(running[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    for (;;) ::pause();
+  }
+  ::close(running[0]);
+  char byte = 0;
+  ASSERT_EQ(::read(started[0], &byte, 1), 1);
+  const std::string pid = "process " + std::to_string(owner);
+  EXPECT_STATUS(kFailedPrecondition, env_->Lock(dir_.File("LOCK"), LockMode::kExclusive),
+                "is held by " + pid);
+  ASSERT_EQ(::kill(owner, SIGKILL), 0);
+  siginfo_t died = {};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(owner), &died, WEXITED | WNOWAIT), 0);
+  const std::string inherited =
+      "is held by a process that inherited the lock from " + pid + ": that one is dead";
+  // Dead, but not waited for; and then gone.
+  EXPECT_STATUS(kFailedPrecondition, env_->Lock(dir_.File("LOCK"), LockMode::kExclusive),
+                inherited);
+  int state = 0;
+  ASSERT_EQ(::waitpid(owner, &state, 0), owner);
+  EXPECT_STATUS(kFailedPrecondition, env_->Lock(dir_.File("LOCK"), LockMode::kExclusive),
+                inherited);
+  for (const int fd : {started[0], started[1], running[1]}) ::close(fd);
 }
 
 TEST_F(EnvPosixTest, ReadersShareALockAndKeepAWriterOut) {
