@@ -106,6 +106,9 @@ Database::~Database() { Close().ok(); }
 Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
                                                  const DatabaseOptions& options) {
   const auto began = std::chrono::steady_clock::now();
+  if (directory.empty()) {
+    return Status::InvalidArgument("the directory of the database is '': expected a path");
+  }
   GEARDB_RETURN_IF_ERROR(CheckBudgets(options));
   auto impl = std::make_shared<Impl>(options);
   impl->directory = directory;

@@ -263,6 +263,15 @@ Status CheckOptions(const PriorityTableSpec& spec, const SamplerOptions& options
     return Status::InvalidArgument("a sampler of priority table '", spec.name, "' has prefetch ",
                                    options.prefetch, "; expected 0 to ", kPrefetchMax);
   }
+  if (options.layout != BatchLayout::kPadded && options.layout != BatchLayout::kPacked) {
+    return Status::InvalidArgument("a sampler of priority table '", spec.name, "' has layout ",
+                                   static_cast<int>(options.layout),
+                                   "; expected 0 (padded) or 1 (packed)");
+  }
+  if (options.timeout_ms < 0) {
+    return Status::InvalidArgument("a sampler of priority table '", spec.name, "' has timeout_ms ",
+                                   options.timeout_ms, "; expected at least 0");
+  }
   if (!(options.beta >= 0 && std::isfinite(options.beta))) {
     return Status::InvalidArgument("a sampler of priority table '", spec.name, "' has beta ",
                                    options.beta, "; expected a finite value of at least 0");

@@ -71,6 +71,7 @@ enum class BatchLayout : uint8_t {
   kPacked = 1,  ///< [Σ lengths, ...] with cu_seqlens.
 };
 
+/// Checked by NewSampler: InvalidArgument for a value that is not allowed.
 struct SamplerOptions {
   int64_t batch = 64;  ///< Items of a batch.
   std::vector<View> views = {};
@@ -87,7 +88,8 @@ struct SamplerOptions {
   uint64_t seed = 0;
   /// Begins again at this draw number (logged), instead of going on after the last one.
   std::optional<uint64_t> restart_draw = {};
-  /// How long Next waits for an item to draw.
+  /// How long Next waits for an item to draw, at least 0; 0: not at all. A call that shall wait
+  /// without end is given a `Deadline::Infinite()` of its own.
   int64_t timeout_ms = 10'000;
 };
 

@@ -182,5 +182,9 @@ TEST_F(DatabaseLogBoundTest, ABoundBelowASegmentIsRefused) {
   Open();
 }
 
+TEST_F(DatabaseLogBoundTest, AnEmptyDirectoryNameIsRefused) {
+  EXPECT_STATUS(kInvalidArgument, Database::Open("", options_), "directory of the database is ''");
+}
+
 }  // namespace
 }  // namespace geardb

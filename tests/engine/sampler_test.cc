@@ -403,6 +403,9 @@ TEST_F(SamplerTest, WrongOptionsAreRefusedByName) {
   }
   for (const int64_t depth : {-1, 1 << 20}) refused({.prefetch = depth}, wrong, "prefetch");
   for (const double beta : {-0.5, std::nan(""), HUGE_VAL}) refused({.beta = beta}, wrong, "beta");
+  refused({.layout = static_cast<BatchLayout>(2)}, wrong, "layout 2");
+  refused({.timeout_ms = -1}, wrong, "timeout_ms -1");
+  EXPECT_OK(priority("per")->NewSampler({.timeout_ms = 0}));
   refused({.views = {{.column = "nothing"}}}, StatusCode::kNotFound, "no column 'nothing'");
   const auto view = [&](ViewRows rows, int64_t stack, const char* part) {
     refused({.views = {{.column = "obs", .name = "v", .rows = rows, .stack = stack}}}, wrong, part);
