@@ -24,8 +24,8 @@ bool LooksLikeHeader(const std::byte* at, const Manifest& manifest, Lsn stop, ui
   if (header->epoch() < manifest.epoch || (header->epoch() == manifest.epoch && lsn == stop)) {
     return false;
   }
-  return header->zero == 0 && header->metadata_length <= header->length &&
-         header->length <= manifest.segment_bytes;
+  return header->zero == 0 && header->length >= sizeof(RecordHeader) &&
+         header->metadata_length <= header->length && header->length <= manifest.segment_bytes;
 }
 
 // Would it change what is known?

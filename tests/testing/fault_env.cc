@@ -71,7 +71,7 @@ class FaultEnv::FaultFile final : public File {
     MutexLock lock(&env_->mutex_);
     GEARDB_RETURN_IF_ERROR(env_->CheckAlive(generation_));
     GEARDB_RETURN_IF_ERROR(CheckAligned(offset, into));
-    if (offset >= inode_->size()) return size_t{0};
+    if (offset >= inode_->size() || into.empty()) return size_t{0};
     const size_t n = std::min<uint64_t>(into.size(), inode_->size() - offset);
     std::memcpy(into.data(), inode_->front() + offset, n);
     return n;

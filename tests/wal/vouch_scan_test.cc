@@ -78,6 +78,14 @@ TEST_F(VouchScanTest, OlderEpochsDoNotVouch) {
   EXPECT_EQ(Vouched(), 640u);
 }
 
+TEST_F(VouchScanTest, ARecordWithoutALengthIsNone) {
+  auto bytes = env_.Contents("log/segment-000001");
+  const RecordHeader header{.lsn = 2048, .synced_lsn = 1500, .open = 6, .length = 0};
+  std::memcpy(bytes.data() + 2048, &header, sizeof(header));
+  env_.Put("log/segment-000001", bytes);
+  EXPECT_EQ(Vouched(), 640u);
+}
+
 TEST_F(VouchScanTest, ALaterEpochThanTheManifestsIsCorruption) {
   PutRecord("segment-000002", 8192, 0, 6);
   EXPECT_STATUS(kCorruption, Scan(), "segment-000002: the record at LSN 8192 is of term 0, open 6");
