@@ -67,7 +67,8 @@ def section(results, path):
         f"{machine['memory_bytes'] >> 30} GiB, {machine['file_system']}: each figure beside its "
         "ceiling (a bare loop doing what cannot be left out) measured in the same repetition; "
         "medians, and the quartiles of the ratio. "
-        f"All rows, and what each row and each ceiling is, stand in [{os.path.basename(path)}]({path}).",
+        "All rows, and what each row and each ceiling is, stand in "
+        f"[{os.path.basename(path)}]({path}).",
         "",
     ]
     if void:
