@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kLineBytes = 64;
 /// Lines that are asked for before their copy begins.
-constexpr uint64_t kLinesAhead = 96;
+constexpr uint64_t kLinesAhead = 192;
 /// Of one run so many lines are prefetched; the hardware sees the rest coming.
 constexpr uint64_t kLinesOfRunMax = 16;
 
@@ -143,7 +143,7 @@ uint64_t RunsAhead(std::span<const GatherRun> runs) {
     const GatherRun& run = runs[runs.size() * probe / kProbes];
     lines += std::min(run.bytes / kLineBytes + 1, kLinesOfRunMax);
   }
-  return std::clamp(kLinesAhead * kProbes / lines, uint64_t{2}, uint64_t{32});
+  return std::clamp(kLinesAhead * kProbes / lines, uint64_t{2}, uint64_t{96});
 }
 
 void FillOutput(const GatherOutput& output, std::span<const FillRun> fills) {
