@@ -1,20 +1,13 @@
 // Bodies of records with good checksums and hostile content, into an empty database: each fits the
 // state before it or is Corruption.
 #include "tests/fuzz/record_feed.h"
+#include "tests/fuzz/record_mutator.h"
 
 namespace {
 
 constexpr size_t kRecordsMax = 200;
 
 }  // namespace
-
-extern "C" size_t LLVMFuzzerMutate(uint8_t* input, size_t size, size_t size_max);
-
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* input, size_t size, size_t size_max,
-                                          unsigned int seed) {
-  if (seed % 8 == 0) return LLVMFuzzerMutate(input, size, size_max);
-  return geardb::fuzzing::MutateRecords(input, size, size_max, seed);
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
   geardb::fuzzing::RecordFeed feed;

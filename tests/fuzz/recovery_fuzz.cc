@@ -4,6 +4,7 @@
 
 #include "engine/database.h"
 #include "tests/fuzz/record_feed.h"
+#include "tests/fuzz/record_mutator.h"
 
 namespace geardb {
 namespace {
@@ -61,14 +62,6 @@ void Use(Table* table) {
 
 }  // namespace
 }  // namespace geardb
-
-extern "C" size_t LLVMFuzzerMutate(uint8_t* input, size_t size, size_t size_max);
-
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* input, size_t size, size_t size_max,
-                                          unsigned int seed) {
-  if (seed % 8 == 0) return LLVMFuzzerMutate(input, size, size_max);
-  return geardb::fuzzing::MutateRecords(input, size, size_max, seed);
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
   using namespace geardb;  // NOLINT: the whole program is one function.
