@@ -10,23 +10,6 @@
 namespace geardb::engine {
 namespace {
 
-/// The removals and trims of an append as an operation of their own.
-void ApplyLeaving(const fb::Append& append, Lsn lsn, TableState* state) {
-  flatbuffers::FlatBufferBuilder builder;
-  std::vector<fb::Removed> removed;
-  std::vector<fb::Trimmed> trimmed;
-  if (append.removed()) {
-    for (const fb::Removed* entry : *append.removed()) removed.push_back(*entry);
-  }
-  if (append.trimmed()) {
-    for (const fb::Trimmed* entry : *append.trimmed()) trimmed.push_back(*entry);
-  }
-  const auto removed_offset = builder.CreateVectorOfStructs(removed);
-  const auto trimmed_offset = builder.CreateVectorOfStructs(trimmed);
-  builder.Finish(fb::CreateRemove(builder, removed_offset, trimmed_offset));
-  state->Apply(*flatbuffers::GetRoot<fb::Remove>(builder.GetBufferPointer()), lsn);
-}
-
 /// Writes the flags of `flags.size()` rows whose piece is damaged, from row `number` of `rows` on:
 /// the record's metadata says what they were, and later records count on the items that follow.
 void RestoreFlags(const TableState& state, const fb::Rows& rows, uint64_t number,
@@ -112,7 +95,7 @@ Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
     }
   }
   // What leaves gives its frames back first: nobody reads during recovery.
-  if (append.removed() || append.trimmed()) ApplyLeaving(append, record.lsn, &state);
+  state.Leave(append.removed(), append.trimmed(), record.lsn);
   std::vector<FrameRef> frames;
   for (size_t i = 0; i < (append.pages() ? append.pages()->size() : 0); ++i) {
     GEARDB_ASSIGN_OR_RETURN(const FrameRef frame,

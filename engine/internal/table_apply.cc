@@ -10,12 +10,7 @@
 namespace geardb::engine {
 
 void TableState::Apply(const fb::Append& append, Lsn lsn, std::span<const FrameRef> frames) {
-  if (append.removed()) {
-    for (const fb::Removed* removed : *append.removed()) RemoveTrajectory(*removed);
-  }
-  if (append.trimmed()) {
-    for (const fb::Trimmed* trimmed : *append.trimmed()) Trim(*trimmed, lsn);
-  }
+  Leave(append.removed(), append.trimmed(), lsn);
   if (append.opened()) {
     for (const fb::Opened* opened : *append.opened()) Open(*opened, lsn);
   }
@@ -124,11 +119,16 @@ void TableState::Apply(const fb::Adopt& adopt, Lsn lsn) {
 }
 
 void TableState::Apply(const fb::Remove& remove, Lsn lsn) {
-  if (remove.removed()) {
-    for (const fb::Removed* removed : *remove.removed()) RemoveTrajectory(*removed);
+  Leave(remove.removed(), remove.trimmed(), lsn);
+}
+
+void TableState::Leave(const flatbuffers::Vector<const fb::Removed*>* removed,
+                       const flatbuffers::Vector<const fb::Trimmed*>* trimmed, Lsn lsn) {
+  if (removed != nullptr) {
+    for (const fb::Removed* trajectory : *removed) RemoveTrajectory(*trajectory);
   }
-  if (remove.trimmed()) {
-    for (const fb::Trimmed* trimmed : *remove.trimmed()) Trim(*trimmed, lsn);
+  if (trimmed != nullptr) {
+    for (const fb::Trimmed* head : *trimmed) Trim(*head, lsn);
   }
 }
 

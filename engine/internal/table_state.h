@@ -65,6 +65,9 @@ class TableState {
   void Apply(const fb::Close& close, Lsn lsn);
   void Apply(const fb::Adopt& adopt, Lsn lsn);
   void Apply(const fb::Remove& remove, Lsn lsn);
+  /// What a Remove says, and an append before its rows; either may be null.
+  void Leave(const flatbuffers::Vector<const fb::Removed*>* removed,
+             const flatbuffers::Vector<const fb::Trimmed*>* trimmed, Lsn lsn);
   void Apply(const fb::SetColumns& set, Lsn lsn);
   void Apply(const fb::CreatePriorityTable& create, size_t priority_table);
   PriorityOutcome Apply(const fb::SetPriorities& set, size_t priority_table);
