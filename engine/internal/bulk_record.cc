@@ -6,13 +6,6 @@
 
 namespace geardb::engine {
 
-Status BulkRecord::WaitForRoom(const wal::RecordSize& size, const CommitOptions& how) {
-  while (!database_->log->HasRoom(size, how.urgency)) {
-    GEARDB_RETURN_IF_ERROR(database_->log->WaitForRoom(size, how.urgency, how.deadline));
-  }
-  return Status::Ok();
-}
-
 Status BulkRecord::Reserve(std::span<const std::byte> bytes, const CommitOptions& how) {
   const uint64_t record_max = database_->log->record_bytes_max();
   const uint64_t piece_max = record_max / 2;
@@ -30,7 +23,7 @@ Status BulkRecord::Reserve(std::span<const std::byte> bytes, const CommitOptions
   if (size.total() > record_max) {
     for (size_t i = 0; i < runs_.size(); ++i) {
       const wal::RecordSize part = wal::RecordSize::For(0, std::span(sizes).subspan(i, 1));
-      GEARDB_RETURN_IF_ERROR(WaitForRoom(part, how));
+      GEARDB_RETURN_IF_ERROR(database_->AwaitRoomHolding(part, how));
       const wal::Reservation at = database_->log->Reserve(
           {.type = wal::RecordType::kPart, .size = part, .part = parts++, .group_lsn = group_lsn});
       database_->log->Fill(at, {.body = {}, .pieces = std::span(pieces_).subspan(i, 1)});
@@ -43,7 +36,7 @@ Status BulkRecord::Reserve(std::span<const std::byte> bytes, const CommitOptions
     }
     size = wal::RecordSize::For(change_->body_bytes().size(), {}, pieces_.size());
   }
-  GEARDB_RETURN_IF_ERROR(WaitForRoom(size, how));
+  GEARDB_RETURN_IF_ERROR(database_->AwaitRoomHolding(size, how));
   reservation_ = database_->log->Reserve(
       {.type = how.type, .size = size, .part = parts, .group_lsn = group_lsn});
   return Status::Ok();

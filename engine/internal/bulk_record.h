@@ -25,8 +25,6 @@ class BulkRecord {
   Lsn end() const { return reservation_.end; }
 
  private:
-  Status WaitForRoom(const wal::RecordSize& size, const CommitOptions& how);
-
   DatabaseCore* const database_;
   Change* const change_;
   std::vector<std::span<const std::byte>> runs_;

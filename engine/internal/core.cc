@@ -74,6 +74,13 @@ Status DatabaseCore::AwaitRoom(std::span<const wal::RecordSize> sizes, const Com
   return Status::Ok();
 }
 
+Status DatabaseCore::AwaitRoomHolding(const wal::RecordSize& size, const CommitOptions& how) {
+  while (!log->HasRoom(size, how.urgency)) {
+    GEARDB_RETURN_IF_ERROR(log->WaitForRoom(size, how.urgency, how.deadline));
+  }
+  return Status::Ok();
+}
+
 void DatabaseCore::Finish(const wal::Reservation& reservation,
                           std::span<const wal::PieceSource> pieces, Change* change) {
   log->Fill(reservation, {.body = change->body_bytes(), .pieces = pieces});
@@ -123,10 +130,7 @@ Result<Lsn> DatabaseCore::LogRemoval(const std::shared_ptr<TableCore>& table,
   // taken. The room that the caller has seen is still there (after a seal too), so this waits only
   // for what the log's first error ends.
   const wal::RecordSize size = wal::RecordSize::For(change->body_bytes().size(), {});
-  while (!log->HasRoom({&size, 1}, wal::Urgency::kReserve)) {
-    GEARDB_RETURN_IF_ERROR(
-        log->WaitForRoom({&size, 1}, wal::Urgency::kReserve, Deadline::Infinite()));
-  }
+  GEARDB_RETURN_IF_ERROR(AwaitRoomHolding(size, {.urgency = wal::Urgency::kReserve}));
   const wal::Reservation reservation = log->Reserve({.type = how.type, .size = size});
   change->deletes_itself = true;
   Finish(reservation, {}, change.release());

@@ -126,6 +126,9 @@ class DatabaseCore {
   /// was decided before must be decided again when `*waited`.
   Status AwaitRoom(std::span<const wal::RecordSize> sizes, const CommitOptions& how, bool* waited)
       GEARDB_REQUIRES(commit);
+  /// Likewise, but keeps `commit`: nothing comes between what was decided and the record.
+  Status AwaitRoomHolding(const wal::RecordSize& size, const CommitOptions& how)
+      GEARDB_REQUIRES(commit);
   /// Fills and publishes a reserved record.
   void Finish(const wal::Reservation& reservation, std::span<const wal::PieceSource> pieces,
               Change* change);
