@@ -45,10 +45,6 @@ Uuid NewUuid() {
   return uuid;
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether a file holds nothing but zeros, as everything that a creation leaves behind does.
 Result<bool> HoldsNothing(Env* env, const std::string& path) {
   GEARDB_ASSIGN_OR_RETURN(auto file, env->OpenFile(path, {.mode = FileMode::kRead}));
@@ -98,6 +94,11 @@ Result<std::vector<std::string>> Leftovers(Env* env, const std::string& log_dire
 Status CreateLog(Env* env, const std::string& directory, const LogOptions& options) {
   GEARDB_RETURN_IF_ERROR(CheckSize("ring_bytes", options.ring_bytes, kRingBytesMin));
   GEARDB_RETURN_IF_ERROR(CheckSize("segment_bytes", options.segment_bytes, kSegmentBytesMin));
+  if (options.log_bytes_max < options.segment_bytes) {
+    return Status::InvalidArgument(
+        "log_bytes_max is ", options.log_bytes_max,
+        "; expected at least one segment, segment_bytes = ", options.segment_bytes);
+  }
   const std::string log_directory = JoinPath(directory, kLogDirectoryName);
   GEARDB_RETURN_IF_ERROR(Leftovers(env, log_directory).status());  // Before anything is written.
   GEARDB_RETURN_IF_ERROR(env->CreateDirectory(directory));

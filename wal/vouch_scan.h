@@ -22,9 +22,8 @@ struct Followed {
 /// valid header and metadata and the manifest's epoch, in all segment files and in the ring. Every
 /// aligned position is tried, except those of segments that the reader has followed to their end
 /// or its own: valid records lie there without a gap. Parts of files that were never written are
-/// skipped. Corruption when
-/// such a record has a later epoch than the manifest: nothing is appended before its epoch is
-/// there.
+/// skipped. Corruption when such a record has a later epoch than the manifest: nothing is appended
+/// before its epoch is there.
 Result<Lsn> ScanForVouched(Env* env, const std::string& log_directory, const Manifest& manifest,
                            const SegmentMap& map, RingFile* ring, const Followed& followed);
 
