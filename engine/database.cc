@@ -33,11 +33,6 @@ Status CheckDirectory(Env* env, const std::string& directory, const DatabaseOpti
   if (!options.create_if_missing || options.read_only) {
     return Status::NotFound("there is no database in '", directory, "'");
   }
-  if (log.log_bytes_max < log.segment_bytes) {
-    return Status::InvalidArgument(
-        "log_bytes_max is ", log.log_bytes_max,
-        "; expected at least one segment, segment_bytes = ", log.segment_bytes);
-  }
   return wal::CreateLog(env, directory, log);
 }
 
@@ -55,9 +50,9 @@ Status CheckBudgets(const DatabaseOptions& options) {
   return Status::Ok();
 }
 
-/// Pages that lost a piece cost their trajectories, and nothing else.
-Status RemoveDamaged(engine::DatabaseCore* core, const engine::Recovery& recovery) {
-  std::string names;
+/// Pages that lost a piece cost their trajectories, and nothing else. Adds their names to `names`.
+Status RemoveDamaged(engine::DatabaseCore* core, const engine::Recovery& recovery,
+                     std::string* names) {
   for (const auto& [table_id, slots] : recovery.damaged()) {
     const auto table = core->TableById(table_id);
     if (table == nullptr) continue;
@@ -73,7 +68,7 @@ Status RemoveDamaged(engine::DatabaseCore* core, const engine::Recovery& recover
       }
     }
     for (const TrajectoryId id : ids) {
-      names += " '" + table->layout().spec().name + "'/" + std::to_string(id);
+      *names += " '" + table->layout().spec().name + "'/" + std::to_string(id);
     }
     if (ids.empty()) continue;
     if (core->log != nullptr) {
@@ -82,19 +77,26 @@ Status RemoveDamaged(engine::DatabaseCore* core, const engine::Recovery& recover
       engine::HideTrajectories(table.get(), ids);
     }
   }
-  RecoveryReport& report = core->recovery;
+  return Status::Ok();
+}
+
+/// Says in the report what damaged pieces have cost.
+void NoteDamage(const engine::DatabaseCore& core, const std::string& trajectories,
+                RecoveryReport* into) {
+  RecoveryReport& report = *into;
   const auto add = [&report](const std::string& note) {
     report.note += (report.note.empty() ? "" : "; ") + note;
   };
-  if (!names.empty()) add("trajectories with damaged pages:" + names);
+  if (!trajectories.empty()) add("trajectories with damaged pages:" + trajectories);
   if (report.damaged_priorities > 0) {
     add(std::to_string(report.damaged_priorities) +
         " priorities in damaged pieces stayed as before");
   }
-  for (const Tag& tag : core->Tags()) {
-    if (tag.damaged) add("tag '" + tag.name + "' has lost its blob");
+  for (const Tag& tag : core.Tags()) {
+    if (!tag.damaged) continue;
+    ++report.damaged_tags;
+    add("tag '" + tag.name + "' has lost its blob");
   }
-  return Status::Ok();
 }
 
 }  // namespace
@@ -158,12 +160,13 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   report.orphaned = recovery.orphaned();
   report.damaged_pages = recovery.damaged_pages();
   report.damaged_priorities = recovery.damaged_priorities();
-  report.damaged_tags = recovery.damaged_tags();
   report.prefault_seconds = prefault_seconds;
   report.note = opened.report.note;
   report.damage = read.damage;
   if (!read.damage.ok()) report.note = read.damage.ToString();
-  GEARDB_RETURN_IF_ERROR(RemoveDamaged(impl.get(), recovery));
+  std::string damaged;
+  GEARDB_RETURN_IF_ERROR(RemoveDamaged(impl.get(), recovery, &damaged));
+  NoteDamage(*impl, damaged, &report);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return std::unique_ptr<Database>(new Database(std::move(impl)));
 }
@@ -209,10 +212,6 @@ Status CheckTableFits(const engine::DatabaseCore& database, const TableSpec& spe
   }
   return Status::Ok();
 }
-
-}  // namespace
-
-namespace {
 
 /// One record for a table and its priority tables: a crash leaves all of them or none.
 void BuildCreateTable(const TableSpec& spec, TableId id, engine::Change* change) {

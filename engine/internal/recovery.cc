@@ -235,10 +235,7 @@ Status Recovery::WriteTag(const fb::WriteTag& stored, const wal::RecordView& rec
       tag.blob.insert(tag.blob.end(), piece.bytes.begin(), piece.bytes.end());
       tag.damaged |= !piece.good;
     }
-    if (tag.damaged) {
-      tag.blob.clear();
-      ++damaged_tags_;
-    }
+    if (tag.damaged) tag.blob.clear();
   } else if (stored.blob()) {
     const auto* bytes = reinterpret_cast<const std::byte*>(stored.blob()->data());
     tag.blob.assign(bytes, bytes + stored.blob()->size());

@@ -31,7 +31,6 @@ class Recovery {
   uint64_t orphaned() const { return orphaned_; }
   uint64_t damaged_pages() const { return damaged_pages_; }
   uint64_t damaged_priorities() const { return damaged_priorities_; }
-  uint64_t damaged_tags() const { return damaged_tags_; }
   /// Trajectories that lost a page, by table: to be removed once the database can write.
   std::map<TableId, std::set<std::pair<Slot, uint32_t>>> damaged() const { return damaged_; }
 
@@ -63,7 +62,6 @@ class Recovery {
   uint64_t orphaned_ = 0;
   uint64_t damaged_pages_ = 0;
   uint64_t damaged_priorities_ = 0;
-  uint64_t damaged_tags_ = 0;
 };
 
 }  // namespace geardb::engine

@@ -119,6 +119,9 @@ TEST_F(DatabaseDamageTest, ATagWithoutItsBlobSaysSo) {
   // A new one takes its place.
   ASSERT_OK(database_->WriteTag("policy", std::as_bytes(std::span(blob))));
   EXPECT_OK(database_->LastTag("policy"));
+  Reopen();
+  EXPECT_EQ(database_->recovery().damaged_tags, 0u);
+  EXPECT_OK(database_->LastTag("policy"));
 }
 
 }  // namespace

@@ -39,7 +39,12 @@ Status DamageOf(const Database& database) {
   const uint64_t pieces =
       recovery.damaged_pages + recovery.damaged_priorities + recovery.damaged_tags;
   if (pieces == 0) return Status::Ok();
-  return Status::Corruption(recovery.note);
+  std::string what;
+  if (recovery.damaged_pages > 0) {
+    what = Counted(recovery.damaged_pages, "page") + " cannot be read";
+  }
+  if (!recovery.note.empty()) what += (what.empty() ? "" : "; ") + recovery.note;
+  return Status::Corruption(what);
 }
 
 int WarnOfDamage(const Invocation& invocation, const Status& damage) {

@@ -208,6 +208,7 @@ TEST_F(VerifyCommandTest, AfterAnOpenForWritingLostTrajectoriesAreSaidToBeRemove
   ExpectProblem(PlaceOf(record.pieces[1]).text(), "does not fit its checksum");
   ExpectProblem(store(), "1 page cannot be restored, but no trajectory that is there needs them");
   EXPECT_EQ(LinesWith(Run("verify").out, "are lost"), 0U);
+  EXPECT_EQ(LinesWith(Run("head", {"walkers"}).err, "not all is shown: 1 page cannot be read"), 1U);
 }
 
 TEST_F(VerifyCommandTest, AStoreWhoseOwnerWasKilledIsNotDamaged) {
