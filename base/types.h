@@ -28,7 +28,8 @@ enum class End : uint8_t {
 
 /// What an acknowledged change survives. Ordered: a higher level includes the lower ones.
 enum class Ack : uint8_t {
-  kMemory = 0,  ///< Nothing: the change has its place in the order of the log.
+  kMemory = 0,  ///< Nothing: the change has its place in the order of the log. It can be seen when
+                ///< a wait for its ticket (at kLog) has returned, often before.
   kLog = 1,     ///< The death of the process (SIGKILL): its record is in the mapped ring.
   kSync = 2,    ///< Power loss: its record is in a segment and fdatasync has returned.
 };

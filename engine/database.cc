@@ -148,6 +148,9 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   impl->manifest = opened.manifest;
   impl->lock = std::move(opened.lock);
   impl->log = std::move(opened.writer);
+  if (impl->log != nullptr && options.background) {
+    impl->filler = std::make_unique<engine::Filler>(impl->log.get());
+  }
   const wal::ReadReport& read = opened.report.read;
   RecoveryReport& report = impl->recovery;
   report.clean = read.seal_lsn != kNoLsn;

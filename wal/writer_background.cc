@@ -7,8 +7,6 @@
 namespace geardb::wal {
 namespace {
 
-// So much undrained wakes the thread before its interval.
-constexpr uint64_t kEagerDrainBytes = uint64_t{1} << 20;
 
 using SteadyClock = std::chrono::steady_clock;
 
@@ -20,7 +18,7 @@ bool Elapsed(SteadyClock::time_point since, int64_t ms) {
 
 void LogWriter::Core::OnAdvance(Lsn published) {
   drain_.NoteRecordEnd(published);
-  const uint64_t eager = std::min(kEagerDrainBytes, ring_->bytes() / 4);
+  const uint64_t eager = ring_->bytes() / 2;
   // Sequentially consistent, as next_ is: Run() says that it sleeps and then looks at next_.
   if (asleep_.load(std::memory_order_seq_cst) || published - drain_.drained() >= eager) Wake();
 }

@@ -148,6 +148,21 @@ Status Writer::Impl::WriteParts(Calls calls, AppendPlan* plan, const CommitOptio
   return Status::Ok();
 }
 
+// ---- Step 4.
+
+void Writer::Impl::FinishLater(const wal::Reservation& reservation, AppendPlan* plan,
+                               AppendChange* change) {
+  const uint64_t bytes = plan->in_parts ? 0 : reservation.request.size.piece_area_bytes;
+  if (database_->filler == nullptr || !database_->filler->Worthwhile(bytes)) {
+    database_->Finish(reservation, plan->pieces, change);
+    return;
+  }
+  database_->filler->Add({.reservation = reservation,
+                          .runs = std::move(plan->runs),
+                          .pieces = std::move(plan->pieces),
+                          .change = change});
+}
+
 // ---- The whole way.
 
 Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities priorities, Ack ack) {
@@ -172,14 +187,14 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
     return reserved.status();
   }
   const wal::Reservation reservation = *reserved;
-  AppendChange* record = change.get();
+  if (plan.eviction.size() > 0) CrashPoint("removal");
   if (ack == Ack::kMemory) {
     // Nobody waits: the record goes when it has been applied.
-    record->deletes_itself = true;
-    change.release();
+    change->deletes_itself = true;
+    FinishLater(reservation, &plan, change.release());
+  } else {
+    database_->Finish(reservation, plan.pieces, change.get());
   }
-  if (plan.eviction.size() > 0) CrashPoint("removal");
-  database_->Finish(reservation, plan.pieces, record);
   if (plan.eviction.size() > 0) database_->room_made.NotifyAll();
   status = database_->Acknowledge(reservation.end, ack);
   if (change) reused_ = std::move(change);

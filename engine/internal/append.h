@@ -90,6 +90,9 @@ class Writer::Impl {
   std::vector<flatbuffers::Offset<engine::fb::NewItems>> BuildItems(
       Calls calls, Priorities priorities, flatbuffers::FlatBufferBuilder* builder)
       GEARDB_REQUIRES(database_->commit);
+  /// Step 4 at `memory` ack: a large record is left to the database's filler.
+  void FinishLater(const wal::Reservation& reservation, engine::AppendPlan* plan,
+                   AppendChange* change);
   void AdvanceLanes(Calls calls, const engine::AppendPlan& plan, const wal::Reservation& record)
       GEARDB_REQUIRES(database_->commit);
   /// The record that ends a lane's trajectory as cut, or removes it.

@@ -160,8 +160,10 @@ Status DatabaseCore::Acknowledge(Lsn end, Ack ack, Deadline deadline) {
     case Ack::kMemory:
       return Status::Ok();
     case Ack::kLog:
+      if (filler != nullptr && log->published() < end) filler->FillBelow(end);
       return log->WaitPublished(end, deadline);
     case Ack::kSync:
+      if (filler != nullptr && log->published() < end) filler->FillBelow(end);
       return log->WaitSynced(end, deadline);
   }
   return Status::InvalidArgument("unknown acknowledgement ", static_cast<int>(ack));

@@ -23,6 +23,7 @@
 #include "base/mutex.h"
 #include "engine/database.h"
 #include "engine/internal/arena.h"
+#include "engine/internal/filler.h"
 #include "engine/internal/table_plan.h"
 #include "engine/internal/table_state.h"
 #include "engine/operations_generated.h"
@@ -102,6 +103,7 @@ class DatabaseCore {
   std::unique_ptr<index::IndexMemory> index_memory;
   std::unique_ptr<FileLock> lock;
   std::unique_ptr<wal::LogWriter> log;  ///< Null when the database is read-only.
+  std::unique_ptr<Filler> filler;       ///< Null likewise, and without background threads.
 
   /// Plan and LSN order.
   Mutex commit;

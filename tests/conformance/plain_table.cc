@@ -43,7 +43,6 @@ const char* const PlainTable::kPriorityTables[4] = {"uniform.window", "uniform.t
 
 PlainTable::PlainTable(const std::string& directory) {
   DatabaseOptions options;
-  options.ack = Ack::kMemory;
   options.budgets.frames_bytes = uint64_t{64} << 20;
   options.segment_bytes = uint64_t{4} << 20;
   options.ring_bytes = uint64_t{1} << 20;

@@ -80,7 +80,6 @@ StoreTwin::StoreTwin(RandomTable table, std::string directory, Env* env, RandomC
 void StoreTwin::OpenDatabase() {
   DatabaseOptions options;
   options.env = env_;
-  options.ack = Ack::kMemory;
   options.segment_bytes = uint64_t{1} << 20;
   options.ring_bytes = uint64_t{1} << 20;
   options.budgets.frames_bytes = uint64_t{64} << 20;
