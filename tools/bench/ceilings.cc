@@ -143,42 +143,51 @@ Status DropFromPageCache(const std::string& directory) {
   return Status::Ok();
 }
 
-Result<double> ReadAndHashRate(const std::string& directory, uint64_t total) {
+Result<double> RecoveryReadRate(const std::string& directory, uint64_t log_bytes) {
   std::vector<std::string> paths;
   std::error_code error;
+  std::string ring;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory, error)) {
-    if (entry.path().filename().string().rfind("segment-", 0) == 0) {
-      paths.push_back(entry.path().string());
-    }
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("segment-", 0) == 0) paths.push_back(entry.path().string());
+    if (name == "ring") ring = entry.path().string();
   }
   std::sort(paths.begin(), paths.end());
   constexpr uint64_t kBuffer = 4 * kMiB;
   const std::array<Block, 2> buffers = {MakeBlock(kBuffer), MakeBlock(kBuffer)};
   uint64_t hash = 0;
-  uint64_t done = 0;
-  const Stopwatch watch;
-  for (const std::string& path : paths) {
+  const auto read_file = [&](const std::string& path, uint64_t limit,
+                             bool hashed) -> Result<uint64_t> {
     GEARDB_ASSIGN_OR_RETURN(auto file, Env::Posix()->OpenFile(path, {.mode = FileMode::kRead}));
     const auto read = [&](uint64_t offset) {
       return file->Read(offset, {buffers[offset / kBuffer % 2].get(), kBuffer});
     };
-    uint64_t offset = 0;
-    std::future<Result<size_t>> next = std::async(std::launch::async, read, offset);
-    while (done < total) {
+    uint64_t done = 0;
+    std::future<Result<size_t>> next = std::async(std::launch::async, read, done);
+    while (done < limit) {
       const Result<size_t> bytes = next.get();
       if (!bytes.ok()) return bytes.status();
       if (*bytes == 0) break;
-      next = std::async(std::launch::async, read, offset + kBuffer);
-      const uint64_t used = std::min<uint64_t>(*bytes, total - done);
-      hash ^= Hash64({buffers[offset / kBuffer % 2].get(), used}, hash);
+      const std::byte* const buffer = buffers[done / kBuffer % 2].get();
+      next = std::async(std::launch::async, read, done + kBuffer);
+      const uint64_t used = std::min<uint64_t>(*bytes, limit - done);
+      if (hashed) hash ^= Hash64({buffer, used}, hash);
       done += used;
-      offset += kBuffer;
     }
     if (next.valid()) next.wait();
-    if (done >= total) break;
+    return done;
+  };
+  uint64_t done = 0;
+  const Stopwatch watch;
+  for (const std::string& path : paths) {
+    if (done >= log_bytes) break;
+    GEARDB_ASSIGN_OR_RETURN(const uint64_t bytes, read_file(path, log_bytes - done, true));
+    done += bytes;
   }
+  GEARDB_RETURN_IF_ERROR(read_file(ring, UINT64_MAX, false).status());
+  const double seconds = watch.seconds();
   if (hash == 0) return Status::IoError("nothing was read of '", directory, "'");
-  return static_cast<double>(done) / watch.seconds();
+  return static_cast<double>(done) / seconds;
 }
 
 }  // namespace geardb::bench

@@ -59,8 +59,9 @@ Result<double> FdatasyncUs(const std::string& directory, int count);
 /// Drops a directory's files from the page cache (what is not dirty of them).
 Status DropFromPageCache(const std::string& directory);
 
-/// Bytes per second of reading all of a directory's files named segment-* up to `total` bytes and
-/// hashing them, reads one buffer ahead on a second thread.
-Result<double> ReadAndHashRate(const std::string& directory, uint64_t total);
+/// What an open of `directory` cannot do without: bytes of the log per second of reading the first
+/// `log_bytes` of its segment files and hashing them, and of reading its ring, every position of
+/// which may hold a record (wal/FORMAT.md). Reads are one buffer ahead, on a second thread.
+Result<double> RecoveryReadRate(const std::string& directory, uint64_t log_bytes);
 
 }  // namespace geardb::bench
