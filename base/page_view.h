@@ -3,8 +3,9 @@
 //
 // A page holds S consecutive steps (S = steps_per_page, a power of two) of one column group of one
 // trajectory, column by column. In a frame every column has a region of S rows; regions start at
-// multiples of 16 bytes (128 when a row is at least 1 KiB), the frame ends with 16 spare bytes, so
-// that a reader may load 16 bytes at any row, and its size is a multiple of 128.
+// multiples of 16 bytes (128 when a row is at least 1 KiB), and the frame's size is a multiple of
+// 128. A reader may load 16 bytes at any row: what lies behind a frame is the next one, and behind an
+// arena's last kArenaSpareBytes that belong to none.
 // In a piece (rows [k, k + n) of a page as one append wrote them) the columns follow one another
 // without gaps: n rows of column 0, n rows of column 1, ...
 #pragma once
@@ -21,7 +22,8 @@
 namespace geardb {
 
 inline constexpr uint64_t kFrameAlignment = 128;
-inline constexpr uint64_t kFrameSpareBytes = 16;
+/// Readable bytes behind an arena's last frame.
+inline constexpr uint64_t kArenaSpareBytes = 16;
 inline constexpr uint32_t kStepsPerPageMax = 256;
 
 /// Where one column's region lies in a frame.
@@ -46,7 +48,7 @@ class PageLayout {
       end = start + bytes * steps_per_page;
       bytes_per_step_ += bytes;
     }
-    frame_bytes_ = AlignUp(end + kFrameSpareBytes, kFrameAlignment);
+    frame_bytes_ = AlignUp(end, kFrameAlignment);
   }
 
   uint32_t steps_per_page() const { return steps_per_page_; }

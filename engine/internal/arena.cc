@@ -10,6 +10,8 @@
 #include <fstream>
 #include <thread>
 
+#include "base/page_view.h"
+
 namespace geardb::engine {
 namespace {
 
@@ -55,12 +57,13 @@ Result<std::unique_ptr<HostArena>> HostArena::Create(const ArenaOptions& options
   }
   const int fd = memfd_create("geardb-frames", MFD_CLOEXEC);
   if (fd < 0) return Status::IoError("memfd_create for frames: ", std::strerror(errno));
-  if (ftruncate(fd, static_cast<off_t>(budget)) != 0) {
+  if (ftruncate(fd, static_cast<off_t>(budget + kArenaSpareBytes)) != 0) {
     const int error = errno;
     close(fd);
     return Status::IoError("sizing the frame arena to ", budget, " bytes: ", std::strerror(error));
   }
-  void* base = mmap(nullptr, budget, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  void* base = mmap(nullptr, budget + kArenaSpareBytes, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (base == MAP_FAILED) {
     const int error = errno;
     close(fd);
@@ -81,7 +84,7 @@ HostArena::HostArena(int fd, std::byte* base, uint64_t budget_bytes, EpochRegist
       page_kind_(SharedMemoryPageKind()) {}
 
 HostArena::~HostArena() {
-  munmap(base_, budget_bytes_);
+  munmap(base_, budget_bytes_ + kArenaSpareBytes);
   close(fd_);
 }
 

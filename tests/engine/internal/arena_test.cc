@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -56,6 +57,16 @@ TEST_F(ArenaTest, FramesAreDistinctAndWritable) {
     EXPECT_EQ(arena_->Resolve(frames[i])[64 * kKiB - 1], static_cast<std::byte>(i));
   }
   EXPECT_EQ(arena_->used_bytes(), 4 * kSlabBytes);
+}
+
+TEST_F(ArenaTest, SixteenBytesCanBeLoadedAtTheLastByteOfTheLastFrame) {
+  Create(2);
+  FramePool* pool = arena_->NewPool(64 * kKiB, "a");
+  const FrameRef last = TakeAll(pool).back();
+  EXPECT_EQ(last.offset(), 2 * kSlabBytes - 64 * kKiB);
+  std::array<std::byte, 16> loaded;
+  std::memcpy(loaded.data(), arena_->Resolve(last) + 64 * kKiB - 1, loaded.size());
+  EXPECT_EQ(loaded.back(), std::byte{0});
 }
 
 TEST_F(ArenaTest, TheBudgetIsNamedWhenItIsUsedUp) {
