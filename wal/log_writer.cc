@@ -109,7 +109,8 @@ LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(Lsn at, std::span<const 
     at = place.end;
   }
   // Rule 3: what a record overwrites in the ring must be wholly drained, to the block.
-  if (at > AlignDown(drain_.boundary(), kBlockBytes) + ring_->bytes()) return Obstacle::kRing;
+  const Lsn kept_from = kBreak.reuse_ring_early ? drain_.drained() : drain_.boundary();
+  if (at > AlignDown(kept_from, kBlockBytes) + ring_->bytes()) return Obstacle::kRing;
   const uint64_t live = pool_->live_count();
   // Once the reserve is in use, what is left of its segments is not for appends either.
   if (live + segments > SegmentsMax(urgency)) return Obstacle::kLogBound;
@@ -472,6 +473,7 @@ Status LogWriter::failure() const { return core_->failure(); }
 LogStats LogWriter::Stats() const { return core_->Stats(); }
 Status LogWriter::Close() { return core_->Close(); }
 Status LogWriter::DrainOnce() { return core_->DrainOnce(); }
+Status LogWriter::DrainBlocksOnce() { return core_->DrainBlocksOnce(); }
 Status LogWriter::SyncOnce() { return core_->SyncOnce(); }
 Status LogWriter::SealOnce() { return core_->SealOnce(); }
 Status LogWriter::PrepareSpares() { return core_->PrepareSpares(); }

@@ -167,6 +167,8 @@ class LogWriter {
 
   /// Writes what is published to the segments, the partial last block too.
   Status DrainOnce();
+  /// Writes only whole blocks of it: the drain may stop inside a record.
+  Status DrainBlocksOnce();
   /// Syncs what is drained.
   Status SyncOnce();
   /// Writes, drains and syncs a seal if everything is synced and the last record is none.

@@ -7,7 +7,6 @@
 namespace geardb::wal {
 namespace {
 
-
 using SteadyClock = std::chrono::steady_clock;
 
 bool Elapsed(SteadyClock::time_point since, int64_t ms) {

@@ -57,6 +57,7 @@ class LogWriter::Core final : private PublishObserver {
   LogStats Stats() const;
   Status Close();
   Status DrainOnce() { return drain_.Write(/*partial=*/true); }
+  Status DrainBlocksOnce() { return drain_.Write(/*partial=*/false); }
   Status SyncOnce() { return drain_.Sync(); }
   Status SealOnce();
   Status PrepareSpares();

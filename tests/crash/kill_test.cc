@@ -35,6 +35,8 @@ using testing::TempDir;
 
 constexpr uint32_t kActors = 4;
 constexpr uint64_t kRoundsPerDirectory = 10;
+// Records near a quarter of the ring, the most that one may have: the ring fills.
+constexpr uint32_t kLargeRows = 240;
 
 struct Phase {
   const char* point;  // Null: whenever the operations begun reach a number.
@@ -150,6 +152,10 @@ class KillTest : public ::testing::Test {
       threads.emplace_back([&, i] {
         EngineActor actor({db->get(), &shared_->logs[i], oracle_->first_op()}, oracle_->model(i),
                           seed * kActors + i);
+        if (seed % 3 == 0) {  // The ring fills, and few ask for a sync, which drains it.
+          actor.set_large_rows(kLargeRows);
+          actor.set_acks({Ack::kMemory, Ack::kLog});
+        }
         const Status begun = actor.Begin();
         if (!begun.ok()) return GiveUp(shared_, "begin: " + begun.ToString());
         while (actor.Step()) {

@@ -123,6 +123,9 @@ bool EngineActor::AppendRows(OpKind kind) {
   op->lane = static_cast<uint32_t>(random_.Below(kOracleLanes));
   op->ack = acks_[random_.Below(acks_.size())];
   op->rows = random_.OneIn(2) ? 1 : static_cast<uint32_t>(1 + random_.Below(9));
+  if (large_rows_ > 0 && OracleSpec(table).steps_max == 0 && random_.OneIn(3)) {
+    op->rows = large_rows_ / 2 + static_cast<uint32_t>(random_.Below(large_rows_ / 2));
+  }
   const bool whole = kind == OpKind::kAppendTrajectory;
   const ActorModel::Trajectory* open = model_.OpenOn(table, op->lane);
   if (whole && open != nullptr && (table != 1 || open->segments.back().end == End::kGo)) {

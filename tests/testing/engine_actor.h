@@ -30,6 +30,8 @@ class EngineActor {
   void set_may_be_full(bool may) { may_be_full_ = may; }
   /// Only these acknowledgements are asked for.
   void set_acks(std::vector<Ack> acks) { acks_ = std::move(acks); }
+  /// Some appends to tables without a bound on steps have up to this many rows.
+  void set_large_rows(uint32_t rows) { large_rows_ = rows; }
   /// Opens writers and a sampler, and goes on with the trajectories that were open.
   Status Begin();
   /// One operation. False when the log is full or a call failed; the operation then stays pending.
@@ -55,6 +57,7 @@ class EngineActor {
   ActorModel model_;
   Random random_;
   bool may_be_full_ = false;
+  uint32_t large_rows_ = 0;
   std::vector<Ack> acks_ = {Ack::kMemory, Ack::kLog, Ack::kLog, Ack::kLog, Ack::kSync};
   Status failure_;
   uint64_t refused_ = 0;

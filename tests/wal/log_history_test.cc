@@ -82,7 +82,7 @@ class History {
         FillOne();
         break;
       case 7:
-        (void)writer()->DrainOnce().ok();
+        Drain();
         break;
       case 8:
         (void)writer()->SyncOnce().ok();
@@ -101,6 +101,11 @@ class History {
     if (env_.crashed() || random_.OneIn(crash_every_)) Crash();
   }
 
+  // Whole blocks only: then the drain often stops inside a record.
+  void Drain() {
+    (void)(random_.OneIn(2) ? writer()->DrainOnce() : writer()->DrainBlocksOnce()).ok();
+  }
+
   void Reserve() {
     if (flying_.size() >= 4) return;
     TestRecord record{.number = ++last_number_, .piece_bytes = {}};
@@ -111,7 +116,7 @@ class History {
     const RecordSize size = SizeOf(record);
     if (size.total() > writer()->record_bytes_max()) return;
     if (!writer()->HasRoom(size, Urgency::kAppend)) {
-      if (random_.OneIn(2)) (void)writer()->DrainOnce().ok();
+      if (random_.OneIn(2)) Drain();
       if (random_.OneIn(2)) (void)writer()->PrepareSpares().ok();
       return;
     }

@@ -83,6 +83,41 @@ TEST_F(LogWriterTest, RingBytesOfARecordNotWhollyDrainedAreKept) {
   EXPECT_EQ(records().size(), number);
 }
 
+TEST_F(LogWriterTest, RingBytesOfARecordThatADrainStoppedInAreKept) {
+  CreateAndOpen();
+  uint64_t number = 0;
+  uint64_t stopped_inside = 0;
+  for (uint64_t round = 0; round < 20; ++round) {
+    SCOPED_TRACE(round);
+    // The ring is filled, and drained up to a block's end: mostly within the last record.
+    const uint64_t bytes = 4100 + 190 * round;
+    Lsn last_begin = writer()->end();
+    Lsn before_last = last_begin;  // Where the record before it ends: a pad may lie between them.
+    ASSERT_OK(writer()->PrepareSpares());
+    while (writer()->HasRoom(Sized(bytes), Urgency::kAppend)) {
+      before_last = writer()->end();
+      last_begin = Append(++number, bytes).lsn;
+    }
+    ASSERT_OK(writer()->DrainBlocksOnce());
+    if (writer()->drained() == writer()->end()) continue;
+    ASSERT_GT(writer()->drained(), last_begin);
+    ++stopped_inside;
+    const Lsn room_end = AlignDown(last_begin, kBlockBytes) + options_.log.ring_bytes;
+    // Now everything that there is room for.
+    ASSERT_OK(writer()->PrepareSpares());
+    while (writer()->HasRoom(Sized(10), Urgency::kAppend)) {
+      ASSERT_LE(Append(++number, 10).end, room_end) << "what is not in a segment was overwritten";
+    }
+    EXPECT_GE(writer()->end() + 2 * Sized(10).total() + kSegmentRecordBytes,
+              AlignDown(before_last, kBlockBytes) + options_.log.ring_bytes);
+    CrashAndOpen(testing::CrashKind::kProcess);
+    ASSERT_EQ(records().size(), number);
+    for (const SeenRecord& record : records()) ASSERT_TRUE(record.content_right);
+    ASSERT_EQ(Numbers().back(), number);
+  }
+  EXPECT_GT(stopped_inside, 10u);
+}
+
 TEST_F(LogWriterTest, AWaitThatTimesOutSaysHowFarItsRecordIs) {
   CreateAndOpen();
   const TestRecord record{.number = 1, .piece_bytes = {100}};
