@@ -26,7 +26,7 @@ CLEAN = {
     ".ci/run": "tools/dev test\n",
     "base/word.h": "// Words.\n#pragma once\n#include <vector>\n",
     "base/word.cc": '#include "base/word.h"\n',
-    "tests/base/word_test.cc": "TEST(WordTest, IsThere) {}\n",
+    "tests/base/word_test.cc": "TEST(WordTest, IsThere) { EXPECT_EQ(Word(), 1); }\n",
 }
 
 
@@ -58,7 +58,7 @@ class LintTest(unittest.TestCase):
         for _, path, _ in config.ALLOWED:
             files[path] = "// Allowed.\n#pragma once\n"
             if path.endswith(".cc"):
-                files[f"tests/{path[:-3]}_test.cc"] = "TEST(AllowedTest, IsThere) {}\n"
+                files[f"tests/{path[:-3]}_test.cc"] = "TEST(AllowedTest, IsThere) { F(); }\n"
         return files
 
     def assert_fires(self, rule, path, part, files):
@@ -100,6 +100,53 @@ class LintTest(unittest.TestCase):
         self.assert_fires("layers", "base/word.h", "break.h",
                           self.word('#include "base/break.h"\n'))
 
+    def test_angle_brackets_hide_no_header_of_the_tree(self):
+        for path, header in (("wal/drain.cc", "engine/internal/core.h"),
+                             ("tools/geardb/word.h", "engine/internal/core.h"),
+                             ("engine/word.h", "wal/x.h"), ("base/word.h", "base/break.h"),
+                             ("engine/word.h", "base/break.h"), ("wal/word.h", "tools/x.h")):
+            with self.subTest(path=path, header=header):
+                files = self.word(f"#include <{header}>\n", path)
+                files["tests/wal/drain_test.cc"] = CLEAN["tests/base/word_test.cc"]
+                self.assert_fires("layers", path, header.split("/")[-1], files)
+                self.assert_fires("includes", path, f'write "{header}"', files)
+        for header in ("vector", "sys/stat.h", "flatbuffers/flatbuffers.h", "../x",
+                       "rdma/rdma_cma.h"):
+            with self.subTest(header=header):
+                status, output = self.findings(self.word(f"#include <{header}>\n"))
+                self.assertEqual("[includes]" in output, header == "../x", output)
+                self.assertEqual(status, int(header.startswith(("..", "rdma"))))
+
+    def test_includes_are_written_in_one_way(self):
+        for line, rule, part in (
+                ('#include "base/../engine/internal/core.h"', "layers", "engine/internal/core.h"),
+                ('#include "base/../engine/internal/core.h"', "includes", "without '.' and '..'"),
+                ('#include <base/./word.h>', "includes", "without '.' and '..'"),
+                ('#include "../wal/x.h"', "includes", "without '.' and '..'"),
+                ('#include "base//word.h"', "includes", "without '.' and '..'"),
+                ('#include "/usr/x.h"', "includes", "without '.' and '..'"),
+                ('#import "wal/x.h"', "includes", "#import: write #include"),
+                ('#import "wal/x.h"', "layers", "wal/x.h"),
+                ('#include_next "wal/x.h"', "layers", "wal/x.h"),
+                ('%:include "wal/x.h"', "layers", "wal/x.h"),
+                ('#\\\n include "wal/x.h"', "layers", "wal/x.h"),
+                ('#/* */include "wal/x.h"', "layers", "wal/x.h"),
+                ("#include CORE_HEADER", "includes", "'CORE_HEADER' names no file"),
+                ('#include "base/word.inc"', "includes", "is no header"),
+                ('#include "base/word.cc"', "includes", "is no header")):
+            with self.subTest(line=line):
+                self.assert_fires(rule, "base/word.h", part, self.word(line + "\n"))
+        self.assert_fires("includes", "tests/base/word_test.cc", 'write "base/word.h"', {
+            "tests/base/word_test.cc": "#include <base/word.h>\nTEST(WordTest, A) { F(); }\n"})
+
+    def test_files_have_the_names_that_the_rules_look_for(self):
+        for path in ("base/word.hpp", "wal/word.inc", "engine/word.cpp", "tools/geardb/word.cxx",
+                     "tests/base/word.ipp", "base/word.c", "base/word.C"):
+            with self.subTest(path=path):
+                self.assert_fires("file_kinds", path, "are called", {path: "// Words.\n"})
+        self.assert_clean({"tests/fuzz/record_fuzz.cc": "// Records.\n",
+                           "tests/fuzz/corpus/record/seed.c": "x"})
+
     def test_commented_includes_do_not_count(self):
         self.assert_clean(self.word('// #include "wal/x.h"\n/* #include "wal/y.h" */\n'))
 
@@ -115,6 +162,22 @@ class LintTest(unittest.TestCase):
                 ("exit", "exit(1);"), ("print", 'printf("x");'), ("print", "std::cerr << 1;"),
                 ("files", "::open(x, 0);"), ("files", "fdatasync(fd);"),
                 ("files", "std::ofstream out;"), ("files", "::rename(a, b);"),
+                *(("files", f"{name}(a, b);") for name in (
+                    "open", "openat", "unlink", "rename", "std::remove", "mkdir", "truncate",
+                    "mkstemp", "::close", "::mmap", "syscall")),
+                *(("print", f"{name}(a, stderr);") for name in (
+                    "fwrite", "std::fwrite", "dprintf", "vfprintf", "fputc", "putchar", "syslog")),
+                *(("exit", f"{name}(6);") for name in (
+                    "raise", "std::raise", "std::_Exit", "_Exit", "::kill", "__builtin_trap")),
+                *(("random", f"{name}();") for name in (
+                    "drand48", "lrand48", "srandom", "::random", "rand_r", "getrandom")),
+                *(("generator", f"std::{name} g;") for name in (
+                    "default_random_engine", "mt19937_64", "minstd_rand0", "ranlux48", "knuth_b",
+                    "mersenne_twister_engine<int>", "normal_distribution<double>")),
+                *(("sleep", f"{name}(a);") for name in (
+                    "clock_nanosleep", "poll", "::poll", "ppoll", "select", "epoll_wait")),
+                ("using_namespace", "using namespace std;"),
+                ("using_namespace", "namespace s = std;"),
                 ("random", "rand();"), ("random", "std::random_device device;"),
                 ("generator", "std::mt19937 g;"), ("sleep", "std::this_thread::sleep_for(x);"),
                 ("wall_clock", "std::chrono::system_clock::now();"), ("std_mutex", "std::mutex m;"),
@@ -133,7 +196,9 @@ class LintTest(unittest.TestCase):
             "// throw, printf(x), std::mutex\n"
             'const char* text = "throw assert(1) rand()";\n'
             "static_assert(sizeof(int) == 4);\n"
-            "void G() { file->rename(a); log.printf(x); operand(3); Open(x); }\n"))
+            "void G() { file->rename(a); log.printf(x); operand(3); Open(x); pool.open(x); }\n"
+            "void H() { using namespace word_internal; random(); generator.poll(); }\n"
+            "bool open() const; int poll();\n"))
 
     def test_tests_do_not_sleep(self):
         self.assert_fires("sleep", "tests/base/word_test.cc", "sleep_for", {
@@ -174,7 +239,7 @@ class LintTest(unittest.TestCase):
         self.assert_fires("missing_test", "base/word.cc", "tests/base/word_test.cc",
                           {"tests/base/word_test.cc": None})
         self.assert_clean({"tests/base/word_test.cc": None,
-                           "tests/base/word_order_test.cc": "TEST(WordOrderTest, A) {}\n"})
+                           "tests/base/word_order_test.cc": "TEST(WordOrderTest, A) { F(); }\n"})
 
     def test_atomics_and_mutexes_have_a_concurrent_test(self):
         atomic = self.word("std::atomic<int> count;\n")
@@ -183,12 +248,12 @@ class LintTest(unittest.TestCase):
                           self.word("Mutex mutex;\n"))
         named = '// concurrent: base/word.h\n#include "base/word.h"\n'
         self.assert_clean({**atomic, "tests/base/word_test.cc":
-                           named + "TEST(WordConcurrentTest, A) {}\n"})
+                           named + "TEST(WordConcurrentTest, A) { F(); }\n"})
         self.assert_fires("concurrent", "tests/base/word_test.cc", "no *ConcurrentTest", {
-            **atomic, "tests/base/word_test.cc": named + "TEST(WordTest, A) {}\n"})
+            **atomic, "tests/base/word_test.cc": named + "TEST(WordTest, A) { F(); }\n"})
         self.assert_fires("concurrent", "tests/base/word_test.cc", "does not exist", {
             "tests/base/word_test.cc":
-                "// concurrent: base/gone.h\nTEST(WordConcurrentTest, A) {}\n"})
+                "// concurrent: base/gone.h\nTEST(WordConcurrentTest, A) { F(); }\n"})
 
     def test_atomics_of_tools_have_a_concurrent_test_too(self):
         for code in ("std::atomic<int> count;", "std::mutex mutex;", "Mutex mutex;"):
@@ -199,7 +264,7 @@ class LintTest(unittest.TestCase):
             **self.word("std::atomic<int> count;\n", "tools/geardb/word.h"),
             "tests/tools/geardb/word_test.cc":
                 '// concurrent: tools/geardb/word.h\n#include "tools/geardb/word.h"\n'
-                "TEST(WordConcurrentTest, A) {}\n"})
+                "TEST(WordConcurrentTest, A) { F(); }\n"})
 
     def test_a_concurrent_test_sees_what_it_names(self):
         test = "tests/base/word_test.cc"
@@ -207,7 +272,7 @@ class LintTest(unittest.TestCase):
         def files(name, include, **more):
             return {**self.word("std::atomic<int> count;\n", name), **more,
                     test: f"// concurrent: {name}\n#include {include}\n"
-                          "TEST(WordConcurrentTest, A) {}\n"}
+                          "TEST(WordConcurrentTest, A) { F(); }\n"}
 
         for name, include in (("base/count.h", '"base/word.h"'), ("base/count.h", "<base/count.h>"),
                               ("wal/core.h", '"wal/log.h"'), ("index/tree.h", '"base/word.h"'),
@@ -227,7 +292,7 @@ class LintTest(unittest.TestCase):
         for include, seen in (("base/word.h", True), ("base/other.h", True), ("wal/x.h", False)):
             files = {"base/word.cc": '#include "base/word.h"\nstd::atomic<int> count;\n',
                      "tests/base/word_test.cc": f'// concurrent: base/word.cc\n#include "{include}"'
-                                                "\nTEST(WordConcurrentTest, A) {}\n"}
+                                                "\nTEST(WordConcurrentTest, A) { F(); }\n"}
             with self.subTest(include=include):
                 if seen:
                     self.assert_clean(files)
@@ -238,10 +303,18 @@ class LintTest(unittest.TestCase):
     def test_test_files_have_tests_with_proper_names(self):
         for text, part in (("int x;\n", "has no test"), ("TEST(Word, A) {}\n", "not called *Test"),
                            ("TEST(ConcurrentWordTest, A) {}\n", "label"),
-                           ("TEST(WordTest, DISABLED_A) {}\n", "switched off")):
+                           ("TEST(WordTest, DISABLED_A) {}\n", "switched off"),
+                           ("TEST(WordTest, A) {}\n", "WordTest.A tests nothing"),
+                           ("TEST_F(WordTest, A) {\n  // EXPECT_EQ(1, 1);\n}\n", "tests nothing"),
+                           ("TEST(WordTest, A) {\n  GTEST_SKIP() << why;\n}\n", "always skips"),
+                           ("TEST(WordTest, A) { if (!gpu()) GTEST_SKIP(); }\n", "says why")):
             with self.subTest(text=text):
                 self.assert_fires("test_files", "tests/base/word_test.cc", part,
                                   {"tests/base/word_test.cc": text})
+
+    def test_a_skip_that_says_why_is_good(self):
+        self.assert_clean({"tests/base/word_test.cc":
+                           'TEST(WordTest, A) { if (!gpu()) GTEST_SKIP() << "no GPU"; F(); }\n'})
 
     def test_fuzzer_and_corpus_belong_together(self):
         fuzzer = {"tests/fuzz/record_fuzz.cc": "// Records.\n"}

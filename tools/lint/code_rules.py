@@ -8,45 +8,93 @@ import source
 LIBRARY = tuple(config.LAYERS)
 
 
+def _of_the_tree(include):
+    """Whether a header is one of ours; in angle brackets it is found all the same (-I<root>)."""
+    if not include.system:
+        return True
+    top = include.header.split("/")[0]
+    return top in (*LIBRARY, "tools", "tests", "..", "") or include.written != include.header
+
+
+def check_includes(tree):
+    """Headers are included in one way, which the other rules see: "folder/name.h"."""
+    for path in tree.cpp(*LIBRARY, "tools", "tests", "python"):
+        for include in source.includes(tree.text(path)):
+            said = include.written or include.header
+            if include.word != "include":
+                tree.report("includes", path, include.line, f"#{include.word}: write #include")
+            if not include.written:
+                tree.report("includes", path, include.line,
+                            f"'{said}' names no file: write its name here")
+                continue
+            if not _of_the_tree(include):
+                continue
+            if include.system:
+                tree.report("includes", path, include.line,
+                            f'<{said}> is a file of the tree: write "{include.header}"')
+            if include.written != include.header or include.header.startswith(("/", "..")):
+                tree.report("includes", path, include.line,
+                            f"'{said}' must be named from the root, without '.' and '..'")
+            if not include.header.endswith((".h", ".cuh")):
+                tree.report("includes", path, include.line, f"'{said}' is no header")
+
+
+def check_file_kinds(tree):
+    """C++ files have the names by which the rules and the build find them."""
+    others = re.compile(r"\.(?:hpp|hh|hxx|H|h\+\+|inc|inl|ipp|tcc|tpp|txx|impl|def|cpp|cxx|"
+                        r"c|C|c\+\+|ixx|cppm|mm|m|S|s|asm)$")
+    for path in tree.paths:
+        if others.search(path) and not path.startswith("tests/fuzz/corpus/"):
+            tree.report("file_kinds", path, 1, "C++ files are called .h, .cc, .cuh or .cu")
+
+
+def _may_include(path, header):
+    """What the layer table says of a file and a header of the tree."""
+    folder, target = path.split("/")[0], header.split("/")[0]
+    if folder == "tools":
+        return ((target in config.TOOL_LAYERS and not header.startswith("engine/internal/"))
+                or header in config.TOOL_EXTRA_HEADERS
+                or any(path.startswith(place) and target in layers
+                       for place, layers in config.TOOL_FOLDER_LAYERS.items()))
+    if _public(path):
+        return (target in config.PUBLIC_HEADER_LAYERS and "_generated.h" not in header
+                and not header.startswith("engine/internal/"))
+    return target in config.LAYERS[folder]
+
+
+def _public(path):
+    return re.fullmatch(r"engine/[^/]+\.h", path)
+
+
 def check_layers(tree):
     """Each folder includes only what the layer table allows."""
     for path in tree.cpp(*LIBRARY, "tools"):
-        folder = path.split("/")[0]
-        public = re.fullmatch(r"engine/[^/]+\.h", path)
-        for line, header, system in source.includes(tree.text(path)):
-            if system:
+        for include in source.includes(tree.text(path)):
+            header, line = include.header, include.line
+            if not include.written or not _of_the_tree(include):
                 continue
             if "/" not in header:
                 if header != "geardb_break_choice.h":
                     tree.report("layers", path, line, f'"{header}" must be named from the root')
                 continue
-            target = header.split("/")[0]
-            if folder == "tools":
-                ok = ((target in config.TOOL_LAYERS and not header.startswith("engine/internal/"))
-                      or header in config.TOOL_EXTRA_HEADERS
-                      or any(path.startswith(place) and target in layers
-                             for place, layers in config.TOOL_FOLDER_LAYERS.items()))
-            elif public:
-                ok = (target in config.PUBLIC_HEADER_LAYERS and "_generated.h" not in header
-                      and not header.startswith("engine/internal/"))
-            else:
-                ok = target in config.LAYERS[folder]
-            if not ok:
-                what = "a public header" if public else folder
+            if not _may_include(path, header):
+                what = "a public header" if _public(path) else path.split("/")[0]
                 tree.report("layers", path, line, f'{what} must not include "{header}"')
-            if header == "base/break.h" and (public or re.fullmatch(r"base/.*\.h", path)):
+            installed = _public(path) or re.fullmatch(r"base/.*\.h", path)
+            if header == "base/break.h" and installed:
                 tree.report("layers", path, line, "an installed header must not see base/break.h")
 
 
 def check_system_headers(tree):
     """Foreign headers stay in the place that wraps them."""
     for path in tree.cpp(*LIBRARY, "tools", "tests"):
-        for line, header, system in source.includes(tree.text(path)):
+        for include in source.includes(tree.text(path)):
+            header = include.header
             for prefix, places in config.SYSTEM_HEADERS.items():
                 exact = prefix.endswith(".h") or prefix in ("iostream", "cassert")
                 hit = header == prefix if exact else header.startswith(prefix)
-                if system and hit and not path.startswith(places or ("no place",)):
-                    tree.report("system_headers", path, line,
+                if hit and not path.startswith(places or ("no place",)):
+                    tree.report("system_headers", path, include.line,
                                 f"<{header}> belongs to {' '.join(places) or 'nowhere'}")
 
 

@@ -50,31 +50,41 @@ FOREIGN_LOCKS = (r"\bstd::(?:(?:shared_|recursive_)?(?:timed_)?mutex|condition_v
                  r"counting_semaphore|binary_semaphore|latch|barrier)\b|"
                  r"\bpthread_(?:mutex|rwlock|spin|cond|once|barrier)\w*")
 
+# Before the name of a function of the C library: not a method, and of no namespace but std.
+_PLAIN = r"(?<![\w.>:])(?:std::|::)?"
+
 # Calls that library code must not make: (rule, regular expression over code without comments and
 # strings, what to do instead).
 BANNED_CALLS = [
     ("throw", r"\bthrow\b", "return a Status"),
     ("assert", r"(?<![\w.])assert\s*\(", "GEARDB_CHECK for a bug of ours, a Status for the rest"),
-    ("exit", r"(?<![\w.>])(?:std::|::)?(?:exit|_exit|quick_exit|abort|terminate)\s*\(",
-     "return a Status"),
-    ("print", r"\bstd::(?:cout|cerr|clog)\b|(?<![\w.>])(?:std::|::)?(?:printf|fprintf|puts|fputs|"
-     r"perror)\s*\(", "return a Status, or Log of base/logging.h"),
-    ("files", r"(?<![\w.>:])::(?:open|openat|creat|read|pread|write|pwrite|pwritev|fsync|fdatasync|"
-     r"rename|renameat|unlink|mkdir|rmdir|ftruncate|fallocate|posix_fallocate|flock|fopen|opendir)"
-     r"\s*\(|\bstd::(?:i|o)?fstream\b|\bstd::filesystem\b|(?<![\w.>:])(?:fsync|fdatasync|fopen|"
-     r"pwrite|pread|ftruncate|fallocate|renameat|std::rename|std::remove|std::fopen)\s*\(",
+    ("exit", _PLAIN + r"(?:exit|_exit|_Exit|quick_exit|abort|terminate|raise|kill|tgkill|"
+     r"pthread_kill|__builtin_trap|__builtin_abort)\s*\(", "return a Status"),
+    ("print", r"\bstd::(?:cout|cerr|clog|wcout|wcerr)\b|" + _PLAIN + r"(?:v?f?printf|v?dprintf|"
+     r"f?putc|putchar|puts|fputs|fwrite|fputc|perror|psignal|syslog)\s*\(",
+     "return a Status, or Log of base/logging.h"),
+    ("files", r"(?<![\w.>:])::(?:read|write|pwritev?|preadv?|close|ioctl|fcntl|mmap)\s*\(|"
+     r"\bstd::(?:i|o)?fstream\b|\bstd::filesystem\b|" + _PLAIN + r"(?:open(?:at2?)?|open64|creat|"
+     r"opendir|fdopen|freopen|fopen|tmpfile|mkstemp|mkdtemp|f?truncate|fallocate|posix_fallocate|"
+     r"pwrite|pwritev|pread|preadv|fsync|fdatasync|sync_file_range|syncfs|rename(?:at2?)?|remove|"
+     r"unlink(?:at)?|link(?:at)?|symlink(?:at)?|mkdir(?:at)?|rmdir|flock|lockf|syscall)"
+     r"\s*\((?!\s*\))",
      "go through Env, so that tests can make it fail"),
-    ("random", r"(?<![\w.>])(?:std::|::)?s?rand\s*\(|\bstd::random_device\b",
+    ("random", _PLAIN + r"(?:s?rand|rand_r|srandom|[delnmj]rand48|[sl]cong48|srand48|getrandom|"
+     r"getentropy|arc4random\w*)\s*\(|(?<![\w.>:])::random\s*\(|\bstd::random_device\b",
      "a generator with a fixed seed, so that it happens again"),
-    ("generator", r"\bstd::(?:mt19937|minstd_rand|\w+_distribution)\b",
+    ("generator", r"\bstd::(?:mt19937(?:_64)?|minstd_rand0?|default_random_engine|ranlux\w+|"
+     r"knuth_b|\w+_engine|\w+_distribution)\b",
      "base/philox.h, which gives the same numbers on every machine"),
-    ("sleep", r"\b(?:sleep_for|sleep_until|usleep|nanosleep)\b|(?<![\w.>])(?:::)?sleep\s*\(",
+    ("sleep", r"\b(?:sleep_for|sleep_until|usleep|(?:clock_)?nanosleep|thrd_sleep|sigtimedwait)\b|"
+     + _PLAIN + r"(?:sleep|p?poll|p?select|epoll_p?wait2?)\s*\((?!\s*\))",
      "wait on a CondVar with a Deadline"),
     ("wall_clock", r"\bsystem_clock\b|(?<![\w.>])(?:std::|::)?time\s*\(\s*(?:NULL|nullptr|0)\s*\)",
      "Clock of base/clock.h"),
     ("std_mutex", FOREIGN_LOCKS, "Mutex, MutexLock and CondVar of base/mutex.h"),
     ("detach", r"\.detach\s*\(\s*\)", "join the thread"),
-    ("using_namespace", r"(?m)^using\s+namespace\b", "name what is used"),
+    ("using_namespace", r"(?m)^using\s+namespace\b|\busing\s+namespace\s+(?:::\s*)?std\s*;|"
+     r"\bnamespace\s+\w+\s*=\s*(?:::\s*)?std\s*;", "name what is used"),
 ]
 # Of those, the ones that tests must not do either, and that tools must not.
 BANNED_IN_TESTS = {"sleep", "random", "using_namespace", "detach"}
@@ -84,7 +94,8 @@ BANNED_IN_TOOLS = {"assert", "random", "sleep", "detach"}
 # "missing_test", of a missing concurrent test "missing_concurrent_test".
 ALLOWED = [
     ("exit", "base/status.cc", "CheckFailed stops the process: that is its purpose"),
-    ("print", "base/status.cc", "CheckFailed says why, when nothing else can be relied on"),
+    ("exit", "base/env_posix.cc", "signal 0 only asks whether a process is there"),
+    ("print", "base/status.cc", "who aborts says why, when nothing else can be relied on"),
     ("print", "base/logging.cc", "the one place that writes to stderr"),
     ("files", "base/env_posix.cc", "the one place that makes system calls on files"),
     ("files", "index/index_memory.cc", "a memfd: memory, not a file of the store"),

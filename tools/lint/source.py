@@ -1,8 +1,12 @@
 """C++ text for the rules: comments and strings blanked out, includes, function bodies."""
 
+import posixpath
 import re
+from typing import NamedTuple
 
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+_SPACE = r"(?:[ \t]|\\\n)*"
+_INCLUDE = re.compile(rf"^{_SPACE}(?:#|%:){_SPACE}(include_next|include|import)\b{_SPACE}"
+                      r'(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))', re.MULTILINE)
 _TOKEN = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^(\s"]*)\(.*?\)(?P=tag)"|"(?:[^"\\\n]|\\.)*"'
     r"|(?<![0-9a-fA-F])'(?:[^'\\\n]|\\.)*'", re.DOTALL)
@@ -23,11 +27,26 @@ def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
 
 
+class Include(NamedTuple):
+    """One line that includes a file."""
+    line: int
+    word: str     # include, include_next or import.
+    written: str  # As it stands there, without quotes; "" when a macro names the file.
+    header: str   # The same without "." and "..".
+    system: bool  # In angle brackets.
+
+
 def includes(text):
-    """[(line, path, is_system)] of the #include lines."""
+    """The Include of each line that includes a file, other than by a macro that hides it."""
     without_comments = blank(text, keep_strings=True)
-    return [(line_of(text, match.start()), match.group(1) or match.group(2), not match.group(1))
-            for match in INCLUDE.finditer(without_comments)]
+    found = []
+    for match in _INCLUDE.finditer(without_comments):
+        word, quoted, angled, other = match.groups()
+        written = quoted or angled or ""
+        header = posixpath.normpath(written) if written else other.strip()
+        line = line_of(text, match.end(1))
+        found.append(Include(line, word, written, header, angled is not None))
+    return found
 
 
 def functions(code):
@@ -68,6 +87,20 @@ def functions(code):
                 found.append((line_of(code, first), line_of(code, offset),
                               name.group(1) if name else "?"))
         head_start = offset + 1
+    return found
+
+
+def tests(code):
+    """[(first line, last line, "Suite.Name", body)] of the tests in blanked `code`."""
+    found = []
+    for match in re.finditer(r"^(?:TYPED_)?TEST(?:_[FP])?\((\w+),\s*(\w+)\)\s*\{", code,
+                             re.MULTILINE):
+        depth, at = 1, match.end()
+        while depth > 0 and at < len(code):
+            depth += {"{": 1, "}": -1}.get(code[at], 0)
+            at += 1
+        found.append((line_of(code, match.start()), line_of(code, at),
+                      f"{match.group(1)}.{match.group(2)}", code[match.end():at - 1]))
     return found
 
 

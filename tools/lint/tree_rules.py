@@ -25,8 +25,9 @@ def _included(tree, path):
     """The headers that a test includes, by itself or through headers below tests/."""
     found, waiting = set(), [path]
     while waiting:
-        for _, header, system in source.includes(tree.text(waiting.pop())):
-            if not system and header not in found:
+        for include in source.includes(tree.text(waiting.pop())):
+            header = include.header
+            if not include.system and header not in found:
                 found.add(header)
                 waiting += [header] if header.startswith("tests/") else []
     return found
@@ -82,6 +83,15 @@ def check_test_files(tree):
                 tree.report("test_files", path, 1, f"{suite} will not get the label 'concurrent'")
             if suite.startswith("DISABLED_") or name.startswith("DISABLED_"):
                 tree.report("test_files", path, 1, f"{suite}.{name} is switched off")
+        code = source.blank(text)
+        for first, _, name, body in source.tests(code):
+            if "(" not in body:
+                tree.report("test_files", path, first, f"{name} tests nothing")
+            if re.match(r"\s*GTEST_SKIP\b", body):
+                tree.report("test_files", path, first, f"{name} is switched off: it always skips")
+        for match in re.finditer(r"\bGTEST_SKIP\s*\(\s*\)\s*(?!<<|\s)", code):
+            tree.report("test_files", path, source.line_of(code, match.start()),
+                        "a skip says why: GTEST_SKIP() << …")
 
 
 def check_fuzzers(tree):
