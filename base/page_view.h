@@ -3,11 +3,12 @@
 //
 // A page holds S consecutive steps (S = steps_per_page, a power of two) of one column group of one
 // trajectory, column by column. In a frame every column has a region of S rows; regions start at
-// multiples of 16 bytes (128 when a row is at least 1 KiB), and the frame's size is a multiple of
-// 128. A reader may load 16 bytes at any row: what lies behind a frame is the next one, and behind
-// an arena's last kArenaSpareBytes that belong to none. In a piece (rows [k, k + n) of a page as
-// one append wrote them) the columns follow one another without gaps: n rows of column 0, n rows of
-// column 1, ...
+// multiples of 16 bytes (128 when a row is at least 1 KiB), and a frame has a multiple of 128. A
+// reader may load 16 bytes at any row: behind a frame is the next one, and behind an arena's last
+// kArenaSpareBytes that belong to none.
+//
+// In a piece (rows [k, k + n) of a page as one append wrote them) the columns follow one another
+// without gaps: n rows of column 0, n rows of column 1, ...
 #pragma once
 
 #include <bit>

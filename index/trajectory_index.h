@@ -38,7 +38,8 @@ struct TrajectoryRecord {
   int64_t created_us = 0;
   uint64_t times_sampled = 0;
   uint64_t columns_set = 0;  ///< Bit c: per-trajectory column c has a value.
-  Lsn last_lsn = 0;          ///< Of the newest record that changed it; once closed, that closed it.
+  Lsn last_lsn = 0;          ///< Its age: of the newest record that appended to it or closed it, or
+                             ///< with which a writer took or left it.
   uint32_t generation = 0;   ///< Of the slot; names this trajectory in item handles.
   uint32_t session = 0;      ///< Of the writer.
   uint32_t lane = 0;         ///< Of the writer: which of its environments.

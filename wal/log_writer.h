@@ -126,6 +126,11 @@ class LogWriter {
     return WaitForRoom({&size, 1}, urgency, deadline);
   }
 
+  /// ResourceExhausted if records of these sizes, one after the other from here, would pass
+  /// log_bytes_max (for kReserve its reserve), naming the bytes asked for. For whoever writes more
+  /// than one for one change: nothing is written of what cannot be finished.
+  Status CheckBound(std::span<const RecordSize> sizes, Urgency urgency);
+
   /// Takes the next LSN (after a pad and a segment record where the segment ends). Cannot fail when
   /// HasRoom has just said yes. One thread at a time.
   Reservation Reserve(const RecordRequest& request);

@@ -44,6 +44,7 @@ class LogWriter::Core final : private PublishObserver {
   uint64_t record_bytes_max() const { return record_bytes_max_; }
   bool HasRoom(std::span<const RecordSize> sizes, Urgency urgency);
   Status WaitForRoom(std::span<const RecordSize> sizes, Urgency urgency, Deadline deadline);
+  Status CheckBound(std::span<const RecordSize> sizes, Urgency urgency);
   Reservation Reserve(const RecordRequest& request);
   void Fill(const Reservation& reservation, const RecordContent& content);
   void Publish(const Reservation& reservation, PublishCallback* callback);
@@ -80,6 +81,7 @@ class LogWriter::Core final : private PublishObserver {
   Status CheckSizes(std::span<const RecordSize> sizes) const;
   Status WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen, Deadline deadline);
   uint64_t SegmentsMax(Urgency urgency) const;
+  std::string UsageText() const;
   Status BoundReached(Urgency urgency) const;
   Reservation ReserveLocked(const RecordRequest& request, uint64_t bytes)
       GEARDB_REQUIRES(reserve_mutex_);

@@ -46,7 +46,7 @@ void Writer::Impl::ForgetRemoved(Lane* lane) {
 
 // ---- Step 2: rows into frames.
 
-Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) {
+void Writer::Impl::PlanPages(Calls calls, AppendPlan* plan) const {
   for (size_t i = 0; i < calls.size(); ++i) {
     const Lane& lane = *lanes_[calls[i].lane];
     CallPlan call;
@@ -59,20 +59,39 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
       const uint32_t offset = layout().OffsetInPage(lane.rows_end + static_cast<int64_t>(done));
       const auto count = static_cast<uint32_t>(
           std::min<uint64_t>(call.stored - done, layout().steps_per_page() - offset));
-      PageRows rows{.call = i, .new_page = offset == 0, .offset = offset, .count = count};
-      if (rows.new_page) {
-        GEARDB_ASSIGN_OR_RETURN(rows.frame,
-                                database_->arena->Allocate(table_->state->pool(), deadline));
-        plan->new_frames.push_back(rows.frame);
-      } else {
-        rows.frame = lane.tail_frame;
-      }
-      plan->pages.push_back(rows);
+      plan->pages.push_back({.call = i, .new_page = offset == 0, .offset = offset, .count = count});
+      plan->growth.pages += offset == 0 ? 1 : 0;
       done += count;
     }
     plan->calls.push_back(call);
   }
-  plan->growth.pages = plan->new_frames.size();
+}
+
+Status Writer::Impl::TakeFrames(Calls calls, Deadline deadline, AppendPlan* plan) {
+  const uint64_t budget = database_->options.budgets.frames_bytes;
+  const uint64_t bytes = plan->growth.pages * layout().pages().frame_bytes();
+  if (bytes > budget) {
+    return Status::ResourceExhausted("table '", layout().spec().name, "': a call with ",
+                                     plan->growth.rows, " rows in ", plan->growth.pages,
+                                     " new pages takes ", bytes,
+                                     " bytes of frames; budgets.frames_bytes is ", budget);
+  }
+  for (PageRows& page : plan->pages) {
+    if (page.new_page) {
+      GEARDB_ASSIGN_OR_RETURN(page.frame,
+                              database_->arena->Allocate(table_->state->pool(), deadline));
+      plan->new_frames.push_back(page.frame);
+    } else {
+      page.frame = lanes_[calls[page.call].lane]->tail_frame;
+    }
+  }
+  return Status::Ok();
+}
+
+Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) {
+  PlanPages(calls, plan);
+  GEARDB_RETURN_IF_ERROR(table_->plan->CheckFits(plan->growth));
+  GEARDB_RETURN_IF_ERROR(TakeFrames(calls, deadline, plan));
 
   // Nobody reads rows beyond a trajectory's end yet. The guard keeps a tail page's frame from reuse
   // should its trajectory be removed meanwhile; later the order of the log does.
@@ -101,35 +120,29 @@ void Writer::Impl::GiveUp(Calls calls, const AppendPlan& plan) {
   for (const LaneRows& call : calls) ForgetRemoved(lanes_[call.lane].get());
 }
 
-Status Writer::Impl::WriteParts(Calls calls, AppendPlan* plan, const CommitOptions& how) {
+Status Writer::Impl::WriteParts(Calls calls, Priorities priorities, AppendPlan* plan,
+                                const CommitOptions& how) {
   // The pieces lie in frames, a tail page's among them: see CopyRows. This record's place in the
   // log is not yet taken, so only the guard keeps them.
   const EpochRegistry::Guard guard = database_->epochs.Enter();
-  GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
-  const uint64_t part_bytes_max = database_->log->record_bytes_max();
-  for (size_t first = 0; first < plan->pieces.size();) {
-    size_t end = first + 1;
-    const auto part_bytes = [&](size_t last) {
-      return wal::RecordSize::For(0, std::span(plan->piece_bytes).subspan(first, last - first))
-          .total();
-    };
-    while (end < plan->pieces.size() && part_bytes(end + 1) <= part_bytes_max) ++end;
-    const auto pieces = std::span(plan->pieces).subspan(first, end - first);
-    const wal::RecordSize size =
-        wal::RecordSize::For(0, std::span(plan->piece_bytes).subspan(first, end - first));
+  const std::vector<engine::PartOfPieces> parts = plan->Parts(database_->log->record_bytes_max());
+  plan->in_parts = true;
+  GEARDB_RETURN_IF_ERROR(AdmitParts(calls, priorities, how, parts, plan));
+  for (const engine::PartOfPieces& part : parts) {
+    const auto pieces = std::span(plan->pieces).subspan(part.first, part.count);
     wal::Reservation reservation;
     {
       MutexLock lock(&database_->commit);
       bool waited = false;
-      GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&size, 1}, how, &waited));
+      GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&part.size, 1}, how, &waited));
       reservation = database_->log->Reserve({.type = wal::RecordType::kPart,
-                                             .size = size,
+                                             .size = part.size,
                                              .part = plan->parts,
                                              .group_lsn = plan->group_lsn});
     }
     database_->log->Fill(reservation, {.body = {}, .pieces = pieces});
     uint64_t offset = 0;
-    for (size_t i = first; i < end; ++i) {
+    for (size_t i = part.first; i < part.first + part.count; ++i) {
       Hasher64 hasher(database_->manifest.Seed());
       for (const auto& run : plan->pieces[i].runs) hasher.Add(run);
       offset = AlignUp(offset, wal::kPieceAlignment);
@@ -142,9 +155,7 @@ Status Writer::Impl::WriteParts(Calls calls, AppendPlan* plan, const CommitOptio
     database_->log->Publish(reservation, nullptr);
     plan->group_lsn = reservation.group_lsn;
     ++plan->parts;
-    first = end;
   }
-  plan->in_parts = true;
   return Status::Ok();
 }
 
@@ -173,7 +184,7 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   AppendPlan plan;
   Status status = CopyRows(calls, deadline, &plan);
   if (status.ok() && plan.SizeWith(1024).total() > database_->log->record_bytes_max() / 2) {
-    status = WriteParts(calls, &plan, {.deadline = deadline});
+    status = WriteParts(calls, priorities, &plan, {.deadline = deadline});
   }
   if (!status.ok()) {
     GiveUp(calls, plan);

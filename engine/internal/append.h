@@ -60,23 +60,45 @@ class Writer::Impl {
   void ForgetRemoved(engine::Lane* lane);
 
  private:
+  /// Step 2: which pages the rows fill; frames for them; the copy.
+  void PlanPages(Calls calls, engine::AppendPlan* plan) const;
+  Status TakeFrames(Calls calls, Deadline deadline, engine::AppendPlan* plan);
   Status CopyRows(Calls calls, Deadline deadline, engine::AppendPlan* plan);
   /// After an error: frames go back, and lanes whose trajectory was removed are free again.
   void GiveUp(Calls calls, const engine::AppendPlan& plan);
-  /// Most of a large append goes ahead of its record, in parts.
-  Status WriteParts(Calls calls, engine::AppendPlan* plan, const engine::CommitOptions& how);
+  /// The pieces of a large append go ahead of its record, in parts, once it is clear that nothing
+  /// that is known now can refuse it.
+  Status WriteParts(Calls calls, Priorities priorities, engine::AppendPlan* plan,
+                    const engine::CommitOptions& how);
+  Status AdmitParts(Calls calls, Priorities priorities, const engine::CommitOptions& how,
+                    std::span<const engine::PartOfPieces> parts, engine::AppendPlan* plan);
   /// Steps 3: waits for what has to be waited for, decides, and reserves. On an error nothing is
   /// left behind but evictions that are logged by themselves.
   Result<wal::Reservation> Reserve(Calls calls, Priorities priorities, Deadline deadline,
                                    engine::AppendPlan* plan, AppendChange* change);
+  /// Whether the table takes the call, and what has to leave for it. Changes nothing that can be
+  /// seen; with `*again` the commit mutex was released meanwhile.
+  Status Decide(Calls calls, Priorities priorities, const engine::CommitOptions& how,
+                engine::AppendPlan* plan, bool* again) GEARDB_REQUIRES(database_->commit);
+  /// Decides, waits for room in the log, and takes out of the plan what leaves. Nothing can refuse
+  /// the call after it.
   Status Admit(Calls calls, Priorities priorities, const engine::CommitOptions& how,
                engine::AppendPlan* plan, bool* again) GEARDB_REQUIRES(database_->commit);
   /// InvalidArgument for a per-trajectory column that is a priority and no good one.
   Status CheckColumns(Calls calls) const;
   /// NotFound when a lane's trajectory was removed.
   Status CheckLanes(Calls calls) const;
-  Status MakeRoomInTable(const engine::CommitOptions& how, engine::AppendPlan* plan, bool* again)
+  /// What has to leave for the call, in `plan->eviction`. Nothing is taken out of the plan. Waits,
+  /// where nothing leaves by itself, for somebody's removal.
+  Status ChooseEviction(const engine::CommitOptions& how, engine::AppendPlan* plan, bool* again)
       GEARDB_REQUIRES(database_->commit);
+  /// Takes it out of the plan. What does not go into the append's own record, of size `append`, is
+  /// logged ahead of it.
+  Status Evict(const wal::RecordSize& append, engine::AppendPlan* plan)
+      GEARDB_REQUIRES(database_->commit);
+  size_t RemovedInRecordMax() const;
+  /// Of the append's own record, at most. InvalidArgument when it can never fit.
+  Result<wal::RecordSize> SizeOf(Priorities priorities, const engine::AppendPlan& plan) const;
   Status CheckItemCounts(Calls calls, Priorities priorities, engine::AppendPlan* plan)
       GEARDB_REQUIRES(database_->commit);
   /// The largest raw priority that the call may bring; nothing when it is the table's maximum.

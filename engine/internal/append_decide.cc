@@ -167,54 +167,30 @@ Status Writer::Impl::RescaleIfDue(Calls calls, Priorities priorities, const Comm
   return Status::Ok();
 }
 
-Status Writer::Impl::MakeRoomInTable(const CommitOptions& how, AppendPlan* plan, bool* again) {
-  const auto wait = [this](Lsn lsn) {
+Status Writer::Impl::ChooseEviction(const CommitOptions& how, AppendPlan* plan, bool* again) {
+  const engine::WaitPublished wait = [this](Lsn lsn) {
     return database_->log->WaitPublished(std::min(lsn, database_->log->end()),
                                          Deadline::Infinite());
   };
-  const size_t entries_max = static_cast<size_t>(
-      std::clamp<uint64_t>(database_->log->record_bytes_max() / 8 / sizeof(fb::Removed), 16, 4096));
-  const wal::RecordSize removal =
-      wal::RecordSize::For(1024 + entries_max * sizeof(fb::Removed), {});
-  while (table_->plan->Over(plan->growth)) {
-    // Room before anything leaves the plan: nothing can stop its record then.
-    bool waited = false;
-    GEARDB_RETURN_IF_ERROR(database_->AwaitRoom(
-        {&removal, 1}, {.urgency = wal::Urgency::kReserve, .deadline = how.deadline}, &waited));
-    if (waited) {
-      *again = true;
-      return Status::Ok();
-    }
-    engine::Eviction eviction;
-    const Status status = table_->plan->Evict(plan->growth, entries_max, wait, &eviction);
-    if (status.ok() && !table_->plan->Over(plan->growth) && !*again) {
-      plan->eviction = std::move(eviction);  // In the same record as the append.
-      return Status::Ok();
-    }
-    // What has left the plan must be in the log, whatever becomes of this append.
-    if (eviction.size() > 0) {
-      GEARDB_RETURN_IF_ERROR(database_->LogRemoval(table_, eviction, how).status());
-      *again = true;
-    }
-    if (status.ok()) continue;
-    if (status.code() != StatusCode::kResourceExhausted || how.deadline.passed()) return status;
-    if (layout().spec().remover == Remover::kFifo) return status;
-    if (!database_->room_made.WaitUntil(&database_->commit, how.deadline)) return status;
-    *again = true;
-    return Status::Ok();
-  }
+  const Status status =
+      engine::EvictionChoice(table_->plan.get(), wait).Choose(plan->growth, &plan->eviction);
+  if (status.code() != StatusCode::kResourceExhausted) return status;
+  if (layout().spec().remover == Remover::kFifo || how.deadline.passed()) return status;
+  // Somebody may remove something by hand.
+  if (!database_->room_made.WaitUntil(&database_->commit, how.deadline)) return status;
+  *again = true;
   return Status::Ok();
 }
 
-Status Writer::Impl::Admit(Calls calls, Priorities priorities, const CommitOptions& how,
-                           AppendPlan* plan, bool* again) {
+Status Writer::Impl::Decide(Calls calls, Priorities priorities, const CommitOptions& how,
+                            AppendPlan* plan, bool* again) {
   *again = false;
+  plan->eviction = {};
   if (database_->closed.load()) {
     return Status::Cancelled("database '", database_->directory, "' is closed");
   }
   GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
   GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
-  GEARDB_RETURN_IF_ERROR(table_->plan->CheckFits(plan->growth));
   if (!table_->plan->HasIds(plan->growth)) {
     database_->commit.Unlock();
     const Status status = database_->ExtendRanges(table_.get(), plan->growth, how.deadline);
@@ -224,31 +200,70 @@ Status Writer::Impl::Admit(Calls calls, Priorities priorities, const CommitOptio
   }
   GEARDB_RETURN_IF_ERROR(RescaleIfDue(calls, priorities, how, again));
   if (*again) return Status::Ok();
-  const bool over = table_->plan->Over(plan->growth);
-  const size_t evictions_max =
-      over ? static_cast<size_t>(std::clamp<uint64_t>(
-                 database_->log->record_bytes_max() / 8 / sizeof(fb::Removed), 16, 4096))
-           : 0;
-  const wal::RecordSize size =
-      plan->SizeWith(BodyBytesMax(*plan, *table_->state, priorities, evictions_max));
-  if (size.total() > database_->log->record_bytes_max()) {
-    return Status::InvalidArgument(
-        "table '", layout().spec().name, "': a call with ", plan->growth.rows, " rows in ",
-        plan->pages.size(), " pages needs a log record of ", size.total(), " bytes; at most ",
-        database_->log->record_bytes_max(), " fit the ring (a quarter of it)");
+  if (table_->plan->Over(plan->growth)) {
+    GEARDB_RETURN_IF_ERROR(ChooseEviction(how, plan, again));
+    if (*again) return Status::Ok();
   }
+  GEARDB_RETURN_IF_ERROR(CheckItemCounts(calls, priorities, plan));
+  return table_->plan->AdmitNumbers(plan->growth);
+}
+
+Result<wal::RecordSize> Writer::Impl::SizeOf(Priorities priorities, const AppendPlan& plan) const {
+  const size_t entries = std::min(plan.eviction.size(), RemovedInRecordMax());
+  const wal::RecordSize size =
+      plan.SizeWith(BodyBytesMax(plan, *table_->state, priorities, entries));
+  if (size.total() <= database_->log->record_bytes_max()) return size;
+  return Status::InvalidArgument(
+      "table '", layout().spec().name, "': a call with ", plan.growth.rows, " rows in ",
+      plan.pages.size(), " pages needs a log record of ", size.total(), " bytes; at most ",
+      database_->log->record_bytes_max(), " fit the ring (a quarter of it)");
+}
+
+Status Writer::Impl::Admit(Calls calls, Priorities priorities, const CommitOptions& how,
+                           AppendPlan* plan, bool* again) {
+  GEARDB_RETURN_IF_ERROR(Decide(calls, priorities, how, plan, again));
+  if (*again) return Status::Ok();
+  GEARDB_ASSIGN_OR_RETURN(const wal::RecordSize size, SizeOf(priorities, *plan));
   GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&size, 1}, how, again));
   if (*again) return Status::Ok();
-  GEARDB_RETURN_IF_ERROR(table_->plan->AdmitNumbers(plan->growth));
-  if (over) GEARDB_RETURN_IF_ERROR(MakeRoomInTable(how, plan, again));
-  if (*again) return Status::Ok();
-  const Status counted = CheckItemCounts(calls, priorities, plan);
-  if (!counted.ok() && plan->eviction.size() > 0) {
-    // It has left the plan, so it must be in the log; the record's room was kept for more.
-    GEARDB_RETURN_IF_ERROR(database_->LogRemoval(table_, plan->eviction, how).status());
-    plan->eviction = {};
+  return Evict(size, plan);
+}
+
+Status Writer::Impl::AdmitParts(Calls calls, Priorities priorities, const CommitOptions& how,
+                                std::span<const engine::PartOfPieces> parts, AppendPlan* plan) {
+  MutexLock lock(&database_->commit);
+  for (bool again = true; again;) {
+    GEARDB_RETURN_IF_ERROR(Decide(calls, priorities, how, plan, &again));
   }
-  return counted;
+  std::vector<wal::RecordSize> sizes;
+  for (const engine::PartOfPieces& part : parts) sizes.push_back(part.size);
+  GEARDB_ASSIGN_OR_RETURN(sizes.emplace_back(), SizeOf(priorities, *plan));
+  return database_->log->CheckBound(sizes, how.urgency);
+}
+
+size_t Writer::Impl::RemovedInRecordMax() const {
+  return static_cast<size_t>(
+      std::clamp<uint64_t>(database_->log->record_bytes_max() / 8 / sizeof(fb::Removed), 16, 4096));
+}
+
+Status Writer::Impl::Evict(const wal::RecordSize& append, AppendPlan* plan) {
+  const size_t entries_max = RemovedInRecordMax();
+  if (plan->eviction.size() > entries_max) {
+    // More than one record takes: the others go ahead, and nothing may stop the append after them.
+    const wal::RecordSize removal =
+        wal::RecordSize::For(1024 + entries_max * sizeof(fb::Removed), {});
+    std::vector<wal::RecordSize> sizes(plan->eviction.size() / entries_max, removal);
+    sizes.push_back(append);
+    GEARDB_RETURN_IF_ERROR(database_->log->CheckBound(sizes, wal::Urgency::kAppend));
+    while (plan->eviction.size() > entries_max) {
+      const engine::Eviction first = plan->eviction.Split(entries_max);
+      table_->plan->Take(first);
+      GEARDB_RETURN_IF_ERROR(database_->LogRemoval(table_, first, {}).status());
+    }
+    GEARDB_RETURN_IF_ERROR(database_->AwaitRoomHolding(append, {}));
+  }
+  table_->plan->Take(plan->eviction);
+  return Status::Ok();
 }
 
 void Writer::Impl::TakeNumbers(Calls calls, AppendPlan* plan) {
@@ -407,7 +422,7 @@ void Writer::Impl::AdvanceLanes(Calls calls, const AppendPlan& plan,
   for (const fb::Trimmed& trimmed : plan.eviction.trimmed) numbers.Note(trimmed.slot(), record.end);
   for (size_t i = 0; i < calls.size(); ++i) {
     Lane& lane = *lanes_[calls[i].lane];
-    numbers.Note(lane.slot, record.end);
+    numbers.NoteUse(lane.slot, record.end);
     lane.rows_end += static_cast<int64_t>(plan.calls[i].stored);
     lane.tail_lsn = record.lsn;
     lane.episode_ended = calls[i].end != End::kGo;

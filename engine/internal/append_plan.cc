@@ -35,6 +35,22 @@ void AppendPlan::DescribePieces(const PageLayout& layout, const HostArena& arena
   }
 }
 
+std::vector<PartOfPieces> AppendPlan::Parts(uint64_t record_bytes_max) const {
+  std::vector<PartOfPieces> split;
+  const auto size_of = [&](size_t first, size_t count) {
+    return wal::RecordSize::For(0, std::span(piece_bytes).subspan(first, count));
+  };
+  for (size_t first = 0; first < piece_bytes.size(); first += split.back().count) {
+    size_t count = 1;
+    while (first + count < piece_bytes.size() &&
+           size_of(first, count + 1).total() <= record_bytes_max) {
+      ++count;
+    }
+    split.push_back({first, count, size_of(first, count)});
+  }
+  return split;
+}
+
 wal::RecordSize AppendPlan::SizeWith(uint64_t body_bytes) const {
   if (in_parts) return wal::RecordSize::For(body_bytes, {}, pieces.size());
   return wal::RecordSize::For(body_bytes, piece_bytes);

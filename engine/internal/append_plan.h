@@ -46,6 +46,13 @@ struct CallPlan {
   int64_t created_us = 0;
 };
 
+/// Pieces [first, first + count) of a large append, which go ahead of its record in one of `size`.
+struct PartOfPieces {
+  size_t first = 0;
+  size_t count = 0;
+  wal::RecordSize size;
+};
+
 /// Everything that is decided about one append.
 struct AppendPlan {
   Growth growth;
@@ -56,7 +63,7 @@ struct AppendPlan {
   std::vector<std::span<const std::byte>> runs;
   std::vector<wal::PieceSource> pieces;
   std::vector<uint64_t> piece_bytes;
-  bool in_parts = false;  ///< The pieces are in part records already.
+  bool in_parts = false;  ///< The pieces go ahead of the record, in parts.
   Lsn group_lsn = 0;
   uint32_t parts = 0;
   Eviction eviction;
@@ -65,6 +72,8 @@ struct AppendPlan {
 
   /// Fills `runs`, `pieces` and `piece_bytes` from `pages`.
   void DescribePieces(const PageLayout& layout, const HostArena& arena);
+  /// The pieces in as few parts as may be, none over `record_bytes_max`.
+  std::vector<PartOfPieces> Parts(uint64_t record_bytes_max) const;
   /// The record's size with a body of `body_bytes`.
   wal::RecordSize SizeWith(uint64_t body_bytes) const;
 };

@@ -21,11 +21,20 @@ Status BulkRecord::Reserve(std::span<const std::byte> bytes, const CommitOptions
   uint32_t parts = 0;
   Lsn group_lsn = 0;
   if (size.total() > record_max) {
+    std::vector<wal::RecordSize> records;
+    for (const uint64_t bytes_of_part : sizes) {
+      records.push_back(wal::RecordSize::For(0, {&bytes_of_part, 1}));
+    }
+    size = wal::RecordSize::For(change_->body_bytes().size(), {}, pieces_.size());
+    records.push_back(size);
+    // Parts of a change that is refused half-way would be bytes that nothing names.
+    GEARDB_RETURN_IF_ERROR(database_->log->CheckBound(records, how.urgency));
     for (size_t i = 0; i < runs_.size(); ++i) {
-      const wal::RecordSize part = wal::RecordSize::For(0, std::span(sizes).subspan(i, 1));
-      GEARDB_RETURN_IF_ERROR(database_->AwaitRoomHolding(part, how));
-      const wal::Reservation at = database_->log->Reserve(
-          {.type = wal::RecordType::kPart, .size = part, .part = parts++, .group_lsn = group_lsn});
+      GEARDB_RETURN_IF_ERROR(database_->AwaitRoomHolding(records[i], how));
+      const wal::Reservation at = database_->log->Reserve({.type = wal::RecordType::kPart,
+                                                           .size = records[i],
+                                                           .part = parts++,
+                                                           .group_lsn = group_lsn});
       database_->log->Fill(at, {.body = {}, .pieces = std::span(pieces_).subspan(i, 1)});
       database_->log->Publish(at, nullptr);
       group_lsn = at.group_lsn;
@@ -34,7 +43,6 @@ Status BulkRecord::Reserve(std::span<const std::byte> bytes, const CommitOptions
                                 .bytes = static_cast<uint32_t>(sizes[i]),
                                 .checksum = Hash64(runs_[i], database_->manifest.Seed())}};
     }
-    size = wal::RecordSize::For(change_->body_bytes().size(), {}, pieces_.size());
   }
   GEARDB_RETURN_IF_ERROR(database_->AwaitRoomHolding(size, how));
   reservation_ = database_->log->Reserve(

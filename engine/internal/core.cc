@@ -117,9 +117,9 @@ Result<Lsn> DatabaseCore::LogRemoval(const std::shared_ptr<TableCore>& table,
   CrashPoint("removal");
   auto change = std::make_unique<FunctionChange>(nullptr);
   FunctionChange* record = change.get();
-  change->set_apply([table, record](Lsn lsn) {
+  change->set_apply([table, record](Lsn) {
     MutexLock guard(&table->state->mutex);
-    table->state->Apply(*record->operation()->change_as_Remove(), lsn);
+    table->state->Apply(*record->operation()->change_as_Remove());
   });
   auto& body = change->body;
   const auto removed = body.CreateVectorOfStructs(eviction.removed);

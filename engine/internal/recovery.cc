@@ -81,13 +81,13 @@ Status Recovery::ApplyToTable(const fb::Operation& operation, const wal::RecordV
     case fb::Change::Remove: {
       const fb::Remove& remove = *operation.change_as_Remove();
       GEARDB_RETURN_IF_ERROR(Fits(record, CheckRemove(state, remove)));
-      state.Apply(remove, record.lsn);
+      state.Apply(remove);
       return Status::Ok();
     }
     case fb::Change::SetColumns: {
       const fb::SetColumns& set = *operation.change_as_SetColumns();
       GEARDB_RETURN_IF_ERROR(Fits(record, CheckSetColumns(state, set)));
-      state.Apply(set, record.lsn);
+      state.Apply(set);
       return Status::Ok();
     }
     default:

@@ -95,7 +95,7 @@ Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
     }
   }
   // What leaves gives its frames back first: nobody reads during recovery.
-  state.Leave(append.removed(), append.trimmed(), record.lsn);
+  state.Leave(append.removed(), append.trimmed());
   std::vector<FrameRef> frames;
   for (size_t i = 0; i < (append.pages() ? append.pages()->size() : 0); ++i) {
     GEARDB_ASSIGN_OR_RETURN(const FrameRef frame,

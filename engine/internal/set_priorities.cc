@@ -149,6 +149,12 @@ Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item
   GEARDB_RETURN_IF_ERROR(impl->database->CheckTable(*impl->table));
   const uint64_t record_max = impl->database->log->record_bytes_max();
   const size_t chunk = std::max<size_t>((record_max - 1024) / sizeof(fb::Item), 16);
+  if (items.size() > chunk) {
+    // All of it or nothing, as far as the log's bound goes.
+    const wal::RecordSize full = wal::RecordSize::For(1024 + chunk * sizeof(fb::Item), {});
+    const std::vector<wal::RecordSize> sizes(items.size() / chunk + 1, full);
+    GEARDB_RETURN_IF_ERROR(impl->database->log->CheckBound(sizes, wal::Urgency::kAppend));
+  }
   SetOutcome total{.stale = stale_already};
   while (!items.empty()) {
     const auto part = items.first(std::min(chunk, items.size()));

@@ -10,7 +10,7 @@
 namespace geardb::engine {
 
 void TableState::Apply(const fb::Append& append, Lsn lsn, std::span<const FrameRef> frames) {
-  Leave(append.removed(), append.trimmed(), lsn);
+  Leave(append.removed(), append.trimmed());
   if (append.opened()) {
     for (const fb::Opened* opened : *append.opened()) Open(*opened, lsn);
   }
@@ -118,27 +118,20 @@ void TableState::Apply(const fb::Adopt& adopt, Lsn lsn) {
   }
 }
 
-void TableState::Apply(const fb::Remove& remove, Lsn lsn) {
-  Leave(remove.removed(), remove.trimmed(), lsn);
-}
+void TableState::Apply(const fb::Remove& remove) { Leave(remove.removed(), remove.trimmed()); }
 
 void TableState::Leave(const flatbuffers::Vector<const fb::Removed*>* removed,
-                       const flatbuffers::Vector<const fb::Trimmed*>* trimmed, Lsn lsn) {
+                       const flatbuffers::Vector<const fb::Trimmed*>* trimmed) {
   if (removed != nullptr) {
     for (const fb::Removed* trajectory : *removed) RemoveTrajectory(*trajectory);
   }
   if (trimmed != nullptr) {
-    for (const fb::Trimmed* head : *trimmed) Trim(*head, lsn);
+    for (const fb::Trimmed* head : *trimmed) Trim(*head);
   }
 }
 
-void TableState::Apply(const fb::SetColumns& set, Lsn lsn) {
+void TableState::Apply(const fb::SetColumns& set) {
   SetColumnValues(set.column_sets(), set.column_values());
-  if (set.column_sets() == nullptr) return;
-  for (const fb::ColumnSet* column : *set.column_sets()) {
-    index::TrajectoryRecord& record = trajectories_->record(column->slot());
-    if (record.state != index::TrajectoryState::kClosed) record.last_lsn = lsn;
-  }
 }
 
 void TableState::Apply(const fb::CreatePriorityTable& create, size_t priority_table) {

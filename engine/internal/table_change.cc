@@ -71,7 +71,7 @@ void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {
   }
   flatbuffers::FlatBufferBuilder body;
   body.Finish(fb::CreateRemove(body, body.CreateVectorOfStructs(hidden), 0));
-  table->state->Apply(*flatbuffers::GetRoot<fb::Remove>(body.GetBufferPointer()), 0);
+  table->state->Apply(*flatbuffers::GetRoot<fb::Remove>(body.GetBufferPointer()));
 }
 
 Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
@@ -155,9 +155,9 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
   GEARDB_ASSIGN_OR_RETURN(const std::vector<size_t> columns, BindTrajectoryColumns(layout, values));
   if (columns.empty()) return Status::Ok();
   FunctionChange change(nullptr);
-  change.set_apply([&](Lsn lsn) {
+  change.set_apply([&](Lsn) {
     MutexLock lock(&table->state->mutex);
-    table->state->Apply(*change.operation()->change_as_SetColumns(), lsn);
+    table->state->Apply(*change.operation()->change_as_SetColumns());
   });
   const CommitOptions how = AppendUrgency();
   wal::Reservation reservation;

@@ -1,6 +1,7 @@
 #include "engine/internal/table_plan.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace geardb::engine {
 
@@ -24,23 +25,24 @@ Status TablePlan::TakeOver(bool created) {
   MutexLock lock(&state_->mutex);
   struct Birth {
     Lsn lsn;
-    Aged page;
+    PageOfAge page;
   };
   std::vector<Birth> births;
-  std::vector<Birth> closings;
+  std::vector<Slot> left;
   Status status;
   uint64_t last_generation = 0;
   TrajectoryId last_id = 0;
   GEARDB_RETURN_IF_ERROR(ReserveNumbers(1, 1));
   state_->trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
     if (!slots_.AllocateSpecific(slot)) status = Status::Internal("slot ", slot, " taken twice");
-    slots_in_use_[slot] = SlotInUse{record.last_lsn, record.generation, record.first_row, 0};
+    slots_in_use_[slot] = SlotInUse{.last_lsn = record.last_lsn,
+                                    .generation = record.generation,
+                                    .first_row = record.first_row,
+                                    .age = record.last_lsn};
     last_generation = std::max<uint64_t>(last_generation, record.generation);
     last_id = std::max(last_id, record.id);
     rows_ += record.rows_end - record.first_row;
-    if (record.state != index::TrajectoryState::kOpen) {
-      closings.push_back({record.last_lsn, {slot, record.generation}});
-    }
+    if (record.state != index::TrajectoryState::kOpen) left.push_back(slot);
     for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = state_->pages().page(lpn).next) {
       const uint32_t generation = state_->pages().page(lpn).generation;
       if (!lpns_.AllocateSpecific(lpn)) status = Status::Internal("LPN ", lpn, " taken twice");
@@ -50,17 +52,18 @@ Status TablePlan::TakeOver(bool created) {
     }
   });
   GEARDB_RETURN_IF_ERROR(status);
-  const auto older = [](const Birth& a, const Birth& b) {
-    return a.lsn != b.lsn ? a.lsn < b.lsn : a.page.generation < b.page.generation;
-  };
   if (tracks_pages()) {
-    std::sort(births.begin(), births.end(), older);
+    std::sort(births.begin(), births.end(), [](const Birth& a, const Birth& b) {
+      return std::tie(a.lsn, a.page.generation) < std::tie(b.lsn, b.page.generation);
+    });
     for (const Birth& birth : births) pages_by_age_.push_back(birth.page);
   }
-  if (state_->layout().spec().trajectories_max > 0) {
-    std::sort(closings.begin(), closings.end(), older);
-    for (const Birth& closing : closings) NoteLeft(closing.page.number);
-  }
+  std::sort(left.begin(), left.end(), [this](Slot a, Slot b) {
+    const SlotInUse& first = slots_in_use_[a];
+    const SlotInUse& second = slots_in_use_[b];
+    return std::tie(first.age, first.generation) < std::tie(second.age, second.generation);
+  });
+  for (const Slot slot : left) NoteLeft(slot);
   // What was removed, or lost with the end of the log, had ids and generations, too: only what was
   // promised is beyond all of them.
   next_id = std::max(next_id, last_id + 1);
@@ -77,11 +80,15 @@ Status TablePlan::TakeOver(bool created) {
 }
 
 bool TablePlan::Over(const Growth& growth) const {
+  const uint64_t most = state_->layout().spec().trajectories_max;
+  return (most > 0 && slots_.used() + growth.trajectories > most) ||
+         OverInRows(rows_ + growth.rows, lpns_.used() + growth.pages);
+}
+
+bool TablePlan::OverInRows(uint64_t rows, uint64_t pages) const {
   const TableSpec& spec = state_->layout().spec();
-  const uint64_t frame_bytes = state_->layout().pages().frame_bytes();
-  return (spec.steps_max > 0 && rows_ + growth.rows > spec.steps_max) ||
-         (spec.bytes_max > 0 && (lpns_.used() + growth.pages) * frame_bytes > spec.bytes_max) ||
-         (spec.trajectories_max > 0 && slots_.used() + growth.trajectories > spec.trajectories_max);
+  return (spec.steps_max > 0 && rows > spec.steps_max) ||
+         (spec.bytes_max > 0 && pages * state_->layout().pages().frame_bytes() > spec.bytes_max);
 }
 
 Status TablePlan::CheckFits(const Growth& growth) const {
@@ -119,113 +126,9 @@ Status TablePlan::FullStatus(const Growth& growth) const {
       growth.pages, " pages more were asked for; ", why);
 }
 
-Status TablePlan::Evict(const Growth& growth, size_t entries_max, const WaitPublished& wait,
-                        Eviction* eviction) {
-  const TableSpec& spec = state_->layout().spec();
-  size_t passed_over = 0;
-  while (Over(growth) && eviction->size() < entries_max) {
-    if (spec.remover == Remover::kNone) return FullStatus(growth);
-    const bool too_many =
-        spec.trajectories_max > 0 && slots_.used() + growth.trajectories > spec.trajectories_max;
-    Status status = too_many ? EvictOldestClosed(wait, eviction)
-                             : EvictOldestPage(wait, &passed_over, eviction);
-    if (status.code() == StatusCode::kNotFound && !too_many) {
-      status = TrimOpenHeads(growth, entries_max, wait, eviction);
-    }
-    if (status.code() == StatusCode::kNotFound) return FullStatus(growth);
-    GEARDB_RETURN_IF_ERROR(status);
-  }
-  return Status::Ok();
-}
-
-Status TablePlan::EvictOldestClosed(const WaitPublished& wait, Eviction* eviction) {
-  while (!left_by_age_.empty()) {
-    const Aged oldest = left_by_age_.front();
-    const SlotInUse& slot = slots_in_use_[oldest.number];
-    const bool counts = slot.generation == oldest.generation && slot.left_age == oldest.age;
-    // It stays in the list if this fails.
-    if (counts) GEARDB_RETURN_IF_ERROR(wait(last_lsn(oldest.number)));
-    left_by_age_.pop_front();
-    if (!counts) continue;
-    eviction->removed.push_back(Remove(oldest.number));
-    return Status::Ok();
-  }
-  return Status::NotFound("nothing is left that no writer has");
-}
-
-Status TablePlan::EvictOldestPage(const WaitPublished& wait, size_t* passed_over,
-                                  Eviction* eviction) {
-  while (*passed_over < pages_by_age_.size()) {
-    const auto at = pages_by_age_.begin() + static_cast<ptrdiff_t>(*passed_over);
-    const Aged oldest = *at;
-    if (pages_in_use_[oldest.number].generation != oldest.generation) {
-      pages_by_age_.erase(at);
-      continue;
-    }
-    bool published = false;
-    {
-      MutexLock lock(&state_->mutex);
-      published = state_->pages().IsLive(oldest.number, oldest.generation);
-    }
-    if (!published) GEARDB_RETURN_IF_ERROR(wait(kNoLsn));
-    Slot slot = kNoSlot;
-    uint64_t next_row = 0;
-    {
-      MutexLock lock(&state_->mutex);
-      const index::PageRecord& page = state_->pages().page(oldest.number);
-      slot = page.slot;
-      next_row = (uint64_t{page.page_number} + 1) * state_->layout().steps_per_page();
-    }
-    GEARDB_RETURN_IF_ERROR(wait(last_lsn(slot)));
-    const Lane* lane = OpenLane(slot);
-    if (lane == nullptr) {
-      eviction->removed.push_back(Remove(slot));
-      return Status::Ok();
-    }
-    if (static_cast<int64_t>(next_row) >= lane->rows_end) {
-      // The page that is being written stays, and keeps its age.
-      ++*passed_over;
-      continue;
-    }
-    eviction->trimmed.push_back(Trim(slot, next_row));
-    return Status::Ok();
-  }
-  return Status::NotFound("no page may leave");
-}
-
-Status TablePlan::TrimOpenHeads(const Growth& growth, size_t entries_max, const WaitPublished& wait,
-                                Eviction* eviction) {
-  const TableSpec& spec = state_->layout().spec();
-  if (spec.steps_max == 0 || rows_ + growth.rows <= spec.steps_max) {
-    return Status::NotFound("rows are not what the table has too many of");
-  }
-  uint64_t excess = rows_ + growth.rows - spec.steps_max;
-  uint64_t share = (excess + open_lanes_.size() - 1) / std::max<uint64_t>(open_lanes_.size(), 1);
-  const size_t before = eviction->size();
-  for (const Aged& aged : pages_by_age_) {
-    if (excess == 0 || eviction->size() >= entries_max) break;
-    if (pages_in_use_[aged.number].generation != aged.generation) continue;
-    Slot slot = kNoSlot;
-    {
-      MutexLock lock(&state_->mutex);
-      slot = state_->pages().page(aged.number).slot;
-    }
-    const Lane* lane = OpenLane(slot);
-    if (lane == nullptr) continue;
-    GEARDB_RETURN_IF_ERROR(wait(last_lsn(slot)));
-    uint64_t first_row = 0;
-    {
-      MutexLock lock(&state_->mutex);
-      first_row = FirstRow(slot);
-    }
-    const uint64_t spare = static_cast<uint64_t>(lane->rows_end) - 1 - first_row;
-    const uint64_t rows = std::min({spare, share, excess});
-    if (rows == 0) continue;
-    eviction->trimmed.push_back(Trim(slot, first_row + rows));
-    excess -= rows;
-  }
-  if (eviction->size() == before) return Status::NotFound("no row may leave");
-  return Status::Ok();
+void TablePlan::Take(const Eviction& eviction) {
+  for (const fb::Removed& removed : eviction.removed) Remove(removed.slot());
+  for (const fb::Trimmed& trimmed : eviction.trimmed) Trim(trimmed.slot(), trimmed.first_row());
 }
 
 uint64_t TablePlan::FirstRow(Slot slot) const {
@@ -262,7 +165,7 @@ fb::Trimmed TablePlan::Trim(Slot slot, uint64_t first_row) {
     if (state_->pages().page(lpn).page_number >= first_page) break;
     if (pages_in_use_[lpn].generation == state_->pages().page(lpn).generation) FreePage(lpn);
   }
-  // The same eviction may have trimmed it before.
+  // A trim before it may not be published yet.
   rows_ -= first_row - FirstRow(slot);
   slots_in_use_[slot].first_row = first_row;
   return fb::Trimmed(first_row, slot, record.generation);
@@ -285,7 +188,7 @@ Status TablePlan::ReserveNumbers(uint64_t lpn_count, uint64_t slot_count) {
 Slot TablePlan::TakeSlot(Lane* lane, uint32_t generation) {
   const Slot slot = slots_.Allocate();
   GEARDB_CHECK(slot != index::LpnAllocator::kNone);
-  slots_in_use_[slot] = SlotInUse{0, generation, 0, 0};
+  slots_in_use_[slot] = SlotInUse{.generation = generation};
   if (lane != nullptr) open_lanes_[slot] = lane;
   return slot;
 }
@@ -298,7 +201,12 @@ Lpn TablePlan::TakePage(uint32_t generation) {
   return lpn;
 }
 
-void TablePlan::Note(Slot slot, Lsn lsn) { slots_in_use_[slot].last_lsn = lsn; }
+void TablePlan::Note(Slot slot, Lsn end) { slots_in_use_[slot].last_lsn = end; }
+
+void TablePlan::NoteUse(Slot slot, Lsn end) {
+  slots_in_use_[slot].last_lsn = end;
+  slots_in_use_[slot].age = end;
+}
 
 void TablePlan::NoteClosed(Slot slot) {
   open_lanes_.erase(slot);
@@ -308,8 +216,16 @@ void TablePlan::NoteClosed(Slot slot) {
 void TablePlan::NoteLeft(Slot slot) {
   if (state_->layout().spec().trajectories_max == 0) return;
   SlotInUse& left = slots_in_use_[slot];
-  left.left_age = ++last_age_;
-  left_by_age_.push_back({slot, left.generation, left.left_age});
+  left.left_age = left.age;
+  const Left entry{slot, left.generation, left.age};
+  // Mostly the last: one record may close several, and one that could not be logged has its age
+  // from before.
+  auto place = left_by_age_.end();
+  while (place != left_by_age_.begin() &&
+         std::tie(entry.age, entry.generation) < std::tie(place[-1].age, place[-1].generation)) {
+    --place;
+  }
+  left_by_age_.insert(place, entry);
 }
 
 Lane* TablePlan::OpenLane(Slot slot) const {

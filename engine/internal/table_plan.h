@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/internal/eviction.h"
 #include "engine/internal/table_state.h"
 #include "index/lpn_allocator.h"
 
@@ -56,25 +57,8 @@ struct Lane {
 /// Ids of trajectories lie below: no sum of ids and of what may be added to them overflows.
 inline constexpr uint64_t kIdsEnd = uint64_t{1} << 62;
 
-/// What a record is about to add.
-struct Growth {
-  uint64_t rows = 0;
-  uint64_t pages = 0;
-  uint64_t trajectories = 0;
-};
-
-/// What leaves to make room.
-struct Eviction {
-  std::vector<fb::Removed> removed;
-  std::vector<fb::Trimmed> trimmed;
-  size_t size() const { return removed.size() + trimmed.size(); }
-};
-
 class TablePlan {
  public:
-  /// Waits until everything below an LSN is published. Never needs the commit mutex.
-  using WaitPublished = std::function<Status(Lsn)>;
-
   static Result<std::unique_ptr<TablePlan>> Create(index::IndexMemory* memory, TableState* state);
 
   /// After recovery: takes over what the state holds; ids and generations go on behind all that may
@@ -85,10 +69,8 @@ class TablePlan {
   Status CheckFits(const Growth& growth) const;
   /// Whether a full table would be over its capacity with `growth`.
   bool Over(const Growth& growth) const;
-  /// Chooses what leaves so that `growth` fits, at most `entries_max` of them, and takes it out of
-  /// the plan. ResourceExhausted naming the capacity when nothing more may leave.
-  Status Evict(const Growth& growth, size_t entries_max, const WaitPublished& wait,
-               Eviction* eviction);
+  /// Takes out of the plan what was chosen under the same commit mutex; see EvictionChoice.
+  void Take(const Eviction& eviction);
   /// Takes a trajectory out of the plan; its changes so far are published.
   fb::Removed Remove(Slot slot);
   /// Takes pages wholly below `first_row` out of the plan; its changes so far are published.
@@ -112,12 +94,15 @@ class TablePlan {
     return next_id + growth.trajectories <= ids_end &&
            next_generation + growth.trajectories + growth.pages < generations_end;
   }
-  /// A trajectory's newest record, and whether it is closed with it.
-  void Note(Slot slot, Lsn lsn);
+  /// The end of a trajectory's newest record.
+  void Note(Slot slot, Lsn end);
+  /// Likewise, of a record that appends rows, or with which a writer takes or leaves it: its age.
+  void NoteUse(Slot slot, Lsn end);
   void NoteClosed(Slot slot);
   Lsn last_lsn(Slot slot) const { return slots_in_use_[slot].last_lsn; }
   /// The lane that has the trajectory in `slot` open; null when none has.
   Lane* OpenLane(Slot slot) const;
+  /// Null: its writer leaves it. The record that says so has been noted.
   void SetOpenLane(Slot slot, Lane* lane);
 
   uint64_t rows() const { return rows_; }
@@ -131,6 +116,7 @@ class TablePlan {
   std::vector<float> max_priority;
 
  private:
+  friend class EvictionChoice;
   struct PageInUse {
     uint32_t generation = 0;  // 0: free.
   };
@@ -138,12 +124,19 @@ class TablePlan {
     Lsn last_lsn = 0;
     uint32_t generation = 0;  // 0: free.
     uint64_t first_row = 0;   // After its last trim, published or not.
-    uint64_t left_age = 0;    // When its writer left it last; 0: a writer has it.
+    Lsn age = 0;              // Of the newest record by NoteUse.
+    Lsn left_age = 0;         // Its age when its writer left it; 0: a writer has it.
   };
-  struct Aged {
-    uint32_t number;  // LPN or slot.
+  struct PageOfAge {
+    Lpn lpn;
     uint32_t generation;
-    uint64_t age = 0;  // Of a slot: an entry of an earlier age than the slot's does not count.
+  };
+  /// A slot that a writer left; where the slot has been taken or left again since, it does not
+  /// count.
+  struct Left {
+    Slot slot;
+    uint32_t generation;
+    Lsn age;
   };
 
   explicit TablePlan(TableState* state) : state_(state) {}
@@ -153,12 +146,7 @@ class TablePlan {
   void NoteLeft(Slot slot);
   bool tracks_pages() const;
   Status FullStatus(const Growth& growth) const;
-  Status EvictOldestPage(const WaitPublished& wait, size_t* passed_over, Eviction* eviction);
-  /// When every page is being written, rows go from the heads of the open trajectories instead:
-  /// evenly, down to one row each.
-  Status TrimOpenHeads(const Growth& growth, size_t entries_max, const WaitPublished& wait,
-                       Eviction* eviction);
-  Status EvictOldestClosed(const WaitPublished& wait, Eviction* eviction);
+  bool OverInRows(uint64_t rows, uint64_t pages) const;
 
   TableState* const state_;
   index::LpnAllocator lpns_;
@@ -166,10 +154,10 @@ class TablePlan {
   std::vector<PageInUse> pages_in_use_;
   std::vector<SlotInUse> slots_in_use_;
   std::unordered_map<Slot, Lane*> open_lanes_;
-  std::deque<Aged> pages_by_age_;  // Kept when the table has a bound on rows or bytes.
-  // Slots that no writer has: closed, or orphaned. Kept when the table has a bound on trajectories.
-  std::deque<Aged> left_by_age_;
-  uint64_t last_age_ = 0;
+  std::deque<PageOfAge> pages_by_age_;  // Kept when the table has a bound on rows or bytes.
+  // Slots that no writer has, closed or orphaned, by age and within a record by generation: the
+  // order that recovery finds. Kept when the table has a bound on trajectories.
+  std::deque<Left> left_by_age_;
   uint64_t rows_ = 0;
 };
 

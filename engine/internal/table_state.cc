@@ -213,7 +213,7 @@ void TableState::RemoveTrajectory(const fb::Removed& removed) {
   ++removed_trajectories_;
 }
 
-void TableState::Trim(const fb::Trimmed& trimmed, Lsn lsn) {
+void TableState::Trim(const fb::Trimmed& trimmed) {
   index::TrajectoryRecord* record = trajectories_->FindLive(trimmed.slot(), trimmed.generation());
   if (record == nullptr || trimmed.first_row() <= record->first_row ||
       trimmed.first_row() >= record->rows_end) {
@@ -231,7 +231,6 @@ void TableState::Trim(const fb::Trimmed& trimmed, Lsn lsn) {
   steps_ -= trimmed.first_row() - old_first - final_rows;
   trimmed_rows_ += trimmed.first_row() - old_first;
   record->first_row = trimmed.first_row();
-  if (record->state != index::TrajectoryState::kClosed) record->last_lsn = lsn;
   const uint32_t first_page = layout_.PageNumber(static_cast<int64_t>(record->first_row));
   while (pages_->page(record->head_lpn).page_number < first_page) ReleaseHeadPage(record);
   // Rows of the head page that are gone, and anchors that now reach before `first_row`.

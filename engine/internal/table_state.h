@@ -64,11 +64,11 @@ class TableState {
   void Apply(const fb::Append& append, Lsn lsn, std::span<const FrameRef> frames);
   void Apply(const fb::Close& close, Lsn lsn);
   void Apply(const fb::Adopt& adopt, Lsn lsn);
-  void Apply(const fb::Remove& remove, Lsn lsn);
+  void Apply(const fb::Remove& remove);
   /// What a Remove says, and an append before its rows; either may be null.
   void Leave(const flatbuffers::Vector<const fb::Removed*>* removed,
-             const flatbuffers::Vector<const fb::Trimmed*>* trimmed, Lsn lsn);
-  void Apply(const fb::SetColumns& set, Lsn lsn);
+             const flatbuffers::Vector<const fb::Trimmed*>* trimmed);
+  void Apply(const fb::SetColumns& set);
   void Apply(const fb::CreatePriorityTable& create, size_t priority_table);
   PriorityOutcome Apply(const fb::SetPriorities& set, size_t priority_table);
   /// `values` in order of leaf, or one for all.
@@ -133,7 +133,7 @@ class TableState {
   TableState(const Memory& memory, const TableSpec& spec, TableId id);
 
   void RemoveTrajectory(const fb::Removed& removed);
-  void Trim(const fb::Trimmed& trimmed, Lsn lsn);
+  void Trim(const fb::Trimmed& trimmed);
   void ReleaseHeadPage(index::TrajectoryRecord* record);
   void Open(const fb::Opened& opened, Lsn lsn);
   /// Adds pages and rows; returns the number of pages that were taken from `pages` and `frames`.

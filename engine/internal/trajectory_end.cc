@@ -57,7 +57,7 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
     reservation =
         database_->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     if (!nothing_left) {
-      table_->plan->Note(lane.slot, reservation.end);
+      table_->plan->NoteUse(lane.slot, reservation.end);
       table_->plan->NoteClosed(lane.slot);
     }
     lane.Reset();
@@ -124,7 +124,7 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
     reservation =
         database_->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     table_->plan->SetOpenLane(lane.slot, &lane);
-    table_->plan->Note(lane.slot, reservation.end);
+    table_->plan->NoteUse(lane.slot, reservation.end);
   }
   database_->Finish(reservation, {}, &change);
   return database_->Acknowledge(reservation.end, Ack::kLog);
@@ -169,30 +169,44 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
 }
 
 void Writer::Impl::Orphan() {
-  std::vector<fb::Adopted> orphans;
-  {
-    MutexLock lock(&database_->commit);
-    for (const auto& lane : lanes_) {
-      if (lane->id == 0 || lane->removed.load()) continue;
-      table_->plan->SetOpenLane(lane->slot, nullptr);
-      orphans.emplace_back(lane->slot, lane->generation, 0, 0, true);
-    }
-  }
-  if (orphans.empty() || !database_->CheckWritable().ok() || table_->dropped.load()) return;
   auto table = table_;
   engine::FunctionChange change(nullptr);
   change.set_apply([table, &change](Lsn lsn) {
     MutexLock lock(&table->state->mutex);
     table->state->Apply(*change.operation()->change_as_Adopt(), lsn);
   });
-  change.FinishBody(
-      {.table = layout().id()}, fb::Change::Adopt,
-      fb::CreateAdopt(change.body, change.body.CreateVectorOfStructs(orphans)).Union());
-  const auto end =
-      database_->Commit(&change, {.urgency = wal::Urgency::kReserve,
-                                  .deadline = Deadline::AfterMs(options_.admission_timeout_ms)});
-  // Nobody to tell: without the record they become orphans at the next open.
-  if (end.ok()) database_->log->WaitPublished(*end, Deadline::Infinite()).ok();
+  const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
+                                  .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
+  std::vector<fb::Adopted> orphans;
+  std::optional<wal::Reservation> reservation;
+  {
+    MutexLock lock(&database_->commit);
+    const wal::RecordSize bound =
+        wal::RecordSize::For(1024 + lanes_.size() * sizeof(fb::Adopted), {});
+    bool waited = false;
+    // Where there is no room, nobody is to be told: they become orphans at the next open.
+    const bool logged = database_->CheckWritable().ok() && !table_->dropped.load() &&
+                        database_->AwaitRoom({&bound, 1}, how, &waited).ok();
+    for (const auto& lane : lanes_) {
+      if (lane->id == 0 || lane->removed.load()) continue;
+      orphans.emplace_back(lane->slot, lane->generation, 0, 0, true);
+    }
+    if (orphans.empty()) return;
+    if (logged) {
+      change.FinishBody(
+          {.table = layout().id()}, fb::Change::Adopt,
+          fb::CreateAdopt(change.body, change.body.CreateVectorOfStructs(orphans)).Union());
+      reservation =
+          database_->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+    }
+    for (const fb::Adopted& orphan : orphans) {
+      if (reservation) table_->plan->NoteUse(orphan.slot(), reservation->end);
+      table_->plan->SetOpenLane(orphan.slot(), nullptr);
+    }
+  }
+  if (!reservation) return;
+  database_->Finish(*reservation, {}, &change);
+  database_->log->WaitPublished(reservation->end, Deadline::Infinite()).ok();
 }
 
 }  // namespace geardb

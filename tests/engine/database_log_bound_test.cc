@@ -95,6 +95,44 @@ TEST_F(DatabaseLogBoundTest, WhatBringsBytesIsRefused) {
   EXPECT_LE(LogEnd(), kBound);
 }
 
+// In parts, whose bytes would be in the log for good.
+TEST_F(DatabaseLogBoundTest, AChangeLargerThanTheBoundLeavesNoBytes) {
+  TableSpec spec = StepSpec();
+  spec.name = "wide";
+  spec.steps_per_page = 256;
+  spec.priority_tables = {WindowSpec("per")};
+  Create(spec);
+  AppendClosed(0, 40'000);
+  ASSERT_EQ(priority("per")->Count(), 40'000u);
+  const Lsn end = LogEnd();
+  const std::vector<std::byte> blob(2 * kBound);
+  EXPECT_STATUS(kResourceExhausted, database_->WriteTag("large", blob), kNamed);
+  EXPECT_STATUS(kResourceExhausted,
+                writer_->AppendTrajectory(Rows(0, 60'000).many(), {.end = End::kTerminated}),
+                kNamed);
+  const std::vector<float> priorities(40'000, 2.0f);
+  ASSERT_OK(priority("per")->SetAll(priorities));  // 160 KB still fit.
+  const Lsn after_set = LogEnd();
+  std::vector<ItemHandle> handles(40'000);
+  EXPECT_STATUS(kResourceExhausted, priority("per")->Set(handles, priorities), kNamed);
+  EXPECT_EQ(LogEnd(), after_set);
+  EXPECT_GT(after_set, end);
+  AppendClosed(0, 100);
+  ASSERT_OK(database_->WriteTag("small", std::span(blob).first(10'000)));
+}
+
+TEST_F(DatabaseLogBoundTest, ALargeCallThatIsRefusedForAnotherReasonLeavesNone) {
+  const float values[] = {1, 2, 3};
+  const InitialPriorities priorities[] = {{"per", values}};
+  const Lsn end = LogEnd();
+  EXPECT_STATUS(kInvalidArgument,
+                writer_->AppendTrajectory(Rows(0, 30'000).many(),
+                                          {.end = End::kTerminated, .priorities = priorities}),
+                "for 30000 items");
+  EXPECT_EQ(LogEnd(), end);
+  EXPECT_EQ(table_->Count(), 0u);
+}
+
 TEST_F(DatabaseLogBoundTest, RemovalsCutsAndSmallTagsGoOn) {
   Append(0, 3, End::kGo, 1);
   FillLog();

@@ -122,6 +122,8 @@ ALLOWED = [
      "tests/engine/internal/anchors_test.cc, append_plan_test.cc and tests/conformance"),
     ("missing_test", "engine/internal/trajectory_end.cc",
      "tests/engine/writer_test.cc (cut) and database_reopen_test.cc (orphans, resume)"),
+    ("missing_test", "wal/writer_fill.cc",
+     "tests/wal/log_writer_test.cc reads back what it fills"),
     ("missing_concurrent_test", "tools/bench/store.cc",
      "a counter that numbers temporary directories, which nothing else depends on"),
     ("names", "base/env.h", "data() and size() are what the standard library calls them"),

@@ -22,16 +22,8 @@ class TablePlanTest : public testing::StoreTest {
     core_.reset();
     Close();
   }
-  Eviction Evict(const Growth& growth, size_t entries_max = 100) {
-    Eviction eviction;
-    status_ = plan_->Evict(
-        growth, entries_max, [](Lsn) { return Status::Ok(); }, &eviction);
-    return eviction;
-  }
-
   std::shared_ptr<DatabaseCore> core_;
   TablePlan* plan_ = nullptr;
-  Status status_;
 };
 
 TEST_F(TablePlanTest, GrowthIsMeasuredAgainstEveryBound) {
@@ -42,42 +34,6 @@ TEST_F(TablePlanTest, GrowthIsMeasuredAgainstEveryBound) {
   EXPECT_TRUE(plan_->Over({.rows = 13}));
   EXPECT_TRUE(plan_->Over({.trajectories = 3}));
   EXPECT_EQ(plan_->rows(), 8u);
-}
-
-TEST_F(TablePlanTest, WhatLeavesIsOutOfThePlanAtOnce) {
-  CreateBounded(0, 20);
-  AppendClosed(0, 8);
-  AppendClosed(0, 8);
-  MutexLock lock(&core_->commit);
-  const Eviction eviction = Evict({.rows = 6});
-  ASSERT_OK(status_);
-  ASSERT_EQ(eviction.removed.size(), 1u);
-  EXPECT_EQ(eviction.removed[0].id(), 1u);
-  EXPECT_TRUE(eviction.trimmed.empty());
-  EXPECT_EQ(plan_->rows(), 8u);
-  EXPECT_FALSE(plan_->Over({.rows = 12}));
-}
-
-TEST_F(TablePlanTest, OpenTrajectoriesLoseWholePages) {
-  CreateBounded(0, 20);
-  Append(0, 18);
-  MutexLock lock(&core_->commit);
-  const Eviction eviction = Evict({.rows = 5});
-  ASSERT_OK(status_);
-  EXPECT_TRUE(eviction.removed.empty());
-  ASSERT_EQ(eviction.trimmed.size(), 1u);
-  EXPECT_EQ(eviction.trimmed[0].first_row(), 4u);
-  EXPECT_EQ(plan_->rows(), 14u);
-}
-
-TEST_F(TablePlanTest, ARecordTakesSoManyEntriesAndNoMore) {
-  CreateBounded(8, 0);
-  for (int t = 0; t < 8; ++t) AppendClosed(0, 1);
-  MutexLock lock(&core_->commit);
-  EXPECT_EQ(Evict({.trajectories = 6}, 4).removed.size(), 4u);
-  EXPECT_TRUE(plan_->Over({.trajectories = 6}));
-  EXPECT_EQ(Evict({.trajectories = 6}, 4).removed.size(), 2u);
-  EXPECT_FALSE(plan_->Over({.trajectories = 6}));
 }
 
 TEST_F(TablePlanTest, NumbersComeLowestFirst) {

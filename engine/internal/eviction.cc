@@ -1,0 +1,196 @@
+#include "engine/internal/eviction.h"
+
+#include <algorithm>
+
+#include "engine/internal/table_plan.h"
+
+namespace geardb::engine {
+namespace {
+
+template <typename Entry>
+void MoveFirst(size_t count, std::vector<Entry>* from, std::vector<Entry>* to) {
+  const auto end = from->begin() + static_cast<ptrdiff_t>(std::min(count, from->size()));
+  to->assign(from->begin(), end);
+  from->erase(from->begin(), end);
+}
+
+}  // namespace
+
+Eviction Eviction::Split(size_t count) {
+  Eviction first;
+  MoveFirst(count, &removed, &first.removed);
+  MoveFirst(count - first.removed.size(), &trimmed, &first.trimmed);
+  return first;
+}
+
+EvictionChoice::EvictionChoice(TablePlan* plan, const WaitPublished& wait)
+    : plan_(*plan),
+      wait_(wait),
+      rows_(plan->rows_),
+      pages_(plan->lpns_.used()),
+      slots_(plan->slots_.used()) {}
+
+bool EvictionChoice::TooManyTrajectories(const Growth& growth) const {
+  const uint64_t most = plan_.state_->layout().spec().trajectories_max;
+  return most > 0 && slots_ + growth.trajectories > most;
+}
+
+bool EvictionChoice::Over(const Growth& growth) const {
+  return TooManyTrajectories(growth) ||
+         plan_.OverInRows(rows_ + growth.rows, pages_ + growth.pages);
+}
+
+Status EvictionChoice::Choose(const Growth& growth, Eviction* eviction) {
+  eviction_ = eviction;
+  while (Over(growth)) {
+    if (plan_.state_->layout().spec().remover == Remover::kNone) return plan_.FullStatus(growth);
+    const bool too_many = TooManyTrajectories(growth);
+    Status status = too_many ? ChooseOldestLeft() : ChooseOldestPage();
+    if (status.code() == StatusCode::kNotFound && !too_many) status = ChooseHeads(growth);
+    if (status.code() == StatusCode::kNotFound) return plan_.FullStatus(growth);
+    GEARDB_RETURN_IF_ERROR(status);
+  }
+  return Status::Ok();
+}
+
+Status EvictionChoice::ChooseOldestLeft() {
+  auto& left = plan_.left_by_age_;
+  while (left_at_ < left.size()) {
+    const TablePlan::Left oldest = left[left_at_];
+    const TablePlan::SlotInUse& slot = plan_.slots_in_use_[oldest.slot];
+    if (slot.generation != oldest.generation || slot.left_age != oldest.age) {
+      left.erase(left.begin() + static_cast<ptrdiff_t>(left_at_));
+      continue;
+    }
+    ++left_at_;
+    if (Removed(oldest.slot)) continue;
+    GEARDB_RETURN_IF_ERROR(wait_(slot.last_lsn));
+    Remove(oldest.slot);
+    return Status::Ok();
+  }
+  return Status::NotFound("nothing is left that no writer has");
+}
+
+Status EvictionChoice::ChooseOldestPage() {
+  TableState& state = *plan_.state_;
+  auto& pages = plan_.pages_by_age_;
+  while (page_at_ < pages.size()) {
+    const TablePlan::PageOfAge oldest = pages[page_at_];
+    if (plan_.pages_in_use_[oldest.lpn].generation != oldest.generation) {
+      pages.erase(pages.begin() + static_cast<ptrdiff_t>(page_at_));
+      continue;
+    }
+    bool published = false;
+    {
+      MutexLock lock(&state.mutex);
+      published = state.pages().IsLive(oldest.lpn, oldest.generation);
+    }
+    if (!published) GEARDB_RETURN_IF_ERROR(wait_(kNoLsn));
+    Slot slot = kNoSlot;
+    uint64_t next_row = 0;
+    {
+      MutexLock lock(&state.mutex);
+      const index::PageRecord& page = state.pages().page(oldest.lpn);
+      slot = page.slot;
+      next_row = (uint64_t{page.page_number} + 1) * state.layout().steps_per_page();
+    }
+    ++page_at_;
+    if (Removed(slot)) continue;
+    GEARDB_RETURN_IF_ERROR(wait_(plan_.last_lsn(slot)));
+    const Lane* lane = plan_.OpenLane(slot);
+    if (lane == nullptr) {
+      Remove(slot);
+      return Status::Ok();
+    }
+    // The page that is being written stays, and keeps its age.
+    if (static_cast<int64_t>(next_row) >= lane->rows_end || next_row <= FirstRow(slot)) continue;
+    Trim(slot, next_row);
+    return Status::Ok();
+  }
+  return Status::NotFound("no page may leave");
+}
+
+Status EvictionChoice::ChooseHeads(const Growth& growth) {
+  TableState& state = *plan_.state_;
+  const uint64_t most = state.layout().spec().steps_max;
+  if (most == 0 || rows_ + growth.rows <= most) {
+    return Status::NotFound("rows are not what the table has too many of");
+  }
+  uint64_t excess = rows_ + growth.rows - most;
+  const uint64_t open = std::max<uint64_t>(plan_.open_lanes_.size(), 1);
+  const uint64_t share = (excess + open - 1) / open;
+  const uint64_t before = rows_;
+  for (const TablePlan::PageOfAge& aged : plan_.pages_by_age_) {
+    if (excess == 0) break;
+    if (plan_.pages_in_use_[aged.lpn].generation != aged.generation) continue;
+    Slot slot = kNoSlot;
+    {
+      MutexLock lock(&state.mutex);
+      slot = state.pages().page(aged.lpn).slot;
+    }
+    const Lane* lane = plan_.OpenLane(slot);
+    if (lane == nullptr) continue;
+    GEARDB_RETURN_IF_ERROR(wait_(plan_.last_lsn(slot)));
+    const uint64_t first_row = FirstRow(slot);
+    const uint64_t spare = static_cast<uint64_t>(lane->rows_end) - 1 - first_row;
+    const uint64_t rows = std::min({spare, share, excess});
+    if (rows == 0) continue;
+    Trim(slot, first_row + rows);
+    excess -= rows;
+  }
+  if (rows_ == before) return Status::NotFound("no row may leave");
+  return Status::Ok();
+}
+
+uint64_t EvictionChoice::FirstRow(Slot slot) const {
+  const auto touched = touched_.find(slot);
+  if (touched != touched_.end()) return touched->second.first_row;
+  MutexLock lock(&plan_.state_->mutex);
+  return plan_.FirstRow(slot);
+}
+
+bool EvictionChoice::Removed(Slot slot) const {
+  const auto touched = touched_.find(slot);
+  return touched != touched_.end() && touched->second.removed;
+}
+
+uint64_t EvictionChoice::PagesFrom(uint64_t first_row, uint64_t rows_end) const {
+  if (first_row == rows_end) return 0;
+  const uint64_t steps = plan_.state_->layout().steps_per_page();
+  return (rows_end - 1) / steps - first_row / steps + 1;
+}
+
+void EvictionChoice::Remove(Slot slot) {
+  const uint64_t first_row = FirstRow(slot);
+  fb::Removed removed;
+  uint64_t rows_end = 0;
+  {
+    MutexLock lock(&plan_.state_->mutex);
+    const index::TrajectoryRecord& record = plan_.state_->trajectories().record(slot);
+    rows_end = record.rows_end;
+    removed = fb::Removed(record.id, slot, record.generation);
+  }
+  rows_ -= rows_end - first_row;
+  pages_ -= PagesFrom(first_row, rows_end);
+  --slots_;
+  touched_[slot] = {.removed = true, .first_row = rows_end};
+  eviction_->removed.push_back(removed);
+}
+
+void EvictionChoice::Trim(Slot slot, uint64_t first_row) {
+  const uint64_t old_first_row = FirstRow(slot);
+  const uint64_t steps = plan_.state_->layout().steps_per_page();
+  rows_ -= first_row - old_first_row;
+  pages_ -= first_row / steps - old_first_row / steps;
+  const auto [touched, fresh] =
+      touched_.try_emplace(slot, Touched{.trimmed_place = eviction_->trimmed.size()});
+  touched->second.first_row = first_row;
+  const fb::Trimmed trimmed(first_row, slot, plan_.slots_in_use_[slot].generation);
+  if (fresh) {
+    eviction_->trimmed.push_back(trimmed);
+  } else {
+    eviction_->trimmed[touched->second.trimmed_place] = trimmed;
+  }
+}
+
+}  // namespace geardb::engine
