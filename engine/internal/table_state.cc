@@ -135,8 +135,15 @@ Status TableState::CheckColumnValue(size_t column, const void* value) const {
 }
 
 bool TableState::IsTrajectoryItem(const index::TrajectoryRecord& record) const {
-  return record.state == index::TrajectoryState::kClosed &&
-         StepsEnd(record) > static_cast<int64_t>(record.first_row);
+  if (record.state != index::TrajectoryState::kClosed) return false;
+  const auto first = static_cast<int64_t>(record.first_row);
+  int64_t last = StepsEnd(record) - 1;
+  if (layout_.spec().stream && layout_.spec().final_row) {
+    // Cut episodes of one row leave final rows alone: any number of them may end a stream.
+    RowCursor cursor(*this, record);
+    while (last >= first && IsFinalRow(&cursor, last)) --last;
+  }
+  return last >= first;
 }
 
 uint64_t TableState::LeafOfRow(const index::TrajectoryRecord& record, int64_t row) const {
@@ -238,7 +245,12 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
   const uint64_t page_leaf = layout_.Leaf(record->head_lpn, 0);
   for (size_t i = 0; i < priorities_.size(); ++i) {
     PriorityState& priority = *priorities_[i];
-    if (!priority.draws_windows()) continue;
+    if (!priority.draws_windows()) {
+      if (!IsTrajectoryItem(*record)) {
+        priority.selector().Erase({trimmed.slot(), uint64_t{trimmed.slot()} + 1});
+      }
+      continue;
+    }
     priority.selector().Erase({page_leaf, page_leaf + offset});
     AnchorUpdate update(this, i);
     const auto first = static_cast<int64_t>(record->first_row);

@@ -166,14 +166,7 @@ End StoreTwin::RandomEnd() {
   return choice_->Of({End::kTerminated, End::kTruncated, End::kCut});
 }
 
-/// How many rows to append. A stream never begins with a cut row that is nothing but a final row.
-int64_t StoreTwin::RandomCount(const Lane& lane, End* end) {
-  const int64_t count = choice_->Percent(50) ? 1 : choice_->Between(2, 12);
-  if (random_table_.spec.stream && *end == End::kCut && lane.id == 0 && count == 1) {
-    *end = End::kGo;
-  }
-  return count;
-}
+int64_t StoreTwin::RandomCount() { return choice_->Percent(50) ? 1 : choice_->Between(2, 12); }
 
 StoreTwin::Rows StoreTwin::RandomRows(const Lane& lane, int64_t count, End end) {
   Rows rows;
@@ -250,8 +243,8 @@ struct StoreTwin::Call {
 
 void StoreTwin::AppendToLane(Lane* lane) {
   const TableSpec& spec = random_table_.spec;
-  End end = RandomEnd();
-  const int64_t count = RandomCount(*lane, &end);
+  const End end = RandomEnd();
+  const int64_t count = RandomCount();
   const Rows rows = RandomRows(*lane, count, end);
   const bool may_be_whole = lane->id == 0 || (spec.stream && EpisodeHasEnded(*lane));
   const bool whole = end != End::kGo && may_be_whole && choice_->Percent(60);
@@ -321,8 +314,7 @@ std::vector<StoreTwin::Rows> StoreTwin::RandomRowsOfLanes(const std::vector<Lane
                                                           std::vector<End>* ends) {
   std::vector<Rows> rows;
   for (const Lane* lane : lanes) {
-    End end = choice_->Percent(15) ? End::kSkip : RandomEnd();
-    if (random_table_.spec.stream && end == End::kCut && lane->id == 0) end = End::kGo;
+    const End end = choice_->Percent(15) ? End::kSkip : RandomEnd();
     ends->push_back(end);
     rows.push_back(RandomRows(*lane, 1, end));
   }

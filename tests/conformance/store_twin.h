@@ -80,7 +80,7 @@ class StoreTwin {
   void OpenWriters();
   Rows RandomRows(const Lane& lane, int64_t count, End end);
   End RandomEnd();
-  int64_t RandomCount(const Lane& lane, End* end);
+  int64_t RandomCount();
   bool EpisodeHasEnded(const Lane& lane) const;
   void AppendToLane(Lane* lane);
   void GivePriorities(const Lane& lane, const Rows& rows, GivenPriorities* given,

@@ -27,16 +27,21 @@ void StoreTwin::TrimSome() {
   if (model_.trajectories().empty()) return;
   auto chosen = model_.trajectories().begin();
   std::advance(chosen, choice_->Below(model_.trajectories().size()));
+  if (choice_->Percent(50)) chosen = std::prev(model_.trajectories().end());  // Open more often.
   const auto& [id, trajectory] = *chosen;
-  // At least one step stays, and in an open trajectory another row (which a cut may take).
+  // At least a row before the last final row stays, in an open trajectory another one (which a cut
+  // may take).
   const int64_t keep = trajectory.state == ModelState::kClosed ? 0 : 1;
   std::vector<int64_t> firsts = {0};
   for (const ModelRow& row : trajectory.rows) {
     const bool last = row.number + keep >= trajectory.steps_end();
-    if (!row.final && !last) firsts.push_back(row.number);
+    if (!last) firsts.push_back(row.number);  // A stream may begin with a final row then.
   }
   if (trajectory.StepCount() == 0) return;
-  const int64_t first = choice_->Of(firsts);
+  // Half of them cut into the last episode.
+  const size_t near_end = std::min<size_t>(firsts.size(), 8);
+  const int64_t first = firsts[choice_->Percent(50) ? choice_->Below(firsts.size())
+                                                    : firsts.size() - 1 - choice_->Below(near_end)];
   ASSERT_OK(table_->Truncate(id, first));
   model_.Trim(id, first);
   Settle();

@@ -111,5 +111,29 @@ TEST_F(AnchorsTest, StreamsAreItemsWhenTheyAreClosed) {
   EXPECT_EQ(priority("per")->Count(), 1u);
 }
 
+TEST_F(AnchorsTest, AStreamWithoutAStepIsNoItem) {
+  TableSpec spec = testing::StepSpec(true);
+  spec.stream = true;
+  PriorityTableSpec whole = testing::WindowSpec("per");
+  whole.item = ItemKind::kTrajectory;
+  spec.priority_tables = {whole};
+  Create(spec);
+  Append(0, 1, End::kCut);  // A final row alone.
+  Append(1, 1, End::kCut);
+  ASSERT_OK(writer_->Cut());
+  EXPECT_EQ(table_->StepCount(), 0u);
+  EXPECT_EQ(priority("per")->Count(), 0u);
+  Append(0, 3);  // Another one, whose last step leaves with a trim.
+  Append(3, 1, End::kCut);
+  Append(4, 1, End::kCut);
+  ASSERT_OK(writer_->Cut());
+  EXPECT_EQ(priority("per")->Items(), (std::vector<RowId>{{2, 0}}));
+  ASSERT_OK(table_->Truncate(2, 3));
+  EXPECT_EQ(priority("per")->Count(), 0u);
+  Reopen();
+  OpenAgain("steps");
+  EXPECT_EQ(priority("per")->Count(), 0u);
+}
+
 }  // namespace
 }  // namespace geardb::engine
