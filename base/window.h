@@ -18,7 +18,9 @@ enum class EdgeRule : uint8_t {
   kClip = 1,     ///< The window is shorter; lengths say by how much.
   kPad = 2,      ///< A value (zero by default) where there is no row; the valid mask is 0 there.
   kRepeat = 3,   ///< The edge row again.
-  kShift = 4,    ///< The window moves inward; what still does not fit is clipped.
+  /// The window moves inward; what still does not fit is clipped. Where the other side is required
+  /// nothing is: rows whose window does not fit are no anchors.
+  kShift = 4,
 };
 
 /// Rows promised around an anchor a: [a - before, a + length + after).
@@ -54,24 +56,66 @@ struct Episode {
   bool open = false;          ///< Still growing: the right side is required.
 };
 
+/// Must the left (right) part of every window be there, whatever the rule says? Rows that are not
+/// there any more, or not yet, can neither be replaced by others nor be moved away from.
+GEARDB_HOST_DEVICE constexpr bool LeftRequired(const WindowRule& rule, const Episode& episode) {
+  return rule.left == EdgeRule::kRequire || episode.head_missing;
+}
+GEARDB_HOST_DEVICE constexpr bool RightRequired(const WindowRule& rule, const Episode& episode) {
+  return rule.right == EdgeRule::kRequire || episode.open;
+}
+
+/// The last row at which a window's length part and `after` lie inside the episode. Before `begin`
+/// if there is none.
+GEARDB_HOST_DEVICE constexpr int64_t LastWholeAnchor(const WindowRule& rule,
+                                                     const Episode& episode) {
+  const Extent& extent = rule.extent;
+  return std::min(episode.steps_end - extent.length,
+                  episode.rows_end - extent.length - extent.after);
+}
+
+/// Where row `a`'s window stands once each side that shifts has moved it inward, the left one last;
+/// it may lie outside the episode. A side that is required does not shift.
+GEARDB_HOST_DEVICE constexpr int64_t ShiftedAnchor(const WindowRule& rule, const Episode& episode,
+                                                   int64_t a) {
+  int64_t anchor = a;
+  if (rule.right == EdgeRule::kShift && !RightRequired(rule, episode)) {
+    anchor = std::min(anchor, LastWholeAnchor(rule, episode));
+  }
+  if (rule.left == EdgeRule::kShift && !LeftRequired(rule, episode)) {
+    anchor = std::max(anchor, episode.begin + rule.extent.before);
+  }
+  return anchor;
+}
+
+/// What a priority table promises: the part of the window on each side that is required is there
+/// where the window stands, `shifted` by ShiftedAnchor. Where one side is required and the other
+/// one shifts, the window is whole: an episode shorter than the extent has no anchors.
+GEARDB_HOST_DEVICE constexpr bool KeepsPromise(const WindowRule& rule, const Episode& episode,
+                                               int64_t shifted) {
+  if (LeftRequired(rule, episode) && shifted - rule.extent.before < episode.begin) return false;
+  return !RightRequired(rule, episode) || shifted <= LastWholeAnchor(rule, episode);
+}
+
 /// Is row `a` an anchor of `rule` in `episode`?
 GEARDB_HOST_DEVICE constexpr bool IsAnchor(const WindowRule& rule, const Episode& episode,
                                            int64_t a) {
-  const Extent& extent = rule.extent;
   if (a < episode.begin || a >= episode.steps_end) return false;
   if (rule.stride_from_end) {
     if (episode.open || (episode.steps_end - 1 - a) % rule.stride != 0) return false;
   } else if (a % rule.stride != 0) {
     return false;
   }
-  const bool left_required = rule.left == EdgeRule::kRequire || episode.head_missing;
-  if (left_required && a - extent.before < episode.begin) return false;
-  const bool right_required = rule.right == EdgeRule::kRequire || episode.open;
-  if (right_required && (a + extent.length > episode.steps_end ||
-                         a + extent.length + extent.after > episode.rows_end)) {
-    return false;
-  }
-  return true;
+  return KeepsPromise(rule, episode, ShiftedAnchor(rule, episode, a));
+}
+
+/// The first row whose window stands at `standing` or behind it, while the right side is required:
+/// rows before it stay what they are when windows there get their right side, or lose it.
+GEARDB_HOST_DEVICE constexpr int64_t FirstRowStandingAt(const WindowRule& rule,
+                                                        const Episode& episode, int64_t standing) {
+  const bool shifts = rule.left == EdgeRule::kShift && !LeftRequired(rule, episode);
+  if (shifts && standing <= episode.begin + rule.extent.before) return episode.begin;
+  return std::max(standing, episode.begin);
 }
 
 /// A window laid out in its episode.
@@ -80,20 +124,13 @@ struct PlacedWindow {
   int64_t steps = 0;   ///< Steps of the length part that exist: 1…length.
 };
 
-/// Lays the window of anchor `a` out. `a` satisfies IsAnchor.
+/// Lays the window of anchor `a` out. `a` satisfies IsAnchor. A window that is shifted as far as it
+/// must, and still reaches over an edge, stays within the episode's steps and is clipped.
 GEARDB_HOST_DEVICE constexpr PlacedWindow PlaceWindow(const WindowRule& rule,
                                                       const Episode& episode, int64_t a) {
-  const Extent& extent = rule.extent;
-  int64_t anchor = a;
-  if (rule.right == EdgeRule::kShift) {
-    const int64_t last = std::min(episode.steps_end - extent.length,
-                                  episode.rows_end - extent.length - extent.after);
-    anchor = std::max(std::min(anchor, last), episode.begin);
-  }
-  if (rule.left == EdgeRule::kShift && anchor - extent.before < episode.begin) {
-    anchor = std::min(episode.begin + extent.before, episode.steps_end - 1);
-  }
-  return PlacedWindow{anchor, std::min(extent.length, episode.steps_end - anchor)};
+  const int64_t shifted = ShiftedAnchor(rule, episode, a);
+  const int64_t anchor = std::min(std::max(shifted, episode.begin), episode.steps_end - 1);
+  return PlacedWindow{anchor, std::min(rule.extent.length, episode.steps_end - anchor)};
 }
 
 /// What an entry of a view shows.

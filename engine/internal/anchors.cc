@@ -19,28 +19,33 @@ void AnchorUpdate::Add(const RowsChange& change) {
     return;
   }
   const WindowRule& rule = priority_->spec().window;
-  const int64_t promise = rule.extent.length + rule.extent.after;
   const index::TrajectoryRecord& record = state_->trajectories().record(change.slot);
-  const auto first = static_cast<int64_t>(record.first_row);
-  if (!change.ended) {
-    // The right side is required: exactly these rows have become complete. Where windows cross ends
-    // the row before them, too, if the last row was no step until others followed it.
-    const int64_t waited = rule.cross_ends ? 1 : 0;
-    AddRows(change.slot, std::max(first, change.old_rows_end - promise + 1 - waited),
-            change.new_rows_end - promise + 1);
-    return;
+  // Where windows cross ends, only the end of the stream ends their episode.
+  const bool ended =
+      change.ended && (!rule.cross_ends || record.state == index::TrajectoryState::kClosed);
+  const int64_t promise = rule.extent.length + rule.extent.after;
+  // The last row that a window could stand at so far; an end may take that from it.
+  int64_t standing = change.old_rows_end - promise;
+  int64_t end = change.new_rows_end;
+  if (!ended) {
+    // The right side is required: exactly these windows have become complete. Where windows cross
+    // ends the one before them, too, if the last row was no step until others followed it.
+    standing += rule.cross_ends ? 0 : 1;
+    end = change.new_rows_end - promise + 1;
   }
-  int64_t begin = change.old_rows_end - promise;
-  if (rule.stride_from_end) {
-    // All of the episode's anchors appear at its end.
-    begin = first;
-    if (state_->layout().spec().stream && !rule.cross_ends) {
-      RowCursor cursor(*state_, record);
-      begin = std::max(first, std::min(change.old_rows_end, change.new_rows_end - 1));
-      while (begin > first && (cursor.FlagsOf(begin) & kRowFirst) == 0) --begin;
-    }
+  const bool all = ended && rule.stride_from_end;  // They appear at the end of their episode.
+  if (all || rule.left == EdgeRule::kShift) {
+    RowCursor cursor(*state_, record);
+    const int64_t row = std::max(static_cast<int64_t>(record.first_row),
+                                 std::min(change.old_rows_end, change.new_rows_end - 1));
+    const int64_t reach = all ? INT64_MAX : rule.extent.before + promise + 1;
+    const Episode episode = FindEpisode(&cursor, rule, row, Reach{reach, 1});
+    // Windows that stand where the left side has moved them are complete together.
+    const bool shifts = rule.left == EdgeRule::kShift && !LeftRequired(rule, episode);
+    if (!ended && shifts && end <= episode.begin + rule.extent.before) return;
+    standing = all ? episode.begin : FirstRowStandingAt(rule, episode, standing);
   }
-  AddRows(change.slot, std::max(first, begin), change.new_rows_end);
+  AddRows(change.slot, standing, end);
 }
 
 void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
@@ -52,11 +57,12 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
   begin = std::max(begin, static_cast<int64_t>(record.first_row));
   end = std::min(end, static_cast<int64_t>(record.rows_end));
   const bool flags_matter = state_->layout().spec().stream;
+  const Reach reach{PlacementReach(rule).left, INT64_MAX};
   Episode episode;
   int64_t episode_end = begin;  // Rows below it are in `episode`.
   for (int64_t row = begin; row < end; ++row) {
     if (row >= episode_end) {
-      episode = FindEpisode(&cursor, rule, row, Reach{rule.extent.before + 1, INT64_MAX});
+      episode = FindEpisode(&cursor, rule, row, reach);
       episode_end = std::max(episode.rows_end, row + 1);
     }
     const bool anchor =

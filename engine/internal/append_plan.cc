@@ -133,7 +133,7 @@ uint64_t CountNewItems(const TableState& state, const NewItemsOf& of, const Lane
   episode.steps_end = episode.rows_end - (ended && last_is_final ? 1 : 0);
 
   const int64_t promise = rule.extent.length + rule.extent.after;
-  int64_t row = std::max(episode.begin, old_end - promise);
+  int64_t row = FirstRowStandingAt(rule, episode, old_end - promise);
   if (ended && rule.stride_from_end) row = episode.begin;
   uint64_t items = 0;
   for (; row < episode.rows_end; ++row) {

@@ -253,8 +253,12 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
     }
     priority.selector().Erase({page_leaf, page_leaf + offset});
     AnchorUpdate update(this, i);
+    const WindowRule& rule = priority.spec().window;
     const auto first = static_cast<int64_t>(record->first_row);
-    update.AddRows(trimmed.slot(), first, first + priority.spec().window.extent.before + 1);
+    int64_t end = first + rule.extent.before + 1;
+    // What is left of an episode may be too short for windows that shift away from its right edge.
+    if (rule.right == EdgeRule::kShift) end += rule.extent.length + rule.extent.after;
+    update.AddRows(trimmed.slot(), first, end);
     update.Insert(priority.max_priority());
   }
 }

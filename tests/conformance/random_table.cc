@@ -161,6 +161,21 @@ RandomTable MakeRandomTable(RandomChoice* choice) {
   return table;
 }
 
+RandomTable MakeTableOfAllRules(RandomChoice* choice) {
+  RandomTable table = MakeRandomTable(choice);
+  table.spec.priority_tables.clear();
+  for (uint8_t pair = 0; pair < 25; ++pair) {
+    PriorityTableSpec spec = RandomPriorityTable(choice, table.spec);
+    spec.item = ItemKind::kWindow;
+    spec.window = {.extent = {choice->Between(1, 3), choice->Between(1, 3), choice->Between(0, 2)},
+                   .left = static_cast<EdgeRule>(pair / 5),
+                   .right = static_cast<EdgeRule>(pair % 5),
+                   .cross_ends = table.spec.stream && choice->Percent(40)};
+    table.spec.priority_tables.push_back(spec);
+  }
+  return table;
+}
+
 std::string DescribeTable(const RandomTable& table) {
   const TableSpec& spec = table.spec;
   std::ostringstream out;

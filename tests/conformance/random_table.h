@@ -26,6 +26,8 @@ struct RandomTable {
 };
 
 RandomTable MakeRandomTable(RandomChoice* choice);
+/// One with a priority table for every pair of edge rules, all over small windows.
+RandomTable MakeTableOfAllRules(RandomChoice* choice);
 
 /// One line for the trace of a failure.
 std::string DescribeTable(const RandomTable& table);

@@ -13,6 +13,7 @@
 
 #include "tests/conformance/batch_check.h"
 #include "tests/conformance/read_check.h"
+#include "tests/conformance/rule_coverage.h"
 #include "tests/conformance/store_twin.h"
 #include "tests/testing/fault_env.h"
 #include "tests/testing/matchers.h"
@@ -110,6 +111,35 @@ void RunProgram(uint64_t seed) {
     }
     twin.CheckAll();
   }
+}
+
+/// Items of all pairs of edge rules are compared after every few changes, and drawn at the end.
+void RunProgramOfAllRules(uint64_t seed, RuleCoverage* coverage) {
+  RandomChoice choice(seed);
+  testing::FaultEnv memory(seed);
+  const testing::TempDir directory;
+  StoreTwin twin(MakeTableOfAllRules(&choice), directory.path(), &memory, &choice);
+  SCOPED_TRACE(DescribeTable(twin.random_table()));
+  for (int round = 0; round < 12 && !::testing::Test::HasFailure(); ++round) {
+    for (int i = 0; i < 4; ++i) twin.Change();
+    if (choice.Percent(10)) twin.Reopen();
+    twin.CheckAll();
+    for (const DrawnTable& drawn : twin.drawn()) coverage->Note(drawn.rule, twin.model());
+  }
+  std::map<std::string, KnownItems> known;
+  for (DrawnTable& drawn : twin.drawn()) {
+    if (::testing::Test::HasFailure()) return;
+    CheckDraws(&twin, &drawn, false, &choice, &known[drawn.spec.name]);
+  }
+}
+
+TEST(WindowConformanceTest, StoreAgreesWithTheModelForAllPairsOfEdgeRules) {
+  RuleCoverage coverage;
+  for (uint64_t seed = 1; seed <= 150 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("program " + std::to_string(seed));
+    RunProgramOfAllRules(seed, &coverage);
+  }
+  EXPECT_EQ(coverage.Missing(), "");
 }
 
 TEST(WindowConformanceTest, StoreAgreesWithTheModel) {

@@ -161,8 +161,38 @@ std::vector<WindowModel::Episode> WindowModel::Episodes(const ModelRule& rule,
   return episodes;
 }
 
-bool WindowModel::IsAnchor(const ModelRule& rule, const Episode& episode, int64_t at) const {
+bool WindowModel::RequiresLeft(const ModelRule& rule, const Episode& episode) const {
+  return rule.left == Side::kRequire || episode.head_missing;
+}
+
+bool WindowModel::RequiresRight(const ModelRule& rule, const Episode& episode) const {
+  return rule.right == Side::kRequire || episode.open;
+}
+
+bool WindowModel::LeftFits(const ModelRule& rule, int64_t stand) const {
+  return stand - rule.before >= 0;
+}
+
+bool WindowModel::RightFits(const ModelRule& rule, const Episode& episode, int64_t stand) const {
   const auto rows = static_cast<int64_t>(episode.rows.size());
+  const auto steps_end = static_cast<int64_t>(episode.steps_end);
+  return stand + rule.length <= steps_end && stand + rule.length + rule.after <= rows;
+}
+
+/// Where the window of the row at index `at` fits, moved row by row by the sides that shift: it may
+/// leave the episode for that. What is required stays where it is.
+int64_t WindowModel::Stand(const ModelRule& rule, const Episode& episode, int64_t at) const {
+  int64_t stand = at;
+  if (rule.right == Side::kShift && !RequiresRight(rule, episode)) {
+    while (!RightFits(rule, episode, stand)) --stand;
+  }
+  if (rule.left == Side::kShift && !RequiresLeft(rule, episode)) {
+    while (!LeftFits(rule, stand)) ++stand;
+  }
+  return stand;
+}
+
+bool WindowModel::IsAnchor(const ModelRule& rule, const Episode& episode, int64_t at) const {
   const auto steps_end = static_cast<int64_t>(episode.steps_end);
   const ModelRow& row = *episode.rows[static_cast<size_t>(at)];
   if (at >= steps_end || NoStep(rule, row)) return false;
@@ -174,13 +204,9 @@ bool WindowModel::IsAnchor(const ModelRule& rule, const Episode& episode, int64_
   } else if (row.number % rule.stride != 0) {
     return false;
   }
-  if ((rule.left == Side::kRequire || episode.head_missing) && at < rule.before) return false;
-  if (rule.right == Side::kRequire || episode.open) {
-    const int64_t steps_from_here = steps_end - at;
-    const int64_t rows_from_here = rows - at;
-    if (steps_from_here < rule.length || rows_from_here < rule.length + rule.after) return false;
-  }
-  return true;
+  const int64_t stand = Stand(rule, episode, at);
+  if (RequiresLeft(rule, episode) && !LeftFits(rule, stand)) return false;
+  return !RequiresRight(rule, episode) || RightFits(rule, episode, stand);
 }
 
 std::vector<ModelItem> WindowModel::Items(const ModelRule& rule) const {
@@ -214,23 +240,22 @@ WindowModel::Window WindowModel::Place(const ModelRule& rule, const ModelItem& i
       window.episode = episode;
     }
   }
-  const auto rows = static_cast<int64_t>(window.episode.rows.size());
   const auto steps_end = static_cast<int64_t>(window.episode.steps_end);
   window.length = rule.trajectories ? steps_end : rule.length;
   window.steps = window.length;
   if (rule.trajectories) return window;
-  const auto sticks_out = [&] {
-    return window.anchor + rule.length > steps_end ||
-           window.anchor + rule.length + rule.after > rows;
-  };
-  if (rule.right == Side::kShift) {
-    while (sticks_out() && window.anchor > 0) --window.anchor;
-  }
-  if (rule.left == Side::kShift) {
-    while (window.anchor < rule.before && window.anchor < steps_end - 1) ++window.anchor;
-  }
+  window.anchor = Stand(rule, window.episode, window.anchor);
+  while (window.anchor < 0) ++window.anchor;
+  while (window.anchor > steps_end - 1) --window.anchor;
   while (window.anchor + window.steps > steps_end) --window.steps;
   return window;
+}
+
+WindowModel::Situation WindowModel::SituationOf(const ModelRule& rule,
+                                                const ModelItem& item) const {
+  const Window window = Place(rule, item);
+  const int64_t row = window.episode.rows[static_cast<size_t>(window.anchor)]->number;
+  return Situation{window.episode.open, window.episode.head_missing, row != item.row};
 }
 
 int64_t WindowModel::Length(const ModelRule& rule, const ModelItem& item) const {

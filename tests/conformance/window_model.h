@@ -143,9 +143,17 @@ class WindowModel {
 
   // Questions.
 
+  const ModelTable& table() const { return table_; }
   const std::map<TrajectoryId, ModelTrajectory>& trajectories() const { return trajectories_; }
   /// All items of a priority table, by id and row.
   std::vector<ModelItem> Items(const ModelRule& rule) const;
+  /// Where an item is found: what its episode is like, and whether its window stands elsewhere.
+  struct Situation {
+    bool open = false;
+    bool head_missing = false;
+    bool moved = false;
+  };
+  Situation SituationOf(const ModelRule& rule, const ModelItem& item) const;
   /// Steps of the item's length part that exist.
   int64_t Length(const ModelRule& rule, const ModelItem& item) const;
   ShownView Show(const ModelRule& rule, const ModelItem& item, const ModelView& view,
@@ -178,6 +186,11 @@ class WindowModel {
   bool EndsEpisode(const ModelRow& row) const;
   bool NoStep(const ModelRule& rule, const ModelRow& row) const;
   std::vector<Episode> Episodes(const ModelRule& rule, const ModelTrajectory& trajectory) const;
+  bool RequiresLeft(const ModelRule& rule, const Episode& episode) const;
+  bool RequiresRight(const ModelRule& rule, const Episode& episode) const;
+  bool LeftFits(const ModelRule& rule, int64_t stand) const;
+  bool RightFits(const ModelRule& rule, const Episode& episode, int64_t stand) const;
+  int64_t Stand(const ModelRule& rule, const Episode& episode, int64_t at) const;
   bool IsAnchor(const ModelRule& rule, const Episode& episode, int64_t at) const;
   Window Place(const ModelRule& rule, const ModelItem& item) const;
   Bootstrap Look(const ModelRule& rule, const Window& window, int64_t at,

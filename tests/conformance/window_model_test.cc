@@ -203,6 +203,31 @@ TEST_F(WindowModelTest, ShiftedWindowsMoveInward) {
   EXPECT_EQ(model_->Length(too_long, {1, 4}), 6);
 }
 
+TEST_F(WindowModelTest, ShiftedWindowsAreWholeWhereTheOtherSideIsRequired) {
+  const ModelRule left{
+      .before = 3, .length = 2, .after = 2, .left = Side::kShift, .right = Side::kClip};
+  ModelRule with_right = left;
+  with_right.right = Side::kRequire;
+  const ModelRule right{
+      .before = 3, .length = 2, .after = 2, .left = Side::kRequire, .right = Side::kShift};
+  Make(false, false);
+  Append(6);
+  EXPECT_EQ(Anchors(left), Numbers{});
+  Append(1);
+  EXPECT_EQ(Anchors(left), (Numbers{0, 1, 2, 3}));
+  EXPECT_EQ(Show(left, 1, Rows({-3, 3})), (Numbers{100, 106}));
+  Append(1, End::kTerminated);
+  EXPECT_EQ(Anchors(left), (Numbers{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(Anchors(with_right), (Numbers{0, 1, 2, 3, 4}));
+  EXPECT_EQ(Anchors(right), (Numbers{3, 4, 5, 6, 7}));
+  model_->Trim(1, 1);
+  EXPECT_EQ(Anchors(left), (Numbers{4, 5, 6, 7}));
+  EXPECT_EQ(Anchors(right), (Numbers{4, 5, 6, 7}));
+  model_->Trim(1, 2);
+  EXPECT_EQ(Anchors(with_right), Numbers{});
+  EXPECT_EQ(Anchors(right), Numbers{});
+}
+
 TEST_F(WindowModelTest, LeftShiftStopsAtTheLastStep) {
   Make(true, false);
   Append(2, End::kTerminated);

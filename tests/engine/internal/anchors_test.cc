@@ -40,6 +40,87 @@ TEST_F(AnchorsTest, RowsBecomeAnchorsWhenTheirRightSideIsThere) {
   EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));  // The right side clips now.
 }
 
+TEST_F(AnchorsTest, WindowsThatShiftToTheRightAreCompleteTogether) {
+  CreateWith({.extent = {.before = 3, .length = 2, .after = 2}, .left = EdgeRule::kShift});
+  Append(0, 5);
+  EXPECT_EQ(Anchors(), Rows{});
+  Append(5, 1);
+  EXPECT_EQ(Anchors(), Rows{});
+  Append(6, 1);
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3}));
+  Append(7, 1);
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3, 4}));
+  Append(8, 1, End::kTerminated);
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+TEST_F(AnchorsTest, AnEndMakesAnchorsOfAnEpisodeThatIsShorterThanAShiftedWindow) {
+  CreateWith({.extent = {.before = 3, .length = 2, .after = 2}, .left = EdgeRule::kShift}, true);
+  Append(0, 5);
+  EXPECT_EQ(Anchors(), Rows{});
+  Append(5, 1, End::kTerminated);
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3, 4, 5}));
+  Append(0, 6);
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3, 4, 5}));
+  Append(6, 1);
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  ASSERT_OK(writer_->Cut());
+  // The cut row plays the final row.
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+}
+
+TEST_F(AnchorsTest, ACutTakesAllAnchorsBackThatStandAtItsRow) {
+  CreateWith({.extent = {.before = 3, .length = 2, .after = 0},
+              .left = EdgeRule::kShift,
+              .right = EdgeRule::kRequire},
+             false, true);
+  Append(0, 5);
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3}));
+  ASSERT_OK(writer_->Cut());  // Row 4 is the final row: no second step after row 3.
+  EXPECT_EQ(Anchors(), Rows{});
+}
+
+TEST_F(AnchorsTest, ATrimTakesThoseThatCanNoLongerShiftAwayFromTheEnd) {
+  CreateWith({.extent = {.before = 2, .length = 3, .after = 0}, .right = EdgeRule::kShift});
+  Append(0, 10, End::kTerminated);
+  EXPECT_EQ(Anchors().size(), 10u);
+  ASSERT_OK(table_->Truncate(1, 5));  // Five rows are left: one whole window, at row 7.
+  EXPECT_EQ(Anchors(), (Rows{7, 8, 9}));
+  ASSERT_OK(table_->Truncate(1, 6));
+  EXPECT_EQ(Anchors(), Rows{});
+}
+
+TEST_F(AnchorsTest, ShiftedAnchorsAreCountedForThePrioritiesOfTheirAppend) {
+  CreateWith({.extent = {.before = 2, .length = 1, .after = 1}, .left = EdgeRule::kShift}, true);
+  Append(0, 2, End::kTerminated);
+  Append(2, 3);
+  const testing::Rows rows(5, 1);
+  const float three[] = {3, 4, 5};
+  const InitialPriorities given{.priority_table = "per", .values = three};
+  ASSERT_OK(writer_->AppendSteps(rows.many(), {.priorities = {&given, 1}}));
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3, 4}));
+  for (int64_t row = 2; row < 5; ++row) {
+    ASSERT_OK_AND_ASSIGN(const float initial, priority("per")->Priority({1, row}));
+    EXPECT_EQ(initial, static_cast<float>(row + 1));
+  }
+}
+
+TEST_F(AnchorsTest, AReopenGoesOnWithWindowsThatShift) {
+  CreateWith({.extent = {.before = 3, .length = 2, .after = 2}, .left = EdgeRule::kShift}, true);
+  Append(0, 4, End::kTerminated);
+  Append(0, 6);
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3}));
+  Reopen();
+  OpenAgain("steps");
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3}));
+  ASSERT_OK(writer_->Resume(1, 0));
+  Append(6, 1);
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
+  Reopen();
+  OpenAgain("steps");
+  EXPECT_EQ(Anchors(), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
 TEST_F(AnchorsTest, ATruncatedEndTakesItsLastRowAway) {
   CreateWith({.extent = {.before = 0, .length = 1, .after = 1}});
   Append(0, 4, End::kTruncated);

@@ -1,0 +1,41 @@
+// What a batch shows of windows at the edges of their episodes.
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/sampler_fixture.h"
+
+namespace geardb {
+namespace {
+
+using testing::Count;
+using testing::SamplerFixture;
+
+class SamplerWindowsTest : public SamplerFixture {};
+
+TEST_F(SamplerWindowsTest, NStepOfAShiftedWindowHasAllItsRewards) {
+  CreateWith(Window({.before = 3, .length = 2, .after = 2}, EdgeRule::kShift, EdgeRule::kClip));
+  Append(1, 5);  // Rewards 1/4 … 5/4.
+  const SamplerOptions options{.views = {{.column = "action", .rows = {.begin = -3, .count = 7}}},
+                               .n_step = NStep{.reward_column = "reward", .n = 3, .gamma = 0.5},
+                               .timeout_ms = 0};
+  auto early = Sample(options);
+  EXPECT_STATUS(kDeadlineExceeded, early->Next(), "");
+  Append(6, 2);
+  for (int grown = 0; grown < 3; ++grown) {
+    for (int64_t row = 0; row < 4; ++row) {
+      const auto batch = DrawOne({1, row}, options);
+      ASSERT_OK(batch);
+      EXPECT_EQ(batch->lengths()[0], 2);
+      EXPECT_EQ(Values<int32_t>(*batch, "action"), Count(1, 7));
+      // Rows 3, 4 and 5.
+      EXPECT_EQ(Values<float>(*batch, "nstep.return")[0], (4 + 5 * 0.5f + 6 * 0.25f) / 4);
+      EXPECT_EQ(Values<float>(*batch, "nstep.discount")[0], 0.125f);
+      EXPECT_EQ(Values<int64_t>(*batch, "nstep.bootstrap_row")[0], 6);
+      EXPECT_EQ(Values<float>(*batch, "nstep.mask")[0], 1.0f);
+    }
+    Append(8 + grown, 1, grown == 1 ? End::kTerminated : End::kGo);
+  }
+}
+
+}  // namespace
+}  // namespace geardb
