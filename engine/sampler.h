@@ -38,8 +38,9 @@ struct View {
       {};                 ///< Per step; a per-trajectory column yields [n, ...] and ignores `rows`.
   std::string name = {};  ///< Of the output; empty: the column's.
   ViewRows rows = {};
-  /// k > 1: every entry shows rows r-k+1 … r on a new axis; rows left of the edge follow the left
-  /// edge rule (clip and shift repeat).
+  /// k > 1: every entry shows rows r-k+1 … r on a new axis, r the row that the entry shows (also
+  /// where that is the edge row again); rows left of the edge follow the left edge rule (clip and
+  /// shift repeat).
   int64_t stack = 1;
   double pad_value = 0;  ///< Where there is no row.
   /// Delivered as f32 instead of the stored type (integers: their value; bool: 0 or 1).

@@ -143,12 +143,11 @@ void BatchBuilder::EmitRow(const CompiledView& view, RowCursor* cursor, int64_t 
 void BatchBuilder::EmitStacked(const CompiledView& view, size_t i, RowCursor* cursor,
                                int64_t newest, uint64_t destination) {
   const DrawnItem& item = items_[i];
-  const int64_t end = view.bootstrap ? item.episode.rows_end : EndOf(view, item);
   for (int64_t row = newest - view.stack + 1; row <= newest; ++row) {
     if (row < item.episode.begin && item.rule->left == EdgeRule::kPad) {
       runs_.Fill(destination, view.out_row_bytes);
     } else {
-      EmitRow(view, cursor, std::clamp(row, item.episode.begin, end - 1), destination);
+      EmitRow(view, cursor, std::max(row, item.episode.begin), destination);
     }
     destination += view.out_row_bytes;
   }
@@ -200,9 +199,7 @@ int64_t BatchBuilder::EmitEntries(const CompiledView& view, size_t i, int64_t fi
     if (entry.kind == EntryKind::kPad) {
       runs_.Fill(destination, entry_bytes);
     } else if (view.stack > 1) {
-      const int64_t newest =
-          view.bootstrap ? entry.row : items_[i].window.anchor + view.Relative(k);
-      EmitStacked(view, i, &cursor, newest, destination);
+      EmitStacked(view, i, &cursor, entry.row, destination);
     } else {
       EmitRow(view, &cursor, entry.row, destination);
     }

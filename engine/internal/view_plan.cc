@@ -42,6 +42,13 @@ Status CheckRows(const PriorityTableSpec& spec, const View& view, const Compiled
                                      "} promises rows ", -extent.before, " to ",
                                      extent.length + extent.after - 1);
     }
+    // A row that is repeated at the right edge may be the anchor, with a stack of its own.
+    if (spec.window.right == EdgeRule::kRepeat && newest > 0 && view.stack - 1 > extent.before) {
+      return Status::InvalidArgument(Where(spec, view), " stacks ", view.stack,
+                                     " rows and repeats the last one, which may be the anchor; "
+                                     "the extent promises ",
+                                     extent.before, " rows before the anchor");
+    }
   }
   return Status::Ok();
 }

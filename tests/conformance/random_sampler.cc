@@ -69,7 +69,10 @@ struct Reach {
 Reach ReachOf(const ModelRule& rule, int64_t stack) {
   // Of a trajectory older rows are its first one again.
   if (rule.trajectories) return Reach{0, 9};
-  return Reach{-rule.before + stack - 1, rule.length + rule.after};
+  const int64_t end = rule.length + rule.after;
+  // Rows behind the anchor may be the anchor's again, with its stack.
+  const bool anchor_again = rule.right == Side::kRepeat && stack - 1 > rule.before;
+  return Reach{-rule.before + stack - 1, anchor_again ? std::min<int64_t>(end, 1) : end};
 }
 
 void NameRows(View* view, AskedView* asked, std::vector<int64_t> rows) {

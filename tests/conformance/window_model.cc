@@ -293,18 +293,18 @@ void WindowModel::ShowEntry(const ModelRule& rule, const Window& window, const M
     }
     return;
   }
-  // What is there of the edge row again, also for the older rows of a stack.
-  const auto shown_row = [&](int64_t r) -> const ModelRow& {
-    return *window.episode.rows[static_cast<size_t>(std::clamp<int64_t>(r, 0, end - 1))];
+  const int64_t shown_at = std::clamp<int64_t>(at, 0, end - 1);  // The edge row again.
+  const auto row_at = [&](int64_t r) -> const ModelRow& {
+    return *window.episode.rows[static_cast<size_t>(r)];
   };
-  for (int64_t r = at - view.stack + 1; r <= at; ++r) {
+  for (int64_t r = shown_at - view.stack + 1; r <= shown_at; ++r) {
     if (r < 0 && left == Side::kPad) {
       AddPadding(view, &shown->bytes);
     } else {
-      AddRow(view, shown_row(r), &shown->bytes);
+      AddRow(view, row_at(std::max<int64_t>(r, 0)), &shown->bytes);
     }
   }
-  const ModelRow& row = shown_row(at);
+  const ModelRow& row = row_at(shown_at);
   const bool in_length_part = at >= window.anchor && at < window.anchor + window.steps;
   shown->valid.push_back(1);
   shown->learn.push_back(there && in_length_part && !NoStep(rule, row) ? 1 : 0);

@@ -275,7 +275,7 @@ TEST_F(WindowModelTest, StackBeyondTheLastRowRepeatsItOrIsPadding) {
   ModelRule rule{.length = 4, .right = Side::kRepeat};
   ModelView view = Rows({2, 3});
   view.stack = 3;
-  EXPECT_EQ(Show(rule, 2, view), (Numbers{102, 103, 103, 103, 103, 103}));
+  EXPECT_EQ(Show(rule, 2, view), (Numbers{101, 102, 103, 101, 102, 103}));
   rule.right = Side::kPad;
   EXPECT_EQ(Show(rule, 2, view), (Numbers{0, 0, 0, 0, 0, 0}));
   rule.right = Side::kClip;

@@ -1,4 +1,4 @@
-// What a batch shows of windows at the edges of their episodes.
+// What a batch shows of windows at the edges of their episodes: shifted ones, stacks, packed ones.
 
 #include <gtest/gtest.h>
 
@@ -35,6 +35,46 @@ TEST_F(SamplerWindowsTest, NStepOfAShiftedWindowHasAllItsRewards) {
     }
     Append(8 + grown, 1, grown == 1 ? End::kTerminated : End::kGo);
   }
+}
+
+TEST_F(SamplerWindowsTest, ARepeatedRowShowsItsOwnStack) {
+  CreateWith(Window({.before = 3, .length = 3, .after = 0}, EdgeRule::kRepeat, EdgeRule::kRepeat));
+  AppendClosed(0, 5);
+  const SamplerOptions options{
+      .views = {{.column = "action", .rows = {.begin = 0, .count = 3}, .stack = 4},
+                {.column = "action", .name = "single", .rows = {.list = {2}}, .stack = 4}}};
+  auto batch = DrawOne({1, 4}, options);
+  ASSERT_OK(batch);
+  EXPECT_EQ(Values<int32_t>(*batch, "action"), (Ints{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}));
+  EXPECT_EQ(Values<int32_t>(*batch, "single"), (Ints{1, 2, 3, 4}));
+  batch = DrawOne({1, 3}, options);
+  ASSERT_OK(batch);
+  EXPECT_EQ(Values<int32_t>(*batch, "action"), (Ints{0, 1, 2, 3, 1, 2, 3, 4, 1, 2, 3, 4}));
+  // On the left the stack of row 0 is row 0 alone.
+  batch = DrawOne({1, 0}, options);
+  ASSERT_OK(batch);
+  EXPECT_EQ(Values<int32_t>(*batch, "action"), (Ints{0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 2}));
+}
+
+TEST_F(SamplerWindowsTest, ARepeatedRowOnTheLeftStacksTheFirstRow) {
+  CreateWith(Window({.before = 3, .length = 1, .after = 0}, EdgeRule::kRepeat, EdgeRule::kRepeat));
+  AppendClosed(0, 5);
+  const auto batch = DrawOne(
+      {1, 1}, {.views = {{.column = "action", .rows = {.begin = -2, .count = 3}, .stack = 2}}});
+  ASSERT_OK(batch);
+  EXPECT_EQ(Values<int32_t>(*batch, "action"), (Ints{0, 0, 0, 0, 0, 1}));
+}
+
+TEST_F(SamplerWindowsTest, StacksOfShiftedWindowsCountFromTheirPlace) {
+  CreateWith(Window({.before = 2, .length = 2, .after = 0}, EdgeRule::kPad, EdgeRule::kShift));
+  AppendClosed(0, 5);
+  const SamplerOptions options{.views = {{.column = "action", .stack = 3, .pad_value = -1}}};
+  auto batch = DrawOne({1, 4}, options);
+  ASSERT_OK(batch);
+  EXPECT_EQ(Values<int32_t>(*batch, "action"), (Ints{1, 2, 3, 2, 3, 4}));
+  batch = DrawOne({1, 0}, options);
+  ASSERT_OK(batch);
+  EXPECT_EQ(Values<int32_t>(*batch, "action"), (Ints{-1, -1, 0, -1, 0, 1}));
 }
 
 }  // namespace

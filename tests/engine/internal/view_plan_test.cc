@@ -86,6 +86,21 @@ TEST_F(ViewPlanTest, PerTrajectoryColumnsIgnoreRows) {
   EXPECT_FALSE(view->masks);
 }
 
+TEST_F(ViewPlanTest, StacksOfRepeatedRowsLieInTheExtent) {
+  PriorityTableSpec spec = testing::WindowSpec("per", {1, 4, 0});
+  spec.window.right = EdgeRule::kRepeat;
+  const TableLayout layout(testing::StepSpec(), 1);
+  const auto compile = [&](const ViewRows& rows, int64_t stack) {
+    SamplerOptions options;
+    options.views = {View{.column = "obs", .rows = rows, .stack = stack}};
+    return CompileViews(layout, spec, options).status();
+  };
+  EXPECT_OK(compile({}, 2));
+  EXPECT_STATUS(kInvalidArgument, compile({.list = {2}}, 3), "stacks 3 rows and repeats");
+  spec.window.right = EdgeRule::kClip;
+  EXPECT_OK(compile({.list = {2}}, 3));
+}
+
 TEST_F(ViewPlanTest, StackedBootstrapRowsNeedRowsBeforeTheAnchor) {
   const View view = {.column = "obs", .rows = {.bootstrap = true}, .stack = 2};
   const NStep n_step = {.reward_column = "reward", .n = 1};
