@@ -146,14 +146,22 @@ struct Entry {
   int64_t row = 0;  ///< Absolute row for kRow and kRepeat.
 };
 
+/// One past the last row that is shown at its own place by a view that reaches `over` rows beyond
+/// the length part (max(0, largest relative row + 1 - length)). Where fewer steps exist than
+/// `length`, what follows the last step moves up: a view of [1, length] over 3 steps shows 3 next
+/// rows.
+GEARDB_HOST_DEVICE constexpr int64_t ShownEnd(const Episode& episode, const PlacedWindow& window,
+                                              int64_t over) {
+  return std::min(episode.rows_end, window.anchor + window.steps + over);
+}
+
 /// The entry at `relative` rows from the anchor, in a view that reaches `over` rows beyond the
-/// length part (max(0, largest relative row + 1 - length)). Where fewer steps exist than `length`,
-/// what follows the last step moves up: a view of [1, length] over 3 steps shows 3 next rows.
+/// length part.
 GEARDB_HOST_DEVICE constexpr Entry ResolveEntry(const WindowRule& rule, const Episode& episode,
                                                 const PlacedWindow& window, int64_t over,
                                                 int64_t relative) {
   const int64_t row = window.anchor + relative;
-  const int64_t end = std::min(episode.rows_end, window.anchor + window.steps + over);
+  const int64_t end = ShownEnd(episode, window, over);
   if (row < episode.begin) {
     switch (rule.left) {
       case EdgeRule::kPad:
@@ -175,6 +183,46 @@ GEARDB_HOST_DEVICE constexpr Entry ResolveEntry(const WindowRule& rule, const Ep
     }
   }
   return Entry{EntryKind::kRow, row};
+}
+
+/// Rows of a view relative to the anchor: begin + k * stride at the places k of [0, count).
+struct ViewRange {
+  int64_t begin = 0;
+  int64_t stride = 1;  ///< Not 0.
+  int64_t count = 0;
+};
+
+/// Places [begin, end) of a view.
+struct PlaceRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+/// How many places at the beginning of a view whose rows grow by `stride` lie before row `limit`.
+GEARDB_HOST_DEVICE constexpr int64_t PlacesBefore(const ViewRange& rows, int64_t limit) {
+  if (limit <= rows.begin) return 0;
+  return std::min(rows.count, (limit - rows.begin - 1) / rows.stride + 1);
+}
+
+/// The places whose entry is not kAbsent: where a side's rule shows nothing beyond the edge, those
+/// at that end of the view are absent. In constant time.
+GEARDB_HOST_DEVICE constexpr PlaceRange PresentPlaces(const WindowRule& rule,
+                                                      const Episode& episode,
+                                                      const PlacedWindow& window, int64_t over,
+                                                      const ViewRange& range) {
+  const bool left_shown = rule.left == EdgeRule::kPad || rule.left == EdgeRule::kRepeat;
+  const bool right_shown = rule.right == EdgeRule::kPad || rule.right == EdgeRule::kRepeat;
+  const int64_t first = window.anchor + range.begin;
+  const int64_t end = ShownEnd(episode, window, over);
+  if (range.stride > 0) {
+    const ViewRange rows{first, range.stride, range.count};
+    return PlaceRange{left_shown ? 0 : PlacesBefore(rows, episode.begin),
+                      right_shown ? range.count : PlacesBefore(rows, end)};
+  }
+  // Mirrored: the negated rows grow.
+  const ViewRange rows{-first, -range.stride, range.count};
+  return PlaceRange{right_shown ? 0 : PlacesBefore(rows, 1 - end),
+                    left_shown ? range.count : PlacesBefore(rows, 1 - episode.begin)};
 }
 
 }  // namespace geardb

@@ -22,12 +22,6 @@ int64_t OverOf(const CompiledView& view, const WindowRule& rule) {
   return view.Over(rule.extent.length) + (kBreak.window_one_too_long ? 1 : 0);
 }
 
-/// One past the last row that a view may show of an item.
-int64_t EndOf(const CompiledView& view, const DrawnItem& item) {
-  return std::min(item.episode.rows_end,
-                  item.window.anchor + item.window.steps + OverOf(view, *item.rule));
-}
-
 }  // namespace
 
 // ---- Items.
@@ -107,11 +101,19 @@ Entry BatchBuilder::EntryAt(const CompiledView& view, size_t i, int64_t k) const
                       view.Relative(k));
 }
 
+PlaceRange BatchBuilder::PlacesOf(const CompiledView& view, size_t i) const {
+  const int64_t count = RowCountOf(view, i);
+  if (view.bootstrap || !view.list.empty()) return PlaceRange{0, count};
+  const DrawnItem& item = items_[i];
+  return PresentPlaces(*item.rule, item.episode, item.window, OverOf(view, *item.rule),
+                       ViewRange{view.begin, view.stride, count});
+}
+
 int64_t BatchBuilder::CountEntries(const CompiledView& view, size_t item) const {
-  const int64_t rows = RowCountOf(view, item);
-  if (view.bootstrap) return rows;
+  const PlaceRange places = PlacesOf(view, item);
+  if (view.list.empty()) return places.end - places.begin;
   int64_t count = 0;
-  for (int64_t k = 0; k < rows; ++k) {
+  for (int64_t k = places.begin; k < places.end; ++k) {
     count += EntryAt(view, item, k).kind != EntryKind::kAbsent ? 1 : 0;
   }
   return count;
@@ -159,7 +161,7 @@ int64_t BatchBuilder::EmitContiguous(const CompiledView& view, size_t i, int64_t
   const int64_t rows = view.RowCount(item.rule->extent.length);
   const int64_t from = item.window.anchor + view.begin;
   const int64_t until = from + rows;
-  const int64_t end = EndOf(view, item);
+  const int64_t end = ShownEnd(item.episode, item.window, OverOf(view, *item.rule));
   // Left of the episode, inside, right of it.
   const int64_t inside_begin = std::clamp(item.episode.begin, from, until);
   const int64_t inside_end = std::clamp(end, inside_begin, until);
@@ -192,8 +194,8 @@ int64_t BatchBuilder::EmitEntries(const CompiledView& view, size_t i, int64_t fi
   const uint64_t entry_bytes = view.out_row_bytes * static_cast<uint64_t>(view.stack);
   uint64_t destination = static_cast<uint64_t>(first) * entry_bytes;
   int64_t emitted = 0;
-  const int64_t rows = RowCountOf(view, i);
-  for (int64_t k = 0; k < rows; ++k) {
+  const PlaceRange places = PlacesOf(view, i);
+  for (int64_t k = places.begin; k < places.end; ++k) {
     const Entry entry = EntryAt(view, i, k);
     if (entry.kind == EntryKind::kAbsent) continue;
     if (entry.kind == EntryKind::kPad) {
@@ -214,9 +216,9 @@ void BatchBuilder::WriteMasks(const CompiledView& view, size_t i, int64_t first,
   const DrawnItem& item = items_[i];
   RowCursor cursor = CursorOf(*state_, item);
   const int64_t steps_end = item.window.anchor + item.window.steps;
-  const int64_t rows = RowCountOf(view, i);
+  const PlaceRange places = PlacesOf(view, i);
   int64_t at = first;
-  for (int64_t k = 0; k < rows; ++k) {
+  for (int64_t k = places.begin; k < places.end; ++k) {
     const Entry entry = EntryAt(view, i, k);
     if (entry.kind == EntryKind::kAbsent) continue;
     const bool shows = entry.kind != EntryKind::kPad;

@@ -54,6 +54,8 @@ class BatchBuilder {
   /// The entry at place k of a view of item i.
   Entry EntryAt(const CompiledView& view, size_t item, int64_t k) const;
   int64_t RowCountOf(const CompiledView& view, size_t item) const;
+  /// The places that may have an entry: all others have none.
+  PlaceRange PlacesOf(const CompiledView& view, size_t item) const;
   int64_t CountEntries(const CompiledView& view, size_t item) const;
   /// Writes the entries of one item from output row `first` on; returns how many there are.
   int64_t EmitEntries(const CompiledView& view, size_t item, int64_t first);

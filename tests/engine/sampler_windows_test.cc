@@ -77,5 +77,25 @@ TEST_F(SamplerWindowsTest, StacksOfShiftedWindowsCountFromTheirPlace) {
   EXPECT_EQ(Values<int32_t>(*batch, "action"), (Ints{-1, -1, 0, -1, 0, 1}));
 }
 
+TEST_F(SamplerWindowsTest, PackedEntriesAreCountedForLongExtents) {
+  // A million rows are promised, five are there.
+  constexpr int64_t kLong = int64_t{1} << 20;
+  CreateWith(
+      Window({.before = kLong, .length = kLong, .after = 0}, EdgeRule::kClip, EdgeRule::kClip));
+  AppendClosed(0, 5);
+  const ViewRows all{.begin = -kLong, .count = 2 * kLong};
+  const ViewRows every_other{.begin = kLong - 2, .count = kLong - 1, .stride = -2};
+  const auto batch = DrawOne(
+      {1, 2}, {.views = {{.column = "action", .rows = all, .masks = true},
+                         {.column = "action", .name = "odd", .rows = every_other},
+                         {.column = "action", .name = "list", .rows = {.list = {-3, 1, 9}}}},
+               .layout = BatchLayout::kPacked});
+  ASSERT_OK(batch);
+  EXPECT_EQ(Values<int32_t>(*batch, "action"), Count(0, 5));
+  EXPECT_EQ(Values<int32_t>(*batch, "odd"), (Ints{4, 2, 0}));
+  EXPECT_EQ(Values<int32_t>(*batch, "list"), Ints{3});
+  EXPECT_EQ(batch->Find("action.learn")->shape, Shape({5}));
+}
+
 }  // namespace
 }  // namespace geardb
