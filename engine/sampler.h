@@ -30,12 +30,14 @@ struct ViewRows {
   bool bootstrap = false;
 };
 
-/// One output of a batch. Shape [n, L, (stack,) ...] padded, [Σ lengths, (stack,) ...] packed;
-/// without the L axis when `rows` names exactly one row (a list of one, count 1, or an extent of
-/// length 1) and the item is a window.
+/// One output of a batch. Shape [n, L, (stack,) ...] padded, [Σ lengths, (stack,) ...] packed.
+/// Padded, the L axis is left out when `rows` names exactly one row (a list of one, count 1, or an
+/// extent of length 1) and the item is a window: n entries, padding where the row is absent.
+/// Packed, such a view has Σ lengths entries like any other: fewer than n where rows are absent.
 struct View {
-  std::string column =
-      {};                 ///< Per step; a per-trajectory column yields [n, ...] and ignores `rows`.
+  /// Per step. A per-trajectory column yields [n, ...] in either layout and ignores `rows`; with
+  /// `stack` or `masks` it is refused.
+  std::string column = {};
   std::string name = {};  ///< Of the output; empty: the column's.
   ViewRows rows = {};
   /// k > 1: every entry shows rows r-k+1 … r on a new axis, r the row that the entry shows (also

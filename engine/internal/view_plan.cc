@@ -72,7 +72,11 @@ Result<CompiledView> CompileView(const TableLayout& layout, const PriorityTableS
     compiled.stored = found.dtype;
     compiled.row_shape = found.shape;
     compiled.row_bytes = found.bytes;
-    compiled.masks = false;
+    if (view.stack != 1 || view.masks) {
+      return Status::InvalidArgument(Where(spec, view), " has stack ", view.stack, " and masks ",
+                                     view.masks ? "on" : "off", "; column '", found.name,
+                                     "' is per trajectory, without rows to stack or to mask");
+    }
   } else if (const auto step = layout.FindStepColumn(view.column)) {
     const StepColumn& found = layout.step_columns()[*step];
     compiled.column = *step;

@@ -97,5 +97,18 @@ TEST_F(SamplerWindowsTest, PackedEntriesAreCountedForLongExtents) {
   EXPECT_EQ(batch->Find("action.learn")->shape, Shape({5}));
 }
 
+TEST_F(SamplerWindowsTest, ASingleRowHasNEntriesPaddedAndAsManyAsThereArePacked) {
+  CreateWith(Window({.before = 0, .length = 1, .after = 1}, EdgeRule::kClip, EdgeRule::kClip));
+  AppendClosed(0, 1);
+  SamplerOptions options{.views = {{.column = "action", .rows = {.list = {1}}, .pad_value = -1}}};
+  auto batch = DrawOne({1, 0}, options);
+  ASSERT_OK(batch);
+  EXPECT_EQ(Values<int32_t>(*batch, "action"), Ints{-1});
+  options.layout = BatchLayout::kPacked;
+  batch = DrawOne({1, 0}, options);
+  ASSERT_OK(batch);
+  EXPECT_EQ(batch->Find("action")->shape, Shape({0}));
+}
+
 }  // namespace
 }  // namespace geardb

@@ -80,10 +80,16 @@ TEST_F(ViewPlanTest, EverythingMustLieInTheExtent) {
 }
 
 TEST_F(ViewPlanTest, PerTrajectoryColumnsIgnoreRows) {
-  const auto view = Compile({.column = "version", .rows = {.begin = -99}, .masks = true}, {});
+  const auto view = Compile({.column = "version", .rows = {.begin = -99}}, {});
   ASSERT_OK(view);
   EXPECT_TRUE(view->per_trajectory);
-  EXPECT_FALSE(view->masks);
+}
+
+TEST_F(ViewPlanTest, PerTrajectoryColumnsHaveNoStacksAndNoMasks) {
+  EXPECT_STATUS(kInvalidArgument, Compile({.column = "version", .masks = true}, {}),
+                "view 'version' of priority table 'per' has stack 1 and masks on");
+  EXPECT_STATUS(kInvalidArgument, Compile({.column = "version", .name = "v", .stack = 4}, {}),
+                "view 'v' of priority table 'per' has stack 4");
 }
 
 TEST_F(ViewPlanTest, StacksOfRepeatedRowsLieInTheExtent) {
