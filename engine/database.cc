@@ -192,10 +192,10 @@ Status CheckTableFits(const engine::DatabaseCore& database, const TableSpec& spe
   const uint64_t record_max = database.log->record_bytes_max();
   const uint64_t piece = layout.pages().bytes_per_step() * layout.steps_per_page();
   if (piece + kRecordOverhead > record_max) {
-    return Status::InvalidArgument("table '", spec.name, "': a page of ", layout.steps_per_page(),
-                                   " steps has ", piece, " bytes; a record of the log has at most ",
-                                   record_max, " (a quarter of the ring): use a larger ring_bytes ",
-                                   "or a smaller steps_per_page");
+    return Status::InvalidArgument(
+        "table '", spec.name, "': a page of ", layout.steps_per_page(), " steps has ", piece,
+        " bytes; at most ", record_max - kRecordOverhead, " fit a record of the log (a ",
+        "quarter of the ring): use a larger ring_bytes or a smaller ", "steps_per_page");
   }
   const uint64_t frames = database.arena->budget_bytes();
   if (spec.bytes_max > frames) {

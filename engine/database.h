@@ -67,7 +67,8 @@ struct RecoveryReport {
 };
 
 /// An open directory. Thread-safe. Tables, writers and samplers hold a reference to what they need:
-/// they may outlive the Database object, but every call on them then fails with Cancelled.
+/// they may outlive the Database object, but calls that write, draw or wait then fail with
+/// Cancelled; counts and records in memory can still be read.
 class Database {
  public:
   /// Opens (or creates) the database in `directory`. One owner at a time: a second owner, in this
@@ -92,7 +93,8 @@ class Database {
   Result<std::shared_ptr<Table>> OpenOrCreateTable(const TableSpec& spec);
   /// Names in order of creation.
   std::vector<std::string> Tables() const;
-  /// Removes a table with all it holds. Its writers and samplers end with Cancelled.
+  /// Removes a table with all it holds. Its writers and samplers end with Cancelled; its memory
+  /// comes back when the last handle on it is gone.
   Status DropTable(std::string_view name);
 
   /// Records an atomic cut: everything whose call returned before this one began is in it. Synced

@@ -235,6 +235,18 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
 
 // ---- The public face.
 
+namespace engine {
+namespace {
+
+Status CheckBeta(const PriorityTableSpec& spec, double beta) {
+  if (beta >= 0 && std::isfinite(beta)) return Status::Ok();
+  return Status::InvalidArgument("a sampler of priority table '", spec.name, "' has beta ", beta,
+                                 "; expected a finite value of at least 0");
+}
+
+}  // namespace
+}  // namespace engine
+
 Sampler::Sampler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Sampler::~Sampler() = default;
 
@@ -244,7 +256,11 @@ Result<Batch> Sampler::Next(std::optional<Deadline> deadline) {
   return Batch(std::move(rep));
 }
 
-void Sampler::set_beta(double beta) { impl_->set_beta(beta); }
+Status Sampler::set_beta(double beta) {
+  GEARDB_RETURN_IF_ERROR(engine::CheckBeta(impl_->spec(), beta));
+  impl_->set_beta(beta);
+  return Status::Ok();
+}
 const SamplerOptions& Sampler::options() const { return impl_->options(); }
 
 namespace engine {
@@ -253,6 +269,8 @@ namespace {
 
 constexpr int64_t kBatchMax = int64_t{1} << 24;
 constexpr int64_t kPrefetchMax = 1024;
+/// So that draw numbers never come to their end.
+constexpr uint64_t kRestartDrawMax = uint64_t{1} << 62;
 
 Status CheckOptions(const PriorityTableSpec& spec, const SamplerOptions& options) {
   if (options.batch < 1 || options.batch > kBatchMax) {
@@ -272,11 +290,12 @@ Status CheckOptions(const PriorityTableSpec& spec, const SamplerOptions& options
     return Status::InvalidArgument("a sampler of priority table '", spec.name, "' has timeout_ms ",
                                    options.timeout_ms, "; expected at least 0");
   }
-  if (!(options.beta >= 0 && std::isfinite(options.beta))) {
-    return Status::InvalidArgument("a sampler of priority table '", spec.name, "' has beta ",
-                                   options.beta, "; expected a finite value of at least 0");
+  if (options.restart_draw && *options.restart_draw > kRestartDrawMax) {
+    return Status::InvalidArgument("a sampler of priority table '", spec.name,
+                                   "' restarts at draw ", *options.restart_draw, "; expected 0 to ",
+                                   kRestartDrawMax);
   }
-  return Status::Ok();
+  return CheckBeta(spec, options.beta);
 }
 
 Status RestartDraws(const std::shared_ptr<PriorityTable::Impl>& priority_table,

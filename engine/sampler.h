@@ -89,7 +89,8 @@ struct SamplerOptions {
   bool observer = false;
   /// Observers: the key of its draws. Others: with `restart_draw`, sets the priority table's seed.
   uint64_t seed = 0;
-  /// Begins again at this draw number (logged), instead of going on after the last one.
+  /// Begins again at this draw number, at most 2^62 (logged), instead of going on after the last
+  /// one.
   std::optional<uint64_t> restart_draw = {};
   /// How long Next waits for an item to draw, at least 0; 0: not at all. A call that shall wait
   /// without end is given a `Deadline::Infinite()` of its own.
@@ -109,8 +110,9 @@ class Sampler {
   /// was prefetched but not handed over is drawn again after a crash.
   Result<Batch> Next(std::optional<Deadline> deadline = std::nullopt);
 
-  /// Changes β for the batches drawn from now on.
-  void set_beta(double beta);
+  /// Changes β for the batches drawn from now on. InvalidArgument unless it is finite and at least
+  /// 0.
+  Status set_beta(double beta);
   const SamplerOptions& options() const;
 
   class Impl;  ///< Defined in engine/internal.

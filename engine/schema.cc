@@ -114,8 +114,9 @@ Status ValidateWindowRule(const TableSpec& table, const PriorityTableSpec& spec)
 }
 
 Status ValidateInitialPriority(const TableSpec& table, const PriorityTableSpec& spec) {
+  // Whether it is used or not: a NaN would not even equal itself at the next open.
   const float value = spec.initial_priority_value;
-  if (spec.initial == InitialPriority::kConstant && !(std::isfinite(value) && value >= 0)) {
+  if (!(std::isfinite(value) && value >= 0)) {
     return Status::InvalidArgument("priority table '", spec.name, "' has initial priority ", value,
                                    "; expected a finite value of at least 0");
   }
@@ -139,6 +140,17 @@ std::string Describe(const Column& column) {
   return std::string(DTypeName(column.dtype)) + column.shape.ToString() +
          (column.kind == ColumnKind::kPerStep ? " per step" : " per trajectory") +
          (column.in_final_row ? " in the final row" : "");
+}
+
+/// The first field in which two specs of one priority table differ.
+std::string_view DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b) {
+  if (a.item != b.item) return "item";
+  if (!(a.window.extent == b.window.extent)) return "extent";
+  if (!(a.window == b.window)) return "window rule (stride, edges or cross_ends)";
+  if (a.selector != b.selector) return "selector";
+  if (a.alpha != b.alpha) return "alpha";
+  if (a.seed != b.seed) return "seed";
+  return "initial priority";
 }
 
 }  // namespace
@@ -184,6 +196,12 @@ Status ValidateTableSpec(const TableSpec& spec) {
   }
   if (spec.expected_steps == 0) {
     return Status::InvalidArgument("table '", spec.name, "' expects trajectories of 0 steps");
+  }
+  const uint64_t least_steps = spec.final_row ? 3 : 2;
+  if (spec.steps_max != 0 && spec.steps_max < least_steps) {
+    return Status::InvalidArgument(
+        "table '", spec.name, "' has steps_max ", spec.steps_max, "; expected at least ",
+        least_steps, ", since a row of an open trajectory always stays (0: no bound)");
   }
   if (static_cast<int>(spec.remover) > 1) {
     return Status::InvalidArgument("table '", spec.name, "' has an unknown remover");
@@ -247,7 +265,8 @@ Status CheckSameSpec(const TableSpec& stored, const TableSpec& wanted) {
     }
     if (!(*found == priority)) {
       return Status::FailedPrecondition("table '", stored.name, "': priority table '",
-                                        priority.name, "' is stored with other options");
+                                        priority.name, "' is stored with another ",
+                                        DifferenceOf(*found, priority));
     }
   }
   return Status::Ok();

@@ -64,7 +64,7 @@ enum class SelectorKind : uint8_t { kUniform = 0, kPrioritized = 1 };
 enum class InitialPriority : uint8_t {
   kMax = 0,       ///< The largest raw priority ever applied to this priority table, from 1.
   kConstant = 1,  ///< `initial_priority_value`.
-  kColumn = 2,    ///< A per-trajectory scalar column, as it is when the item becomes drawable.
+  kColumn = 2,    ///< A per-trajectory f32 scalar, as it is when the item becomes drawable.
 };
 
 /// A priority table: items over the trajectories of a table, with a weight each.

@@ -31,6 +31,11 @@ Result<std::unique_ptr<Writer>> Table::NewWriter(const WriterOptions& options) {
     return Status::InvalidArgument("a writer of table '", spec().name,
                                    "' has admission_timeout_ms ", options.admission_timeout_ms);
   }
+  if (options.ack > Ack::kSync) {
+    return Status::InvalidArgument("a writer of table '", spec().name,
+                                   "' has the unknown acknowledgement ",
+                                   static_cast<int>(*options.ack));
+  }
   auto impl = std::make_unique<Writer::Impl>(impl_->database, impl_->table, options);
   return std::unique_ptr<Writer>(new Writer(std::move(impl)));
 }

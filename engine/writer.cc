@@ -210,7 +210,8 @@ Result<Appended> Writer::AppendTrajectory(ColumnValues rows, const AppendOptions
   const bool busy = layout.spec().stream ? !lane.episode_ended : lane.id != 0;
   if (busy) {
     return Status::FailedPrecondition("table '", layout.spec().name, "': lane ", options.lane,
-                                      " has trajectory ", lane.id, " open");
+                                      " has ", layout.spec().stream ? "an episode of " : "",
+                                      "trajectory ", lane.id, " open");
   }
   return AppendToLane(impl_.get(), rows, Outer{Shape({1}), true}, options);
 }

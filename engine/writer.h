@@ -91,7 +91,7 @@ class Writer {
   /// Appends many rows: values of shape [n, ...], the same n ≥ 1 for all columns.
   Result<Appended> AppendSteps(ColumnValues rows, const AppendOptions& options = {});
   /// Appends a whole trajectory and closes it: `options.end` must not be go (in a stream: an
-  /// episode). The lane must have no open trajectory unless the table is a stream.
+  /// episode). The lane must have no open trajectory (in a stream: no open episode).
   Result<Appended> AppendTrajectory(ColumnValues rows, const AppendOptions& options);
   /// Appends a row for each lane: values of shape [lanes, ...]. One atomic record.
   Result<std::vector<Appended>> AppendLanes(ColumnValues rows, const AppendLanesOptions& options);

@@ -179,6 +179,10 @@ void Writer::Impl::FinishLater(const wal::Reservation& reservation, AppendPlan* 
 Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities priorities, Ack ack) {
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
+  if (ack > Ack::kSync) {
+    return Status::InvalidArgument("table '", layout().spec().name, "': unknown acknowledgement ",
+                                   static_cast<int>(ack));
+  }
   GEARDB_RETURN_IF_ERROR(CheckColumns(calls));
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
   AppendPlan plan;

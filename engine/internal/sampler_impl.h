@@ -25,6 +25,7 @@ class Sampler::Impl {
   Result<std::unique_ptr<Batch::Rep>> Next(Deadline deadline);
   void set_beta(double beta) { options_.beta = beta; }
   const SamplerOptions& options() const { return options_; }
+  const PriorityTableSpec& spec() const { return priority_table_->spec; }
 
  private:
   /// A batch that was drawn. `builder` and `guard` belong to whoever gathers until `gathered`.

@@ -153,7 +153,11 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   const TableLayout& layout = table->layout();
   GEARDB_ASSIGN_OR_RETURN(const std::vector<size_t> columns, BindTrajectoryColumns(layout, values));
-  if (columns.empty()) return Status::Ok();
+  if (columns.empty()) {
+    MutexLock lock(&table->state->mutex);
+    if (table->state->trajectories().FindById(id) != kNoSlot) return Status::Ok();
+    return Status::NotFound("table '", layout.spec().name, "' has no trajectory ", id);
+  }
   FunctionChange change(nullptr);
   change.set_apply([&](Lsn) {
     MutexLock lock(&table->state->mutex);
@@ -208,6 +212,23 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
 
 namespace {
 
+/// InvalidArgument naming a trajectory whose value of the column that gives the priorities is none.
+Status CheckInitialColumn(const TableState& state, const PriorityTableSpec& spec) {
+  if (spec.initial != InitialPriority::kColumn) return Status::Ok();
+  const size_t column = *state.layout().FindTrajectoryColumn(spec.initial_priority_column);
+  Status status;
+  state.trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
+    float value = 0;
+    std::memcpy(&value, state.trajectories().column(column, slot).data(), sizeof(value));
+    if (index::ValidPriority(value) || !status.ok()) return;
+    status = Status::InvalidArgument(
+        "priority table '", spec.name, "' takes priorities from column '",
+        spec.initial_priority_column, "', which is ", value, " for trajectory ", record.id,
+        "; expected a finite value of at least 0");
+  });
+  return status;
+}
+
 /// What was stored may have priorities whose weights were cut: they get a scale that fits them.
 Status RescaleSaturated(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                         size_t priority_table) {
@@ -251,6 +272,7 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
                                        "' has a priority table '", spec.name, "'");
         }
       }
+      GEARDB_RETURN_IF_ERROR(CheckInitialColumn(*table->state, spec));
       GEARDB_RETURN_IF_ERROR(table->state->AddPriorityTable(spec));
     }
     table->plan->max_priority.push_back(1.0f);

@@ -118,12 +118,15 @@ Status TablePlan::FullStatus(const Growth& growth) const {
       why += ": with this call steps_max must be " + std::to_string(least) + " or more";
     }
   }
+  const auto bound = [](uint64_t most) {
+    return most == 0 ? std::string() : " (at most " + std::to_string(most) + ")";
+  };
   return Status::ResourceExhausted(
-      "table '", spec.name, "' is full: it holds ", slots_.used(), " trajectories (at most ",
-      spec.trajectories_max, "), ", rows_, " rows (at most ", spec.steps_max, "), ",
-      lpns_.used() * state_->layout().pages().frame_bytes(), " bytes (at most ", spec.bytes_max,
-      "; 0 is no bound), and ", growth.trajectories, " trajectories, ", growth.rows, " rows, ",
-      growth.pages, " pages more were asked for; ", why);
+      "table '", spec.name, "' is full: it holds ", slots_.used(), " trajectories",
+      bound(spec.trajectories_max), ", ", rows_, " rows", bound(spec.steps_max), ", ",
+      lpns_.used() * state_->layout().pages().frame_bytes(), " bytes", bound(spec.bytes_max),
+      ", and ", growth.trajectories, " trajectories, ", growth.rows, " rows, ", growth.pages,
+      " pages more were asked for; ", why);
 }
 
 void TablePlan::Take(const Eviction& eviction) {

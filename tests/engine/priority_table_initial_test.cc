@@ -41,6 +41,24 @@ TEST_F(PriorityTableInitialTest, NewItemsGetTheMaximum) {
   EXPECT_EQ(RawPriorities("per").back(), 5.0f);
 }
 
+TEST_F(PriorityTableInitialTest, AColumnWithOtherValuesGivesNoPriorities) {
+  CreateWith({});
+  for (const float score : {5.0f, -2.0f}) {
+    const ColumnValue values[] = {{"score", TensorView::Scalar(score)}};
+    ASSERT_OK(
+        writer_->AppendSteps(Rows(0, 2).many(), {.end = End::kTerminated, .trajectory = values}));
+  }
+  PriorityTableSpec column = WindowSpec("column");
+  column.initial = InitialPriority::kColumn;
+  column.initial_priority_column = "score";
+  EXPECT_STATUS(kInvalidArgument, table_->CreatePriorityTable(column), "is -2 for trajectory 2");
+  EXPECT_EQ(table_->priority_table("column"), nullptr);
+  const TrajectoryId second[] = {2};
+  ASSERT_OK(table_->Remove(second));
+  ASSERT_OK(table_->CreatePriorityTable(column));
+  EXPECT_EQ(RawPriorities("column"), (std::vector<float>{5, 5}));
+}
+
 TEST_F(PriorityTableInitialTest, ConstantsAndColumnsAreInitialPriorities) {
   PriorityTableSpec constant = WindowSpec("constant");
   constant.initial = InitialPriority::kConstant;

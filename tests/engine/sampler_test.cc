@@ -337,6 +337,17 @@ TEST_F(SamplerTest, ValuesAreDeliveredAsFloats) {
   EXPECT_EQ(Values<uint8_t>(*batch, "raw"), (std::vector<uint8_t>{0, 128, 255}));
 }
 
+TEST_F(SamplerTest, BetaAndDrawNumbersHaveBounds) {
+  CreateWith(WindowSpec("per"));
+  auto sampler = Sample({.beta = 0.5});
+  for (const double beta : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    EXPECT_STATUS(kInvalidArgument, sampler->set_beta(beta), "beta");
+  }
+  EXPECT_EQ(sampler->options().beta, 0.5);
+  EXPECT_STATUS(kInvalidArgument, priority("per")->NewSampler({.restart_draw = UINT64_MAX}),
+                "restarts at draw 18446744073709551615");
+}
+
 TEST_F(SamplerTest, PerTrajectoryColumnsComeOncePerItem) {
   CreateWith(Window({.before = 0, .length = 3, .after = 0}, EdgeRule::kClip, EdgeRule::kClip));
   for (uint32_t t = 1; t <= 3; ++t) {
@@ -362,7 +373,7 @@ TEST_F(SamplerTest, ImportanceWeightsFollowTheirFormula) {
   ASSERT_OK(priority("per")->SetAll(priorities));
   auto sampler = Sample({.batch = 64, .beta = 0.5});
   for (const double beta : {0.5, 1.0}) {
-    sampler->set_beta(beta);
+    ASSERT_OK(sampler->set_beta(beta));
     const auto batch = sampler->Next();
     ASSERT_OK(batch);
     double most = 0;

@@ -148,6 +148,21 @@ TEST(SchemaTest, PageSizesAreChecked) {
                 "0 steps");
 }
 
+TEST(SchemaTest, ARowOfAnOpenTrajectoryStaysSoMoreMustFit) {
+  for (const bool final_row : {false, true}) {
+    const auto bounded = [&](uint64_t steps) {
+      TableSpec spec = testing::StepSpec(final_row);
+      spec.steps_max = steps;
+      return spec;
+    };
+    const uint64_t least = final_row ? 3 : 2;
+    EXPECT_OK(ValidateTableSpec(bounded(0)));
+    EXPECT_OK(ValidateTableSpec(bounded(least)));
+    EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(bounded(least - 1)), "steps_max");
+    EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(bounded(1)), "steps_max 1");
+  }
+}
+
 TEST(SchemaTest, WindowsAreChecked) {
   const auto window = [](const Extent& extent, int64_t stride) {
     return With([&](auto& s) {
@@ -184,6 +199,11 @@ TEST(SchemaTest, PrioritiesAreChecked) {
                   })),
                   "initial priority");
   }
+  // One that nothing uses too: it would never equal what is stored.
+  EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(With([](auto& s) {
+                  s.priority_tables[0].initial_priority_value = std::nanf("");
+                })),
+                "initial priority");
   for (const char* column : {"", "nothing", "obs", "action", "version"}) {
     EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(With([&](auto& s) {
                     s.priority_tables[0].initial = InitialPriority::kColumn;
@@ -224,8 +244,11 @@ TEST(SchemaTest, FirstDifferenceIsNamed) {
       {[](TableSpec& s) { s.steps_max = 8; }, "steps_max 0, not 8"},
       {[](TableSpec& s) { s.bytes_max = 8; }, "bytes_max 0, not 8"},
       {[](TableSpec& s) { s.remover = Remover::kNone; }, "remover"},
-      {[](TableSpec& s) { s.priority_tables[0].alpha = 0.5; }, "priority table 'per'"},
-      {[](TableSpec& s) { s.priority_tables[0].window.stride = 2; }, "priority table 'per'"},
+      {[](TableSpec& s) { s.priority_tables[0].alpha = 0.5; },
+       "'per' is stored with another alpha"},
+      {[](TableSpec& s) { s.priority_tables[0].window.stride = 2; }, "another window rule"},
+      {[](TableSpec& s) { s.priority_tables[0].window.extent.after = 7; }, "another extent"},
+      {[](TableSpec& s) { s.priority_tables[0].seed = 8; }, "another seed"},
       {[](TableSpec& s) { s.priority_tables[0].name = "other"; }, "'other'"},
   };
   for (const Case& one : cases) {

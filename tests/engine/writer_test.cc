@@ -363,6 +363,11 @@ TEST_F(WriterTest, OptionsOfAWriterAreChecked) {
   EXPECT_STATUS(kInvalidArgument, table_->NewWriter({.lanes = 0}), "0 lanes");
   EXPECT_STATUS(kInvalidArgument, table_->NewWriter({.lanes = UINT32_MAX}), "lanes");
   EXPECT_STATUS(kInvalidArgument, table_->NewWriter({.admission_timeout_ms = -1}), "-1");
+  const auto unknown = static_cast<Ack>(9);
+  EXPECT_STATUS(kInvalidArgument, table_->NewWriter({.ack = unknown}), "acknowledgement 9");
+  EXPECT_STATUS(kInvalidArgument, AppendSteps(two_.many(), {.ack = unknown}), "acknowledgement 9");
+  EXPECT_EQ(table_->Count(), 0u);
+  EXPECT_STATUS(kNotFound, table_->SetColumns(7, {}), "trajectory 7");
 }
 
 TEST_F(WriterTest, EveryAcknowledgementCanBeWaitedFor) {

@@ -121,7 +121,7 @@ Status Replay::Append(const Experience& experience) {
 }
 
 Result<Transitions> Replay::Draw(double beta) {
-  sampler_->set_beta(beta);
+  GEARDB_RETURN_IF_ERROR(sampler_->set_beta(beta));
   batch_.reset();
   {
     const LatencyTimer timer(&draw_times_);
