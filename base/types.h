@@ -34,6 +34,13 @@ enum class Ack : uint8_t {
   kSync = 2,    ///< Power loss: its record is in a segment and fdatasync has returned.
 };
 
+/// What importance weights are divided by.
+enum class WeightMaximum : uint8_t {
+  kBatch = 0,  ///< The largest weight of the batch.
+  kTable = 1,  ///< The largest weight of any item that can be drawn.
+  kNone = 2,   ///< 1: plain (n·P)^−β.
+};
+
 /// Names one item of a priority table for a later update. Trivially copyable; an array of them
 /// comes with every batch. `leaf` is LPN * S + offset for a window, the slot for a trajectory.
 struct ItemHandle {

@@ -87,9 +87,14 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
   rep.lsn = database.log ? database.log->published() : database.recovery.end;
   GEARDB_RETURN_IF_ERROR(batch->builder->Build(state, priority, leaves, &rep));
   rep.weights.assign(n, 1.0f);
-  if (priority.prioritized()) {
-    index::ImportanceWeights({.beta = options_.beta, .drawable = priority.selector().drawable()},
-                             rep.probabilities, rep.weights);
+  if (index::PrioritizedSelector* const selector = priority.prioritized()) {
+    const bool of_table = options_.weight_maximum == WeightMaximum::kTable;
+    index::ImportanceWeights(
+        {.beta = options_.beta,
+         .maximum = options_.weight_maximum,
+         .drawable = selector->drawable(),
+         .smallest_probability = of_table ? selector->SmallestProbability() : 0},
+        rep.probabilities, rep.weights);
   }
   if (options_.observer) {
     ++observer_draw_;
@@ -285,6 +290,11 @@ Status CheckOptions(const PriorityTableSpec& spec, const SamplerOptions& options
     return Status::InvalidArgument("a sampler of priority table '", spec.name, "' has layout ",
                                    static_cast<int>(options.layout),
                                    "; expected 0 (padded) or 1 (packed)");
+  }
+  if (options.weight_maximum > WeightMaximum::kNone) {
+    return Status::InvalidArgument(
+        "a sampler of priority table '", spec.name, "' has weight_maximum ",
+        static_cast<int>(options.weight_maximum), "; expected 0 (batch), 1 (table) or 2 (none)");
   }
   if (options.timeout_ms < 0) {
     return Status::InvalidArgument("a sampler of priority table '", spec.name, "' has timeout_ms ",

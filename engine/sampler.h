@@ -82,6 +82,9 @@ struct SamplerOptions {
   BatchLayout layout = BatchLayout::kPadded;
   /// Exponent β of the importance weights (n·P)^−β / max. Schaul et al., section 3.4.
   double beta = 0.4;
+  /// That maximum. `kTable` may take a pass over the priority table after its smallest priority has
+  /// gone.
+  WeightMaximum weight_maximum = WeightMaximum::kBatch;
   /// Batches drawn ahead: batch i sees exactly the updates submitted before the hand-over of batch
   /// i − prefetch. 0: each batch is drawn by its own Next.
   int64_t prefetch = 0;

@@ -99,7 +99,9 @@ struct TableSpec {
   /// Rows of a page; 0 chooses a power of two so that a page is about 64 KiB, at most 256 and at
   /// most bit_ceil(expected_steps / 4).
   uint32_t steps_per_page = 0;
-  uint64_t expected_steps = 1024;  ///< Typical length of a trajectory; a hint for page size only.
+  /// Typical length of a trajectory; a hint for page size only. 1 for single transitions: with the
+  /// default each would take a page of 256 steps.
+  uint64_t expected_steps = 1024;
 
   /// Capacity; 0 is no bound. `bytes_max` counts frame bytes.
   uint64_t trajectories_max = 0;

@@ -5,14 +5,9 @@
 #include <cstdint>
 #include <span>
 
-namespace geardb::index {
+#include "base/types.h"
 
-/// What the weights are divided by. In stored options: frozen.
-enum class WeightMaximum : uint8_t {
-  kBatch = 0,  ///< The largest weight of the batch.
-  kTable = 1,  ///< The largest weight that any drawable member has.
-  kNone = 2,   ///< 1: plain (n·P)^−β.
-};
+namespace geardb::index {
 
 struct WeightRequest {
   double beta = 0.4;

@@ -337,6 +337,30 @@ TEST_F(SamplerTest, ValuesAreDeliveredAsFloats) {
   EXPECT_EQ(Values<uint8_t>(*batch, "raw"), (std::vector<uint8_t>{0, 128, 255}));
 }
 
+TEST_F(SamplerTest, WeightsAreDividedByTheMaximumThatIsChosen) {
+  CreateWith(WindowSpec("per"));
+  AppendClosed(0, 4);
+  // P = 0, 1/8, 2/8, 5/8 of 3 drawable items; a batch of one hardly has the smallest.
+  const std::vector<float> priorities = {0, 1, 2, 5};
+  ASSERT_OK(priority("per")->SetAll(priorities));
+  for (const auto maximum : {WeightMaximum::kBatch, WeightMaximum::kTable, WeightMaximum::kNone}) {
+    auto sampler = Sample({.batch = 1, .beta = 0.5, .weight_maximum = maximum});
+    for (int draw = 0; draw < 20; ++draw) {
+      const auto batch = sampler->Next();
+      ASSERT_OK(batch);
+      const double p = priorities[static_cast<size_t>(batch->anchors()[0])] / 8.0;
+      const double weight = std::pow(3 * p, -0.5);
+      const double most = maximum == WeightMaximum::kBatch   ? weight
+                          : maximum == WeightMaximum::kTable ? std::pow(3.0 / 8, -0.5)
+                                                             : 1.0;
+      EXPECT_NEAR(batch->weights()[0], weight / most, 1e-5);
+    }
+  }
+  EXPECT_STATUS(kInvalidArgument,
+                priority("per")->NewSampler({.weight_maximum = static_cast<WeightMaximum>(3)}),
+                "weight_maximum 3");
+}
+
 TEST_F(SamplerTest, BetaAndDrawNumbersHaveBounds) {
   CreateWith(WindowSpec("per"));
   auto sampler = Sample({.beta = 0.5});
