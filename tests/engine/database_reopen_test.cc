@@ -201,22 +201,45 @@ TEST_F(DatabaseReopenTest, DrawsGoOnWhereTheyStood) {
 }
 
 TEST_F(DatabaseReopenTest, SeedAndRestartAreKept) {
-  CreateTable(Spec());
-  AppendClosed(0, 20);
-  auto sampler = priority("per")->NewSampler({.batch = 8, .seed = 99, .restart_draw = 50});
-  ASSERT_OK(sampler);
-  EXPECT_EQ((*sampler)->Next()->draw_number(), 50u);
-  const auto expected = (*sampler)->Next();
-  const std::vector<int64_t> anchors(expected->anchors().begin(), expected->anchors().end());
-  sampler->reset();
-  Reopen();
-  OpenAgain("steps");
-  sampler = priority("per")->NewSampler({.batch = 8});
-  EXPECT_EQ((*sampler)->Next()->draw_number(), 52u);
-  sampler =
-      priority("per")->NewSampler({.batch = 8, .observer = true, .seed = 99, .restart_draw = 51});
-  const auto again = (*sampler)->Next();
-  EXPECT_EQ(anchors, std::vector<int64_t>(again->anchors().begin(), again->anchors().end()));
+  const auto anchors_of = [](const Result<Batch>& batch) {
+    EXPECT_OK(batch);
+    return std::vector<int64_t>(batch->anchors().begin(), batch->anchors().end());
+  };
+  // Draw `number` under `seed`, whatever the priority table's own state is.
+  const auto observed = [&](uint64_t seed, uint64_t number) {
+    const SamplerOptions options{
+        .batch = 8, .observer = true, .seed = seed, .restart_draw = number};
+    const auto sampler = priority("per")->NewSampler(options);
+    EXPECT_OK(sampler);
+    return anchors_of((*sampler)->Next());
+  };
+  // With draws between the restart and the reopen, and without any.
+  for (const uint64_t draws : {2u, 0u}) {
+    SCOPED_TRACE(draws);
+    OpenEmpty();
+    CreateTable(Spec());
+    AppendClosed(0, 20);
+    auto sampler = priority("per")->NewSampler({.batch = 8, .seed = 99, .restart_draw = 50});
+    ASSERT_OK(sampler);
+    for (uint64_t number = 50; number < 50 + draws; ++number) {
+      const auto batch = (*sampler)->Next();
+      EXPECT_EQ(batch->draw_number(), number);
+      EXPECT_EQ(anchors_of(batch), observed(99, number));
+    }
+    sampler->reset();
+    std::vector<std::vector<int64_t>> expected;
+    for (uint64_t i = 0; i < 3; ++i) expected.push_back(observed(99, 50 + draws + i));
+    EXPECT_NE(expected[0], observed(Spec().priority_tables[0].seed, 50 + draws));
+    Reopen();
+    OpenAgain("steps");
+    sampler = priority("per")->NewSampler({.batch = 8});
+    ASSERT_OK(sampler);
+    for (uint64_t i = 0; i < 3; ++i) {
+      const auto batch = (*sampler)->Next();
+      EXPECT_EQ(batch->draw_number(), 50 + draws + i);
+      EXPECT_EQ(anchors_of(batch), expected[i]);
+    }
+  }
 }
 
 TEST_F(DatabaseReopenTest, WhatWasOpenIsOrphanedAndCanGoOnMidPageAndMidEpisode) {

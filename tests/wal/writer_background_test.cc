@@ -125,6 +125,26 @@ TEST_F(WriterBackgroundConcurrentTest, AnIdleLogIsDrainedSyncedAndSealed) {
   EXPECT_EQ(writer()->Stats().seals, 2u);
 }
 
+TEST_F(WriterBackgroundConcurrentTest, ABusyLogIsSyncedWithinItsInterval) {
+  for (const int64_t interval_ms : {0, 1}) {
+    SCOPED_TRACE(interval_ms);
+    options_.log.idle_seal_ms = int64_t{1} << 40;  // Only time makes it sync.
+    options_.log.drain_interval_ms = 1;
+    options_.log.sync_interval_ms = interval_ms;
+    seen_ = SeenLog();
+    Open();
+    const Reservation first = Append({.number = 0, .piece_bytes = {100}}, nullptr);
+    // Nobody pauses or waits for a sync. The bound is many times what the ring holds: the thread
+    // that drains it works again and again while this appends, and looks at the clock each time.
+    const Lsn bound = first.end + 128 * options_.log.ring_bytes;
+    uint64_t number = 0;
+    while (writer()->Stats().synced < first.end && writer()->end() < bound) {
+      Append({.number = ++number, .piece_bytes = {100}}, nullptr);
+    }
+    EXPECT_GE(writer()->Stats().synced, first.end) << "after " << number << " appends";
+  }
+}
+
 TEST_F(WriterBackgroundConcurrentTest, SealsAndAppendsDoNotCollide) {
   options_.log.idle_seal_ms = 0;
   options_.log.drain_interval_ms = 1;
