@@ -25,6 +25,7 @@
   X(skip_cut, "OpenLog", "an open drains before the cut is written") \
   X(drain_unpublished_tail, "Drain", "a drain writes unpublished bytes") \
   X(reuse_ring_early, "LogWriter|Conformance|Crash", "ring bytes of a partly drained record go") \
+  X(count_rows_twice, "Conformance|Capacity|Fault|Crash", "an open counts a table's rows twice") \
   X(ignore_generation, "Engine|Index|PriorityTable", "a late update reaches what took the slot") \
   X(swap_update_order, "PriorityTable|Index|WeightTree", "the first of duplicate updates wins") \
   X(reuse_lpn_twice, "Engine|Index|Slot|Page", "one freed LPN is given to two pages") \

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/break.h"
+
 namespace geardb::engine {
 
 Result<std::unique_ptr<TablePlan>> TablePlan::Create(index::IndexMemory* memory,
@@ -41,7 +43,7 @@ Status TablePlan::TakeOver(bool created) {
                                     .age = record.last_lsn};
     last_generation = std::max<uint64_t>(last_generation, record.generation);
     last_id = std::max(last_id, record.id);
-    rows_ += record.rows_end - record.first_row;
+    rows_ += (kBreak.count_rows_twice ? 2 : 1) * (record.rows_end - record.first_row);
     if (record.state != index::TrajectoryState::kOpen) left.push_back(slot);
     for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = state_->pages().page(lpn).next) {
       const uint32_t generation = state_->pages().page(lpn).generation;

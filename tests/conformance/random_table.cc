@@ -216,6 +216,12 @@ ModelTable ModelTableOf(const RandomTable& table) {
   return model;
 }
 
+ModelCapacity ModelCapacityOf(const RandomTable& table) {
+  return ModelCapacity{.steps_max = static_cast<int64_t>(table.spec.steps_max),
+                       .trajectories_max = static_cast<int64_t>(table.spec.trajectories_max),
+                       .steps_per_page = static_cast<int64_t>(table.spec.steps_per_page)};
+}
+
 ModelRule ModelRuleOf(const PriorityTableSpec& spec) {
   if (spec.item == ItemKind::kTrajectory) return ModelRule{.trajectories = true};
   const WindowRule& window = spec.window;

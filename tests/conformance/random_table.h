@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/schema.h"
+#include "tests/conformance/capacity_model.h"
 #include "tests/conformance/random_choice.h"
 #include "tests/conformance/window_model.h"
 
@@ -35,6 +36,7 @@ std::string DescribePriorityTable(const PriorityTableSpec& spec);
 
 /// The same things in the model's words.
 ModelTable ModelTableOf(const RandomTable& table);
+ModelCapacity ModelCapacityOf(const RandomTable& table);
 ModelRule ModelRuleOf(const PriorityTableSpec& spec);
 
 /// Random elements of a column's row: any bits for integers; numbers for floats, no NaN.

@@ -70,7 +70,8 @@ StoreTwin::StoreTwin(RandomTable table, std::string directory, Env* env, RandomC
       directory_(std::move(directory)),
       env_(env),
       choice_(choice),
-      model_(ModelTableOf(random_table_)) {
+      model_(ModelTableOf(random_table_)),
+      capacity_(ModelCapacityOf(random_table_)) {
   for (const PriorityTableSpec& spec : random_table_.spec.priority_tables) {
     drawn_.push_back(DrawnTable{spec, ModelRuleOf(spec), {}, 1});
   }
@@ -195,12 +196,16 @@ StoreTwin::Rows StoreTwin::RandomRows(const Lane& lane, int64_t count, End end) 
   return rows;
 }
 
+bool StoreTwin::Vanishes(const Lane& lane, const Rows& rows) const {
+  const TableSpec& spec = random_table_.spec;
+  const bool one_row_cut = rows.end == End::kCut && rows.rows.size() == 1;
+  return !spec.stream && spec.final_row && one_row_cut && lane.id == 0;
+}
+
 void StoreTwin::TakeOver(Lane* lane, const Rows& rows, const Appended& appended) {
   const auto count = static_cast<int64_t>(rows.rows.size());
   const TableSpec& spec = random_table_.spec;
-  const bool vanishes =
-      !spec.stream && spec.final_row && rows.end == End::kCut && lane->id == 0 && count == 1;
-  if (vanishes) {
+  if (Vanishes(*lane, rows)) {
     ASSERT_EQ(appended.id, 0u) << "a cut left nothing of a trajectory of one row";
     return;
   }
@@ -218,6 +223,10 @@ void StoreTwin::TakeOver(Lane* lane, const Rows& rows, const Appended& appended)
   ASSERT_EQ(appended.first_row, first);
   ASSERT_EQ(appended.rows, count);
   model_.Append(appended.id, rows.rows, rows.end, rows.final_row);
+  ASSERT_TRUE(model_.trajectories().contains(appended.id));
+  const ModelTrajectory& after = model_.trajectories().at(appended.id);
+  capacity_.NoteRows(appended.id, first, after.rows_end());
+  if (after.state == ModelState::kClosed) capacity_.NoteClosed(appended.id, /*by_cut=*/false);
   for (const auto& [c, bytes] : rows.trajectory) trajectory_values_[appended.id][c] = bytes;
   lane->id = rows.end == End::kGo || spec.stream ? appended.id : 0;
   ASSERT_EQ(writers_[lane->writer]->open_trajectory(lane->number), lane->id);
@@ -287,8 +296,9 @@ void StoreTwin::AppendToLane(Lane* lane) {
                                     : one ? writer->Append(step, options)
                                           : writer->AppendSteps(step, options);
   ASSERT_OK(appended);
+  MakeRoom({lane}, {&rows});
   TakeOver(lane, rows, *appended);
-  FollowCapacity();
+  CheckCapacity();
   Settle(given);
 }
 
@@ -367,6 +377,9 @@ void StoreTwin::AppendToLanes(size_t writer) {
   const auto appended = writers_[writer]->AppendLanes(step, options);
   ASSERT_OK(appended);
   ASSERT_EQ(appended->size(), lanes.size());
+  std::vector<const Rows*> all_rows;
+  for (const Rows& of_lane : rows) all_rows.push_back(&of_lane);
+  MakeRoom(lanes, all_rows);
   for (size_t i = 0; i < lanes.size(); ++i) {
     if (ends[i] == End::kSkip) {
       ASSERT_EQ((*appended)[i].id, 0u);
@@ -375,7 +388,7 @@ void StoreTwin::AppendToLanes(size_t writer) {
     }
     if (::testing::Test::HasFatalFailure()) return;
   }
-  FollowCapacity();
+  CheckCapacity();
   Settle();
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/env.h"
 #include "engine/database.h"
+#include "tests/conformance/capacity_model.h"
 #include "tests/conformance/random_choice.h"
 #include "tests/conformance/random_table.h"
 #include "tests/conformance/window_model.h"
@@ -102,13 +103,17 @@ class StoreTwin {
   void SetTrajectoryColumns();
   void SetPriorities();
   void SetAllPriorities(DrawnTable* drawn);
-  /// Brings the model up to what a capacity removed.
-  void FollowCapacity();
+  /// Takes out of the model what a capacity removes before `rows` come to `lanes`.
+  void MakeRoom(const std::vector<Lane*>& lanes, const std::vector<const Rows*>& rows);
+  /// What the capacity left is what the model says.
+  void CheckCapacity();
   /// New items get their initial priorities, those that are gone leave.
   void Settle(const GivenPriorities& given = {});
   void CheckItems(DrawnTable* drawn);
   float RandomPriority();
   bool has_capacity() const;
+  /// Nothing is appended: a cut of a new trajectory's only row, which would be its final row.
+  bool Vanishes(const Lane& lane, const Rows& rows) const;
 
   RandomTable random_table_;
   std::string directory_;
@@ -119,6 +124,7 @@ class StoreTwin {
   std::vector<std::unique_ptr<Writer>> writers_;
   std::vector<Lane> lanes_;
   WindowModel model_;
+  CapacityModel capacity_;
   std::vector<DrawnTable> drawn_;
   std::map<TrajectoryId, std::vector<Bytes>> trajectory_values_;
   std::map<TrajectoryId, uint64_t> times_sampled_;

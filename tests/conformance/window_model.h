@@ -2,7 +2,8 @@
 // lists of rows, every rule walks over them, and nothing is remembered between two questions.
 //
 // It shares no code with the engine nor with base/window.h (only the names of types and ends), so
-// that a mistake would have to be made twice. Ids and trims come from the store that is tested.
+// that a mistake would have to be made twice. Ids come from the store that is tested; what leaves a
+// full table is for CapacityModel to say.
 #pragma once
 
 #include <cstddef>

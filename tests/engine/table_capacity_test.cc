@@ -162,6 +162,35 @@ TEST_F(TableCapacityTest, BytesCountFrames) {
   EXPECT_EQ(Ids(), (std::vector<TrajectoryId>{9, 10}));
 }
 
+TEST_F(TableCapacityTest, ACapacityIsUsedToItsEndAfterAReopen) {
+  TableSpec probe = StepSpec();
+  probe.name = "probe";
+  Create(probe);
+  Append(0, 1);
+  const uint64_t frame = table_->Stats().frame_bytes;
+  struct Bound {
+    uint64_t trajectories, steps, bytes;
+  };
+  // Room for five trajectories of four rows, one page each.
+  for (const Bound& bound : {Bound{5, 0, 0}, Bound{0, 20, 0}, Bound{0, 0, 5 * frame}}) {
+    SCOPED_TRACE(bound.steps);
+    SCOPED_TRACE(bound.bytes);
+    OpenEmpty();
+    CreateBounded(bound.trajectories, bound.steps, bound.bytes, Remover::kFifo);
+    for (int64_t t = 0; t < 6; ++t) AppendClosed(100 * t, 4);
+    ASSERT_EQ(Ids(), (std::vector<TrajectoryId>{2, 3, 4, 5, 6}));
+    const TrajectoryId removed[] = {4};
+    ASSERT_OK(table_->Remove(removed));
+    Reopen();
+    OpenAgain("steps");
+    // There is room for one, and not for two.
+    AppendClosed(600, 4);
+    EXPECT_EQ(Ids(), (std::vector<TrajectoryId>{2, 3, 5, 6, 7}));
+    AppendClosed(700, 4);
+    EXPECT_EQ(Ids(), (std::vector<TrajectoryId>{3, 5, 6, 7, 8}));
+  }
+}
+
 TEST_F(TableCapacityTest, EndlessTrajectoriesAreTrimmedAtTheirHead) {
   CreateBounded(0, 20, 0, Remover::kFifo);
   for (int64_t k = 0; k < 100; ++k) {

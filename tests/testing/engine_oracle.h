@@ -8,7 +8,8 @@
 // pending or acknowledged at a lower level.
 //
 // Rows say in their bytes which operation of which actor wrote them. What a capacity removed is
-// absent; it must be older than all that is left.
+// absent; it must be older than all that is left, and no more of it than the capacity asks for:
+// with the last that left, what is left would be too much (engine_oracle_capacity.cc).
 #pragma once
 
 #include <array>
@@ -95,6 +96,7 @@ class ActorModel {
     bool open = true;
     bool removed = false;
     bool absent = false;  ///< A capacity took it, or it was lost with a damaged page.
+    bool seen = false;    ///< A check has found it.
     End end = End::kGo;
     bool cut_row_is_final = false;
     int64_t first_row = 0;
@@ -148,6 +150,12 @@ std::vector<std::byte> OracleBlob(uint32_t actor, uint64_t op, uint32_t bytes);
 /// A store after a crash.
 struct StoreImage;
 
+/// How much of a table's capacity is used.
+struct OracleHeld {
+  int64_t rows = 0;
+  uint64_t trajectories = 0;
+};
+
 /// The actors' models, and the check of a store against them.
 class EngineOracle {
  public:
@@ -180,13 +188,19 @@ class EngineOracle {
   std::string MatchesTrajectory(const StoreImage& image, uint32_t actor,
                                 ActorModel::Trajectory* trajectory) const;
   std::string CheckOrder(const StoreImage& image) const;
-  std::string CheckAges(const StoreImage& image) const;
+  std::string CheckAges() const;
+  // What a capacity may have removed since the last check, when the models were `before`.
+  struct Evicted;
+  Evicted FindEvicted(const std::vector<ActorModel>& before, uint32_t table) const;
+  std::string CheckHeld(const std::vector<ActorModel>& before,
+                        const OracleHeld (&held)[kOracleTables]);
 
   std::vector<ActorModel> models_;
   uint64_t first_op_ = 1;
   bool damage_ = false;
   uint64_t lost_to_damage_ = 0;
-  Lsn newest_there_ = 0;  // Ends of records, by what was found this time.
+  int64_t rows_before_ = 0;  // Of the table with a bound on steps, at the last check.
+  Lsn newest_there_ = 0;     // Ends of records, by what was found this time.
   Lsn oldest_missing_ = UINT64_MAX;
 };
 
