@@ -195,6 +195,7 @@ class History final : private DiskView {
 
   const Rules rules_;
   const bool damage_;
+  const bool repair_;
   const bool recycling_;
   Random random_;
   Counts* const counts_;
@@ -222,7 +223,8 @@ class History final : private DiskView {
   int drain_target_ = 0, drain_published_ = 0, sync_target_ = 0;
   bool draining_ = false, syncing_ = false;
   std::deque<ChunkSnapshot> snapshots_;
-  Chunks written_;  // In RocksDB, not flushed.
+  Chunks written_;          // In RocksDB, not flushed.
+  bool repairing_ = false;  // From a damaged open until one serves.
   Reading recovered_;
   int tail_begin_ = 0;
   std::vector<int> tail_;

@@ -20,13 +20,18 @@ constexpr RuleSwitch kRules[] = {
     {"recycle_after_flush", &Rules::recycle_after_flush},
     {"equal_epoch_from_start", &Rules::equal_epoch_from_start},
     {"check_pieces", &Rules::check_pieces},
+    {"bad_piece_is_no_end", &Rules::bad_piece_is_no_end},
     {"scan_for_vouchers", &Rules::scan_for_vouchers},
+    {"start_vouches", &Rules::start_vouches},
+    {"only_epoch_vouches", &Rules::only_epoch_vouches},
+    {"highest_epoch_wins", &Rules::highest_epoch_wins},
     {"read_ring", &Rules::read_ring},
     {"cut_before_drain", &Rules::cut_before_drain},
     {"cut_even_if_there", &Rules::cut_even_if_there},
     {"drain_at_open", &Rules::drain_at_open},
     {"raise_epoch", &Rules::raise_epoch},
     {"sync_epoch", &Rules::sync_epoch},
+    {"prepare_ring", &Rules::prepare_ring},
 };
 
 class Reader {
@@ -64,7 +69,10 @@ class Reader {
         continue;
       }
       const auto known = epochs.find(first.lsn);
-      if (known != epochs.end() && known->second >= first.epoch) continue;
+      const bool lost =
+          known != epochs.end() && (in_.rules.highest_epoch_wins ? known->second >= first.epoch
+                                                                 : known->second <= first.epoch);
+      if (lost) continue;
       epochs[first.lsn] = first.epoch;
       out_.segments[first.lsn] = file;
     }
@@ -111,12 +119,14 @@ class Reader {
   // Step c, rule 12.
   void Judge() {
     if (!in_.rules.scan_for_vouchers) return;
-    int vouched = in_.rules.equal_epoch_from_start ? in_.manifest.start : 0;
+    const bool start_vouches = in_.rules.equal_epoch_from_start && in_.rules.start_vouches;
+    int vouched = start_vouches ? in_.manifest.start : 0;
     const auto consider = [&](int record) {
       if (record < 0 || Of(record).lsn <= out_.end) return;
       const int epoch = Of(record).epoch;
       if (epoch > in_.manifest.epoch) return;
-      if (in_.rules.equal_epoch_from_start && epoch != in_.manifest.epoch) return;
+      const bool old = epoch != in_.manifest.epoch;
+      if (in_.rules.equal_epoch_from_start && in_.rules.only_epoch_vouches && old) return;
       vouched = std::max(vouched, Of(record).synced);
     };
     for (int file = 0; file < in_.disk->files(); ++file) {
@@ -128,8 +138,9 @@ class Reader {
       consider(in_.disk->RingHeader(offset));
     }
     if (vouched <= out_.end) return;
-    out_.verdict = HeaderInSegment(out_.end) >= 0 && out_.ring_records == 0 ? Verdict::kPageDamage
-                                                                            : Verdict::kCorruption;
+    const bool only_a_piece = HeaderInSegment(out_.end) >= 0 && out_.ring_records == 0;
+    if (only_a_piece && !in_.rules.bad_piece_is_no_end) return;
+    out_.verdict = only_a_piece ? Verdict::kPageDamage : Verdict::kCorruption;
   }
 
   const ReadInput& in_;

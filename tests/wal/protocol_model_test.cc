@@ -23,6 +23,7 @@ double SecondsToRun() {
 struct Mode {
   const char* name;
   bool damage;
+  bool repair;
   bool recycling;
   int steps;
 };
@@ -31,7 +32,7 @@ class ProtocolModelTest : public ::testing::TestWithParam<Mode> {};
 
 TEST_P(ProtocolModelTest, FindsNoFailureWithAllRules) {
   const Mode& mode = GetParam();
-  const Deadline deadline = Deadline::AfterMs(static_cast<int64_t>(SecondsToRun() * 1000 / 3));
+  const Deadline deadline = Deadline::AfterMs(static_cast<int64_t>(SecondsToRun() * 1000 / 4));
   Counts counts;
   uint64_t seed = 0;
   // At least a thousand histories, however slow the machine.
@@ -40,6 +41,7 @@ TEST_P(ProtocolModelTest, FindsNoFailureWithAllRules) {
                                  .steps = mode.steps,
                                  .rules = {},
                                  .damage = mode.damage,
+                                 .repair = mode.repair,
                                  .recycling = mode.recycling};
     const auto failure = RunHistory(options, &counts);
     ASSERT_FALSE(failure.has_value()) << "seed " << seed << ": " << *failure;
@@ -59,12 +61,16 @@ TEST_P(ProtocolModelTest, FindsNoFailureWithAllRules) {
     EXPECT_GT(counts.reported, 0u);
     EXPECT_GE(counts.damages, counts.reported);
   }
+  if (mode.repair) {
+    EXPECT_GT(counts.repairs, 0u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, ProtocolModelTest,
-                         ::testing::Values(Mode{"crashes", false, false, 160},
-                                           Mode{"damage", true, false, 160},
-                                           Mode{"recycling", false, true, 600}),
+                         ::testing::Values(Mode{"crashes", false, false, false, 160},
+                                           Mode{"damage", true, false, false, 160},
+                                           Mode{"repair", true, true, false, 160},
+                                           Mode{"recycling", false, false, true, 600}),
                          [](const auto& mode) { return std::string(mode.param.name); });
 
 // A history that fails without a rule: found by search, and the same on every machine.
@@ -73,6 +79,7 @@ struct KnownFailure {
   uint64_t seed;
   bool damage = false;
   bool recycling = false;
+  bool repair = false;
 };
 
 constexpr KnownFailure kKnownFailures[] = {
@@ -88,13 +95,18 @@ constexpr KnownFailure kKnownFailures[] = {
     {"recycle_after_flush", 3, false, true},
     {"equal_epoch_from_start", 38},
     {"check_pieces", 4},
+    {"bad_piece_is_no_end", 17, true},
     {"scan_for_vouchers", 17, true},
+    {"start_vouches", 17, true},
+    {"only_epoch_vouches", 47, true, false, true},
+    {"highest_epoch_wins", 818, false, true},
     {"read_ring", 1},
     {"cut_before_drain", 325},
     {"cut_even_if_there", 633718},
     {"drain_at_open", 1},
     {"raise_epoch", 38},
     {"sync_epoch", 5},
+    {"prepare_ring", 6},
 };
 
 class ProtocolRuleTest : public ::testing::TestWithParam<KnownFailure> {};
@@ -105,6 +117,7 @@ TEST_P(ProtocolRuleTest, IsNeeded) {
                          .steps = known.recycling ? 600 : 200,
                          .rules = {},
                          .damage = known.damage,
+                         .repair = known.repair,
                          .recycling = known.recycling};
   Counts counts;
   const auto with = RunHistory(options, &counts);

@@ -9,6 +9,7 @@ namespace geardb::wal::model {
 History::History(const HistoryOptions& options, Counts* counts, std::vector<std::string>* trace)
     : rules_(options.rules),
       damage_(options.damage),
+      repair_(options.repair),
       recycling_(options.recycling),
       random_(options.seed),
       counts_(counts),
@@ -141,7 +142,7 @@ void History::OpenStep() {
 
 void History::ReadStep() {
   ++counts_->opens;
-  const bool hurt = damage_ && Below(2) == 0 && Hurt();
+  const bool hurt = damage_ && hurt_end_ == 0 && Below(2) == 0 && Hurt();
   recovered_ = ReadLog({.disk = this,
                         .records = &records_,
                         .manifest = manifest(),
@@ -151,11 +152,13 @@ void History::ReadStep() {
   Trace("open: epoch %d start %d, from %d, segments to %d, log to %d, verdict %d", manifest().epoch,
         manifest().start, flushed_.from(), recovered_.segments_end, recovered_.end,
         static_cast<int>(recovered_.verdict));
-  if (hurt) {
-    JudgeDamage();
-    return;
-  }
-  if (recovered_.verdict != Verdict::kGood) {
+  if (hurt) JudgeDamage();
+  if (over_) return;
+  if (repairing_) {  // What is behind the damage is given up.
+    log_floor_ = std::min(log_floor_, recovered_.end);
+    sync_floor_ = std::min(sync_floor_, recovered_.end);
+    stable_end_ = -1;
+  } else if (recovered_.verdict != Verdict::kGood) {
     Fail("false damage at " + std::to_string(recovered_.end));
     return;
   }
@@ -277,7 +280,8 @@ void History::Serve() {
     writer_.drained = recovered_.segments_end;
     writer_.synced = std::min(sync_floor_, end);
   }
-  for (int lsn = geometry_.BlockFloor(writer_.drained); lsn < writer_.drained; ++lsn) {
+  const int copied = rules_.prepare_ring ? writer_.drained : 0;
+  for (int lsn = geometry_.BlockFloor(writer_.drained); lsn < copied; ++lsn) {
     ring_[Index(lsn % geometry_.ring)] = tail_[Index(lsn - tail_begin_)];
   }
   log_floor_ = end;
@@ -285,6 +289,7 @@ void History::Serve() {
   power_lost_ = false;
   stable_end_ = -1;
   written_ = flushed_;
+  repairing_ = false;
   up_ = true;
   Trace("serving epoch %d at %d", manifest().epoch, end);
 }
@@ -333,9 +338,14 @@ void History::ConsiderVoucher(int record) {
   }
 }
 
-// The ring may have healed it; otherwise it must be reported. Either way the history is over.
+// The ring may have healed it; otherwise it must be reported. Either way the history is over, but
+// for a repair, which needs index chunks that reach no further than the log.
 void History::JudgeDamage() {
-  over_ = true;
+  const bool repairable = recovered_.verdict == Verdict::kCorruption &&
+                          recovered_.end >= std::max(flushed_.reach[0], flushed_.reach[1]);
+  repairing_ = repair_ && repairable;
+  counts_->repairs += repairing_ ? 1 : 0;
+  over_ = !repairing_;
   if (recovered_.verdict != Verdict::kGood) {
     ++counts_->reported;
   } else if (recovered_.end < hurt_end_) {

@@ -209,6 +209,7 @@ void Counts::Add(const Counts& other) {
   recovery_writes += other.recovery_writes;
   damages += other.damages;
   reported += other.reported;
+  repairs += other.repairs;
 }
 
 std::optional<std::string> RunHistory(const HistoryOptions& options, Counts* counts,
