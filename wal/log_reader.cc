@@ -6,6 +6,7 @@
 #include "base/break.h"
 #include "base/hash.h"
 #include "wal/log_scan.h"
+#include "wal/segment_check.h"
 #include "wal/vouch_scan.h"
 
 namespace geardb::wal {
@@ -256,8 +257,10 @@ Result<std::unique_ptr<LogReader>> LogReader::Open(Env* env, const std::string& 
                           SegmentMap::Read(env, log_directory, manifest, options.from));
   std::unique_ptr<RingFile> ring;
   if (options.use_ring) {
-    GEARDB_ASSIGN_OR_RETURN(ring, RingFile::Open(env, JoinPath(log_directory, kRingName),
-                                                 manifest.ring_bytes, RingAccess::kReadOnly));
+    const std::string path = JoinPath(log_directory, kRingName);
+    GEARDB_ASSIGN_OR_RETURN(ring,
+                            RingFile::Open(env, path, manifest.ring_bytes, RingAccess::kReadOnly));
+    GEARDB_RETURN_IF_ERROR(CheckRingOwner(ring.get(), path, manifest));
   }
   auto core =
       std::make_unique<Core>(env, log_directory, manifest, options, std::move(map), ring.get());

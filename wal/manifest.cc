@@ -1,6 +1,8 @@
 #include "wal/manifest.h"
 
+#include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "base/crash_point.h"
 #include "base/hash.h"
@@ -57,6 +59,27 @@ std::string UuidText(const Uuid& uuid) {
     text += kDigits[std::to_integer<int>(b) & 15];
   }
   return text;
+}
+
+std::string SegmentName(uint64_t number) {
+  char name[32];
+  std::snprintf(name, sizeof(name), "%s%06llu", kSegmentPrefix,
+                static_cast<unsigned long long>(number));
+  return name;
+}
+
+bool ParseSegmentName(const std::string& name, uint64_t* number) {
+  const std::string prefix = kSegmentPrefix;
+  if (name.size() < prefix.size() + 6 || name.size() > prefix.size() + 12 ||
+      name.compare(0, prefix.size(), prefix) != 0) {
+    return false;
+  }
+  *number = 0;
+  for (char c : std::string_view(name).substr(prefix.size())) {
+    if (c < '0' || c > '9') return false;
+    *number = *number * 10 + static_cast<uint64_t>(c - '0');
+  }
+  return true;
 }
 
 std::vector<std::byte> EncodeManifest(const Manifest& manifest) {

@@ -20,6 +20,10 @@ inline constexpr const char* kLogDirectoryName = "log";
 inline constexpr const char* kRingName = "ring";
 inline constexpr const char* kSegmentPrefix = "segment-";
 
+/// "segment-000001" and back; false for another name.
+std::string SegmentName(uint64_t number);
+bool ParseSegmentName(const std::string& name, uint64_t* number);
+
 /// What the manifest says. See LSN, epoch and cut in wal/FORMAT.md.
 struct Manifest {
   Uuid uuid = {};

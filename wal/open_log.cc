@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <random>
 
 #include "base/break.h"
@@ -10,6 +11,7 @@
 #include "wal/aligned_buffer.h"
 #include "wal/log_scan.h"
 #include "wal/ring_file.h"
+#include "wal/segment_check.h"
 #include "wal/segment_file.h"
 #include "wal/segment_map.h"
 #include "wal/writer_core.h"
@@ -45,28 +47,6 @@ Uuid NewUuid() {
   return uuid;
 }
 
-/// Whether a file holds nothing but zeros, as everything that a creation leaves behind does.
-Result<bool> HoldsNothing(Env* env, const std::string& path) {
-  GEARDB_ASSIGN_OR_RETURN(auto file, env->OpenFile(path, {.mode = FileMode::kRead}));
-  GEARDB_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
-  std::vector<std::byte> block(kWriteBytesMax);
-  for (uint64_t at = 0; at < size;) {
-    GEARDB_ASSIGN_OR_RETURN(const FileExtent extent, file->NextWritten(at));
-    if (extent.begin >= extent.end) break;
-    for (at = extent.begin; at < extent.end;) {
-      const uint64_t wanted = std::min<uint64_t>(block.size(), extent.end - at);
-      GEARDB_ASSIGN_OR_RETURN(const size_t read, file->Read(at, std::span(block).first(wanted)));
-      if (read == 0) return true;
-      if (std::any_of(block.begin(), block.begin() + static_cast<ptrdiff_t>(read),
-                      [](std::byte byte) { return byte != std::byte{0}; })) {
-        return false;
-      }
-      at += read;
-    }
-  }
-  return true;
-}
-
 /// The files that a creation without a manifest has left in the log's directory. Refuses what
 /// anything else has put there: it would be removed.
 Result<std::vector<std::string>> Leftovers(Env* env, const std::string& log_directory) {
@@ -79,7 +59,7 @@ Result<std::vector<std::string>> Leftovers(Env* env, const std::string& log_dire
       return Status::FailedPrecondition("'", log_directory, "' holds '", name,
                                         "', which is no file of a database: none is created here");
     }
-    GEARDB_ASSIGN_OR_RETURN(const bool nothing, HoldsNothing(env, JoinPath(log_directory, name)));
+    GEARDB_ASSIGN_OR_RETURN(const bool nothing, HoldsOnlyZeros(env, JoinPath(log_directory, name)));
     if (!nothing) {
       return Status::Corruption("'", log_directory, "' holds '", name,
                                 "' with content, but there is no ", kManifestName,
@@ -171,8 +151,10 @@ class LogOpener {
     const RingAccess access = options_.read_only        ? RingAccess::kReadOnly
                               : options_.log.shared_map ? RingAccess::kMapped
                                                         : RingAccess::kWritten;
-    GEARDB_ASSIGN_OR_RETURN(ring_, RingFile::Open(env_, JoinPath(log_directory_, kRingName),
-                                                  opened_.manifest.ring_bytes, access));
+    const std::string ring_path = JoinPath(log_directory_, kRingName);
+    GEARDB_ASSIGN_OR_RETURN(ring_,
+                            RingFile::Open(env_, ring_path, opened_.manifest.ring_bytes, access));
+    GEARDB_RETURN_IF_ERROR(CheckRingOwner(ring_.get(), ring_path, opened_.manifest));
     const ReadOptions read{
         .from = options_.from,
         .all_types = false,
@@ -235,20 +217,24 @@ class LogOpener {
     return Status::Ok();
   }
 
-  // Sorts the files into live and free; segments at or beyond the end are free.
+  // Sorts the files into live and free; segments at or beyond the end are free. Refuses what is
+  // neither before any of them is changed.
   Status FillPool() {
     const SegmentMap& map = scan_->map();
-    pool_ = std::make_unique<SegmentPool>(env_, log_directory_, opened_.manifest.segment_bytes,
-                                          options_.log.direct_io);
-    std::vector<std::string> taken;
+    std::map<std::string, Lsn> live;
     for (const auto& [base, name] : map.names) {
-      if (base >= end()) continue;
-      GEARDB_RETURN_IF_ERROR(pool_->AddLive(name, base));
-      taken.push_back(name);
+      if (base < end()) live[name] = base;
     }
     for (const std::string& name : map.all) {
-      if (std::find(taken.begin(), taken.end(), name) != taken.end()) continue;
-      GEARDB_RETURN_IF_ERROR(pool_->AddFree(name));
+      if (live.contains(name)) continue;
+      GEARDB_RETURN_IF_ERROR(
+          CheckFreeSegment(env_, JoinPath(log_directory_, name), opened_.manifest));
+    }
+    pool_ = std::make_unique<SegmentPool>(env_, log_directory_, opened_.manifest.segment_bytes,
+                                          options_.log.direct_io);
+    for (const auto& [name, base] : live) GEARDB_RETURN_IF_ERROR(pool_->AddLive(name, base));
+    for (const std::string& name : map.all) {
+      if (!live.contains(name)) GEARDB_RETURN_IF_ERROR(pool_->AddFree(name));
     }
     // A spare file that a crash left between its creation and the sync of its name.
     return env_->SyncDirectory(log_directory_);

@@ -1,7 +1,6 @@
 #include "wal/segment_file.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "wal/manifest.h"
@@ -177,27 +176,6 @@ std::string SegmentPool::write_path() const {
   MutexLock lock(&mutex_);
   if (!live_.empty()) return live_.rbegin()->second->write_path();
   return free_.empty() ? "unknown (no segment file)" : free_.back()->write_path();
-}
-
-std::string SegmentName(uint64_t number) {
-  char name[32];
-  std::snprintf(name, sizeof(name), "%s%06llu", kSegmentPrefix,
-                static_cast<unsigned long long>(number));
-  return name;
-}
-
-bool ParseSegmentName(const std::string& name, uint64_t* number) {
-  const std::string prefix = kSegmentPrefix;
-  if (name.size() < prefix.size() + 6 || name.size() > prefix.size() + 12 ||
-      name.compare(0, prefix.size(), prefix) != 0) {
-    return false;
-  }
-  *number = 0;
-  for (char c : std::string_view(name).substr(prefix.size())) {
-    if (c < '0' || c > '9') return false;
-    *number = *number * 10 + static_cast<uint64_t>(c - '0');
-  }
-  return true;
 }
 
 }  // namespace geardb::wal

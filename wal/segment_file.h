@@ -115,8 +115,4 @@ class SegmentPool {
   std::atomic<uint64_t> live_count_{0};
 };
 
-/// "segment-000001" and back; nothing for another name.
-std::string SegmentName(uint64_t number);
-bool ParseSegmentName(const std::string& name, uint64_t* number);
-
 }  // namespace geardb::wal

@@ -4,28 +4,9 @@
 
 #include "base/break.h"
 #include "wal/record_codec.h"
-#include "wal/segment_file.h"
+#include "wal/segment_check.h"
 
 namespace geardb::wal {
-namespace {
-
-// The uuid in a segment record of some database, whichever it is. False when it is none.
-bool SegmentUuid(std::span<const std::byte> bytes, Uuid* uuid) {
-  RecordHeader header;
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  if (header.type != static_cast<uint16_t>(RecordType::kSegment) ||
-      header.length != kSegmentRecordBytes) {
-    return false;
-  }
-  std::memcpy(uuid->data(), bytes.data() + sizeof(header) + sizeof(MetadataPrefix), uuid->size());
-  Manifest other;
-  other.uuid = *uuid;
-  ParsedRecord record;
-  return ParseRecord(bytes, header.lsn, other.Seed(), &record);
-}
-
-}  // namespace
-
 Result<SegmentMap> SegmentMap::Read(Env* env, const std::string& log_directory,
                                     const Manifest& manifest, Lsn from) {
   SegmentMap map;
@@ -43,10 +24,10 @@ Result<SegmentMap> SegmentMap::Read(Env* env, const std::string& log_directory,
     GEARDB_ASSIGN_OR_RETURN(auto file, env->OpenFile(path, {.mode = FileMode::kRead}));
     std::array<std::byte, kSegmentRecordBytes> bytes = {};
     GEARDB_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes));
-    Uuid uuid;
-    if (read < bytes.size() || !SegmentUuid(bytes, &uuid)) continue;
-    if (uuid != manifest.uuid) {
-      return Status::Corruption(path, " belongs to database ", UuidText(uuid), ", this is ",
+    const std::optional<Uuid> owner = SegmentOwner(std::span(bytes).first(read));
+    if (!owner) continue;
+    if (*owner != manifest.uuid) {
+      return Status::Corruption(path, " belongs to database ", UuidText(*owner), ", this is ",
                                 UuidText(manifest.uuid));
     }
     Lsn base;

@@ -119,5 +119,18 @@ TEST(ManifestTest, ADirectoryWithoutOneIsNotFound) {
   EXPECT_STATUS(kNotFound, ReadManifest(&env, "db"), "db/MANIFEST");
 }
 
+TEST(ManifestTest, NamesOfSegmentsAreNumbers) {
+  EXPECT_EQ(SegmentName(7), "segment-000007");
+  uint64_t number = 0;
+  EXPECT_TRUE(ParseSegmentName("segment-000007", &number));
+  EXPECT_EQ(number, 7u);
+  EXPECT_TRUE(ParseSegmentName(SegmentName(123456789), &number));
+  EXPECT_EQ(number, 123456789u);
+  for (const char* name : {"segment-", "segment-1", "segment-00000x", "ring", "segment-0000001.bak",
+                           "xsegment-000001"}) {
+    EXPECT_FALSE(ParseSegmentName(name, &number)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace geardb::wal

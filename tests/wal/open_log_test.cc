@@ -291,7 +291,7 @@ TEST_F(OpenLogTest, ASegmentThatTheRingReplacesDoesNotComeBack) {
   // The second segment loses all but its first record; the ring still has its bytes.
   auto bytes = env_->Contents("db/log/segment-000002");
   if (bytes[0] == std::byte{0}) GTEST_FAIL() << "the second segment is in another file";
-  bytes.resize(105);
+  bytes.resize(kSegmentRecordBytes);
   env_->Put("db/log/segment-000002", bytes);
   Open();
   EXPECT_EQ(report().read.end_lsn, end);

@@ -19,19 +19,6 @@ class SegmentFileTest : public ::testing::Test {
   SegmentPool pool_{&env_, "log", kSegment, /*direct=*/true};
 };
 
-TEST_F(SegmentFileTest, NamesAreNumbers) {
-  EXPECT_EQ(SegmentName(7), "segment-000007");
-  uint64_t number = 0;
-  EXPECT_TRUE(ParseSegmentName("segment-000007", &number));
-  EXPECT_EQ(number, 7u);
-  EXPECT_TRUE(ParseSegmentName(SegmentName(123456789), &number));
-  EXPECT_EQ(number, 123456789u);
-  for (const char* name : {"segment-", "segment-1", "segment-00000x", "ring", "segment-0000001.bak",
-                           "xsegment-000001"}) {
-    EXPECT_FALSE(ParseSegmentName(name, &number)) << name;
-  }
-}
-
 TEST_F(SegmentFileTest, ASpareIsDurableBeforeItIsHandedOut) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     testing::FaultEnv env(seed);

@@ -1,7 +1,6 @@
 #include "tools/geardb/store_summary.h"
 
 #include <memory>
-#include <string_view>
 #include <utility>
 
 namespace geardb::cli {
@@ -47,7 +46,8 @@ Result<StoreSummary> Summarize(const StoreFiles& files, Database* database) {
   summary.tags = database->Tags();
   GEARDB_ASSIGN_OR_RETURN(const auto names, Env::Posix()->List(files.log_directory()));
   for (const std::string& name : names) {
-    summary.segment_files += std::string_view(name).starts_with(wal::kSegmentPrefix) ? 1 : 0;
+    uint64_t number = 0;
+    summary.segment_files += wal::ParseSegmentName(name, &number) ? 1 : 0;
   }
   for (const std::string& name : database->Tables()) {
     GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenTable(name));

@@ -7,6 +7,7 @@
 
 #include "tools/geardb/record_words.h"
 #include "tools/geardb/text_table.h"
+#include "wal/segment_check.h"
 
 namespace geardb::cli {
 namespace {
@@ -39,17 +40,38 @@ Status Verification::CheckFiles() {
   bool has_ring = false;
   for (const std::string& name : names) {
     const std::string path = JoinPath(log_directory, name);
+    uint64_t number = 0;
     if (name == wal::kRingName) {
       has_ring = true;
       GEARDB_RETURN_IF_ERROR(CheckSize(path, files_->manifest.ring_bytes));
-    } else if (std::string_view(name).starts_with(wal::kSegmentPrefix)) {
+    } else if (wal::ParseSegmentName(name, &number)) {
       ++verified_.segment_files;
-      GEARDB_RETURN_IF_ERROR(CheckSize(path, files_->manifest.segment_bytes));
+      GEARDB_RETURN_IF_ERROR(CheckSegmentFile(path));
     } else {
       notes_.push_back("'" + Printable(path) + "' is no file of a database");
     }
   }
   if (!has_ring) AddProblem(files_->ring_path(), kNoLsn, "the ring is missing");
+  return Status::Ok();
+}
+
+Status Verification::CheckSegmentFile(const std::string& path) {
+  Env* env = Env::Posix();
+  const Status ours = wal::CheckFreeSegment(env, path, files_->manifest);
+  if (ours.code() == StatusCode::kCorruption) {
+    AddProblem(path, kNoLsn, std::string(ours.message()));
+    return Status::Ok();
+  }
+  GEARDB_RETURN_IF_ERROR(ours);
+  GEARDB_ASSIGN_OR_RETURN(const bool zeros, wal::HoldsOnlyZeros(env, path));
+  if (!zeros) return CheckSize(path, files_->manifest.segment_bytes);
+  GEARDB_ASSIGN_OR_RETURN(const auto file, env->OpenFile(path, {}));
+  GEARDB_ASSIGN_OR_RETURN(const uint64_t bytes, file->Size());
+  if (bytes != files_->manifest.segment_bytes) {
+    notes_.push_back("'" + Printable(path) + "' has " + std::to_string(bytes) +
+                     " bytes: a spare file that a crash or a full disk has cut short; the next "
+                     "open for writing makes it whole");
+  }
   return Status::Ok();
 }
 

@@ -61,6 +61,7 @@ class Verification {
   };
 
   Status CheckFiles();
+  Status CheckSegmentFile(const std::string& path);
   Status CheckSize(const std::string& path, uint64_t expected);
   Status CheckLog();
   /// Says what the record does.

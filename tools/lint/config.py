@@ -12,7 +12,8 @@ LAYERS = {
 PUBLIC_HEADER_LAYERS = {"base", "engine"}
 # Programs under tools/ see public headers and base, and offline tools these readers of the log.
 TOOL_LAYERS = {"base", "engine", "tools"}
-TOOL_EXTRA_HEADERS = {"wal/log_reader.h", "engine/internal/record_body.h"}
+TOOL_EXTRA_HEADERS = {"wal/log_reader.h", "wal/segment_check.h",
+                      "engine/internal/record_body.h"}
 # The benchmarks also measure these layers by themselves: folder -> further layers.
 TOOL_FOLDER_LAYERS = {"tools/bench/": {"index", "kernels"}}
 

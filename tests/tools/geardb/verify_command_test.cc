@@ -167,10 +167,40 @@ TEST_F(VerifyCommandTest, ABlobThatIsDamagedIsNamedByItsTag) {
 }
 
 TEST_F(VerifyCommandTest, ForeignFilesAreNotedAndAreNoDamage) {
-  testing::WriteBytes(File("log/notes.txt"), "mine");
+  const int64_t files = RunJson("verify")["segment_files"].integer();
+  for (const std::string name : {"log/notes.txt", "log/segment-abc", "log/segment-1"}) {
+    testing::WriteBytes(File(name), "mine");
+    const Json json = RunJson("verify");
+    ASSERT_EQ(json["notes"].items().size(), 1U);
+    EXPECT_NE(json["notes"][0].text().find(File(name)), std::string::npos);
+    EXPECT_EQ(json["segment_files"].integer(), files);
+    EXPECT_EQ(RunJson("info")["log"]["segment_files"].integer(), files);
+    ASSERT_OK(Database::Open(store(), testing::SampleOptions()));
+    fs::remove(File(name));
+  }
+}
+
+TEST_F(VerifyCommandTest, AForeignFileWithASegmentsNameIsNamedAndRefusedByOpens) {
+  for (const size_t bytes : {size_t{7000}, size_t{65536}}) {
+    testing::WriteBytes(File("log/segment-000098"), std::string(bytes, 'g'));
+    ExpectProblem(File("log/segment-000098"),
+                  "has " + std::to_string(bytes) + " bytes and is neither a segment of database ");
+    EXPECT_EQ(RunJson("verify", {}, 1)["problems"].items().size(), 1U);
+    const auto before = testing::FilesOf(store() + "/log");
+    EXPECT_STATUS(kCorruption, Database::Open(store(), testing::SampleOptions()),
+                  File("log/segment-000098"));
+    EXPECT_TRUE(testing::FilesOf(store() + "/log") == before);
+  }
+}
+
+TEST_F(VerifyCommandTest, ASpareFileThatWasCutShortIsNotedAndMadeWholeByAnOpen) {
+  testing::WriteBytes(File("log/segment-000098"), std::string(7000, '\0'));
   const Json json = RunJson("verify");
   ASSERT_EQ(json["notes"].items().size(), 1U);
-  EXPECT_NE(json["notes"][0].text().find(File("log/notes.txt")), std::string::npos);
+  EXPECT_NE(json["notes"][0].text().find("segment-000098' has 7000 bytes: a spare file"),
+            std::string::npos);
+  ASSERT_OK(Database::Open(store(), testing::SampleOptions()));
+  EXPECT_EQ(RunJson("verify")["notes"].items().size(), 0U);
 }
 
 TEST_F(VerifyCommandTest, ASealThatOnlyTheRingHoldsIsNoted) {
