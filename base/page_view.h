@@ -26,6 +26,8 @@ inline constexpr uint64_t kFrameAlignment = 128;
 /// Readable bytes behind an arena's last frame.
 inline constexpr uint64_t kArenaSpareBytes = 16;
 inline constexpr uint32_t kStepsPerPageMax = 256;
+/// Frames are handed out from slabs of this size, each of one table.
+inline constexpr uint64_t kSlabBytes = uint64_t{2} << 20;
 
 /// Where one column's region lies in a frame.
 struct ColumnRegion {

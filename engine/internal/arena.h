@@ -19,12 +19,12 @@
 #include "base/clock.h"
 #include "base/epoch.h"
 #include "base/mutex.h"
+#include "base/page_view.h"
 #include "base/status.h"
 #include "base/types.h"
 
 namespace geardb::engine {
 
-inline constexpr uint64_t kSlabBytes = uint64_t{2} << 20;
 inline constexpr uint8_t kHostArena = 0;
 
 struct ArenaOptions {

@@ -14,7 +14,7 @@
 namespace geardb::fuzzing {
 
 /// Frames for eight pools: each takes a slab of its own. Less would end most inputs early.
-inline constexpr uint64_t kFrameBytes = 8 * engine::kSlabBytes;
+inline constexpr uint64_t kFrameBytes = 8 * kSlabBytes;
 inline constexpr uint64_t kIndexBytes = 8 << 20;
 
 /// An empty database, without a log, that takes records up as at recovery.

@@ -18,6 +18,8 @@ namespace geardb::cli {
 inline constexpr int kExitGood = 0;
 inline constexpr int kExitDamage = 1;  ///< Or any failure: stderr says which.
 inline constexpr int kExitUsage = 2;   ///< Options that do not exist, or cannot be meant.
+inline constexpr int kExitMemory =
+    3;  ///< The database needs more than --memory. No damage is known.
 
 /// What an argument holds.
 enum class ArgumentKind : uint8_t {

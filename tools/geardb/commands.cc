@@ -21,8 +21,9 @@ constexpr Argument kMemory = {.key = "memory",
                               .names = "--memory",
                               .kind = ArgumentKind::kBytes,
                               .help =
-                                  "Memory for pages, as 512MB or 4GiB; default: a quarter of "
-                                  "the machine's"};
+                                  "Memory for pages, as 512MB or 4GiB, and as much for the "
+                                  "index; default: a quarter of the machine's, and an eighth of "
+                                  "that for the index"};
 
 constexpr std::array kSummaryArguments = {kDirectory, kMemory};
 constexpr std::array kHeadArguments = {
@@ -77,12 +78,13 @@ constexpr std::array kCommands = {
             .arguments = kVerifyArguments,
             .run = RunVerify,
             .help = "Reads every byte, and names what is damaged with file and offset; exits 1 "
-                    "when anything is"},
+                    "when anything is, 3 when --memory is too little to replay the log"},
 };
 
 const char* const kExitCodes =
     "Exits 0 when all went well, 1 when damage was found or the command failed (standard error\n"
-    "says why), 2 when it was called in a wrong way.";
+    "says why), 2 when it was called in a wrong way, 3 when the database needs more than --memory\n"
+    "and no damage was found in what could be read without it.";
 
 /// Where CLI11 leaves what it has read of one argument.
 struct Parsed {
@@ -173,6 +175,7 @@ int Report(const Status& failure, std::string_view command, bool json, const Str
     streams.out->flush();
   }
   *streams.err << "geardb " << command << ": " << Printable(failure.ToString()) << "\n";
+  if (failure.code() == StatusCode::kResourceExhausted) return kExitMemory;  // See OpenStore.
   return failure.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitDamage;
 }
 
@@ -224,7 +227,9 @@ int RunGeardb(std::span<const std::string> words, const Streams& streams) {
       parsed.back()->argument = &argument;
       AddArgument(sub, parsed.back().get());
     }
-    sub->add_flag("--json", json, "For programs: one JSON value");
+    sub->add_flag("--json", json,
+                  "For programs: one JSON value. Numbers that are not finite are the strings "
+                  "\"NaN\", \"Infinity\" and \"-Infinity\"");
     commands[sub] = &command;
     sub->footer(kExitCodes);
     ranges[sub] = {begin, parsed.size()};

@@ -273,7 +273,7 @@ Status ShowRows(const Invocation& invocation, const Table& table,
 
 Result<int> RunHead(const Invocation& invocation) {
   GEARDB_ASSIGN_OR_RETURN(const auto files, OpenFiles(invocation));
-  GEARDB_ASSIGN_OR_RETURN(const auto database, OpenStore(invocation));
+  GEARDB_ASSIGN_OR_RETURN(const auto database, OpenStore(invocation, files));
   // First of all, since it may be why something is not found.
   const int code = WarnOfDamage(invocation, DamageOf(*database));
   GEARDB_ASSIGN_OR_RETURN(const std::string name, TableName(invocation, *database));

@@ -1,11 +1,16 @@
 #include "tools/geardb/open_store.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "tools/geardb/memory_need.h"
 #include "tools/geardb/text_table.h"
 
 namespace geardb::cli {
 namespace {
+
+/// Budgets of less would be larger by default.
+constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
 
 /// A refusal because of another owner, with a word on what to do.
 Status ExplainRefusal(const std::string& directory, const Status& status) {
@@ -21,16 +26,20 @@ Status NoDatabase(const std::string& directory) {
 
 }  // namespace
 
-Result<std::unique_ptr<Database>> OpenStore(const Invocation& invocation) {
-  const std::string directory = invocation.arguments.Text("directory");
+Result<std::unique_ptr<Database>> OpenStore(const Invocation& invocation, const StoreFiles& files) {
+  const std::string& directory = files.directory;
   DatabaseOptions options;
   options.read_only = true;
   options.create_if_missing = false;
   options.background = false;
-  options.budgets.frames_bytes = invocation.arguments.Count("memory");
+  const uint64_t memory = invocation.arguments.Count("memory");
+  if (memory > 0) {
+    options.budgets.frames_bytes = memory;
+    options.budgets.index_bytes = std::max(memory, kIndexBytesMin);
+  }
   auto database = Database::Open(directory, options);
-  if (!database.ok()) return ExplainRefusal(directory, database.status());
-  return database;
+  if (database.ok()) return database;
+  return ExplainMemory(invocation, files, ExplainRefusal(directory, database.status()));
 }
 
 Status DamageOf(const Database& database) {

@@ -12,15 +12,6 @@
 
 namespace geardb::cli {
 
-/// Replays the log and gives the database, read-only. FailedPrecondition names the owner of one
-/// that is running.
-Result<std::unique_ptr<Database>> OpenStore(const Invocation& invocation);
-
-/// What of a store is not shown because it is damaged. OK when nothing is.
-Status DamageOf(const Database& database);
-/// kExitGood; or says on standard error that what was shown is not all, and kExitDamage.
-int WarnOfDamage(const Invocation& invocation, const Status& damage);
-
 /// The files of a database, held so that nobody opens it for writing.
 struct StoreFiles {
   std::string directory;
@@ -33,5 +24,14 @@ struct StoreFiles {
 
 /// Takes the lock and reads the manifest. NotFound when there is no database.
 Result<StoreFiles> OpenFiles(const Invocation& invocation);
+
+/// Replays the log and gives the database, read-only. FailedPrecondition names the owner of one
+/// that is running; ResourceExhausted says what --memory to give.
+Result<std::unique_ptr<Database>> OpenStore(const Invocation& invocation, const StoreFiles& files);
+
+/// What of a store is not shown because it is damaged. OK when nothing is.
+Status DamageOf(const Database& database);
+/// kExitGood; or says on standard error that what was shown is not all, and kExitDamage.
+int WarnOfDamage(const Invocation& invocation, const Status& damage);
 
 }  // namespace geardb::cli

@@ -243,7 +243,7 @@ void WriteSummary(const StoreFiles& files, const StoreSummary& summary, JsonWrit
 
 Result<int> RunSummary(const Invocation& invocation) {
   GEARDB_ASSIGN_OR_RETURN(const auto files, OpenFiles(invocation));
-  GEARDB_ASSIGN_OR_RETURN(const auto database, OpenStore(invocation));
+  GEARDB_ASSIGN_OR_RETURN(const auto database, OpenStore(invocation, files));
   GEARDB_ASSIGN_OR_RETURN(const StoreSummary summary, Summarize(files, database.get()));
   const Status damage = DamageOf(*database);
   if (!invocation.json) {

@@ -30,8 +30,7 @@ void Verification::AddProblem(std::string place, Lsn lsn, std::string text) {
 Status Verification::Run() {
   GEARDB_RETURN_IF_ERROR(CheckFiles());
   GEARDB_RETURN_IF_ERROR(CheckLog());
-  CheckReplay();
-  return Status::Ok();
+  return CheckReplay();
 }
 
 Status Verification::CheckFiles() {
@@ -230,12 +229,17 @@ void Verification::CheckPieces(const wal::RecordView& record, const wal::LogRead
   }
 }
 
-void Verification::CheckReplay() {
-  const auto opened = OpenStore(*invocation_);
+Status Verification::CheckReplay() {
+  const auto opened = OpenStore(*invocation_, *files_);
+  if (opened.status().code() == StatusCode::kInvalidArgument) return opened.status();
+  if (opened.status().code() == StatusCode::kResourceExhausted) {
+    memory_ = opened.status();
+    return Status::Ok();
+  }
   if (!opened.ok()) {
     AddProblem(files_->directory, kNoLsn,
                "the log cannot be replayed: " + opened.status().ToString());
-    return;
+    return Status::Ok();
   }
   Database& database = **opened;
   const RecoveryReport& recovery = database.recovery();
@@ -256,6 +260,7 @@ void Verification::CheckReplay() {
     const Status status = table.ok() ? CheckTable(table->get()) : table.status();
     if (!status.ok()) AddProblem("table " + name, kNoLsn, status.ToString());
   }
+  return Status::Ok();
 }
 
 Status Verification::CheckTable(Table* table) {

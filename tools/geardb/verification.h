@@ -51,6 +51,9 @@ class Verification {
   /// What is worth knowing and is no damage.
   const std::vector<std::string>& notes() const { return notes_; }
   const Verified& verified() const { return verified_; }
+  /// ResourceExhausted when the log could not be replayed with the memory given: no damage, but
+  /// rows and items were not looked at.
+  const Status& memory() const { return memory_; }
 
  private:
   /// A record that was read from the ring.
@@ -71,7 +74,7 @@ class Verification {
                    const std::string& what);
   void CheckDrained(const wal::LogReader& reader);
   Status CompareWithRing(const RingRecord& record, const wal::LogReader& reader);
-  void CheckReplay();
+  Status CheckReplay();
   Status CheckTable(Table* table);
   void AddProblem(std::string place, Lsn lsn, std::string text);
 
@@ -80,6 +83,7 @@ class Verification {
   std::vector<Problem> problems_;
   std::vector<std::string> notes_;
   Verified verified_;
+  Status memory_;
   LogNames names_;
   std::vector<RingRecord> ring_records_;
   /// Up to here the records say that everything was synced.

@@ -16,9 +16,14 @@ void Print(const Verification& verification, std::ostream* out) {
   *out << "read " << Counted(verified.records, "record") << " of the log ("
        << BytesText(verified.log_bytes) << " in " << Counted(verified.segment_files, "file") << ", "
        << Counted(verified.ring_records, "record") << " only in the ring), "
-       << Counted(verified.pieces, "piece") << " (" << BytesText(verified.piece_bytes) << ")\n"
-       << "replayed " << Counted(verified.tables, "table") << ": " << Counted(verified.rows, "row")
-       << " in " << Counted(verified.trajectories, "trajectory") << '\n';
+       << Counted(verified.pieces, "piece") << " (" << BytesText(verified.piece_bytes) << ")\n";
+  if (verification.memory().ok()) {
+    *out << "replayed " << Counted(verified.tables, "table") << ": "
+         << Counted(verified.rows, "row") << " in " << Counted(verified.trajectories, "trajectory")
+         << '\n';
+  } else {
+    *out << "NOT REPLAYED: " << Printable(verification.memory().message()) << '\n';
+  }
   for (const std::string& note : verification.notes()) *out << "note: " << Printable(note) << '\n';
   for (const Problem& problem : verification.problems()) {
     *out << "DAMAGE: ";
@@ -31,7 +36,8 @@ void Print(const Verification& verification, std::ostream* out) {
     *out << Printable(problem.text) << '\n';
   }
   if (verification.problems().empty()) {
-    *out << "no damage found\n";
+    *out << "no damage found"
+         << (verification.memory().ok() ? "\n" : " in what needs no replay: see above\n");
   } else {
     *out << Counted(verification.problems().size(), "problem") << " found\n";
   }
@@ -42,7 +48,7 @@ void WriteJson(const StoreFiles& files, const Verification& verification, std::o
   JsonWriter json(out);
   json.BeginObject();
   json.Field("directory", files.directory);
-  json.Field("good", verification.problems().empty());
+  json.Field("good", verification.problems().empty() && verification.memory().ok());
   json.Key("problems");
   json.BeginArray();
   for (const Problem& problem : verification.problems()) {
@@ -62,6 +68,8 @@ void WriteJson(const StoreFiles& files, const Verification& verification, std::o
   json.BeginArray();
   for (const std::string& note : verification.notes()) json.String(note);
   json.EndArray();
+  json.Field("replayed", verification.memory().ok());
+  json.Field("memory", verification.memory().message());
   json.Field("segment_files", verified.segment_files);
   json.Field("records", verified.records);
   json.Field("ring_records", verified.ring_records);
@@ -87,7 +95,8 @@ Result<int> RunVerify(const Invocation& invocation) {
   } else {
     Print(verification, invocation.out);
   }
-  return verification.problems().empty() ? kExitGood : kExitDamage;
+  if (!verification.problems().empty()) return kExitDamage;
+  return verification.memory().ok() ? kExitGood : kExitMemory;
 }
 
 }  // namespace geardb::cli

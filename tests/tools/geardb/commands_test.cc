@@ -30,7 +30,8 @@ TEST_F(CommandsTest, HelpNamesEveryCommandAndTheExitCodes) {
   const CliRun run = RunCli({"--help"});
   EXPECT_EQ(run.code, 0);
   EXPECT_EQ(run.err, "");
-  for (const char* part : {"info", "head", "log", "verify", "Exits 0", "1 when damage", "2 when"}) {
+  for (const char* part : {"info", "head", "log", "verify", "Exits 0", "1 when damage", "2 when",
+                           "3 when the database needs more than --memory"}) {
     EXPECT_NE(run.out.find(part), std::string::npos) << part;
   }
 }

@@ -60,15 +60,28 @@ TEST_F(OpenStoreTest, AStoreThatIsRunningNamesItsOwner) {
 }
 
 TEST_F(OpenStoreTest, TwoMayLookAtOnce) {
-  const cli::Arguments arguments = [&] {
-    cli::Arguments made;
-    made.Set("directory", store());
+  const cli::Invocation invocation = [&] {
+    cli::Invocation made;
+    made.arguments.Set("directory", store());
     return made;
   }();
-  const auto looking = cli::OpenStore({.arguments = arguments});
+  const auto files = cli::OpenFiles(invocation);
+  ASSERT_OK(files);
+  const auto looking = cli::OpenStore(invocation, *files);
   ASSERT_OK(looking);
   EXPECT_EQ(Run("info").code, 0);
   EXPECT_EQ(Run("verify").code, 0);
+}
+
+TEST_F(OpenStoreTest, AStoreThatNeedsMoreMemorySaysHowMuch) {
+  for (const std::string command : {"info", "head"}) {
+    const CliRun run = Run(command, {"--memory", "2MiB"});
+    EXPECT_EQ(run.code, cli::kExitMemory) << run.err;
+    EXPECT_EQ(run.out, "");
+    EXPECT_NE(run.err.find("take 4.0 MiB and do not fit --memory 2MiB: give --memory 4MiB"),
+              std::string::npos)
+        << run.err;
+  }
 }
 
 TEST_F(OpenStoreTest, ADamagedManifestIsNamed) {

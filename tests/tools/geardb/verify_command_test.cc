@@ -57,9 +57,10 @@ class VerifyCommandTest : public testing::CliTest {
 
 TEST_F(VerifyCommandTest, AWholeStoreIsGood) {
   const Json json = RunJson("verify");
-  EXPECT_EQ(json.keys(), (Keys{"directory", "good", "problems", "notes", "segment_files", "records",
-                               "ring_records", "log_bytes", "log_end", "sealed", "pieces",
-                               "piece_bytes", "tables", "trajectories", "rows"}));
+  EXPECT_EQ(json.keys(),
+            (Keys{"directory", "good", "problems", "notes", "replayed", "memory", "segment_files",
+                  "records", "ring_records", "log_bytes", "log_end", "sealed", "pieces",
+                  "piece_bytes", "tables", "trajectories", "rows"}));
   EXPECT_TRUE(json["good"].truth());
   EXPECT_EQ(json["problems"].items().size(), 0U);
   EXPECT_EQ(json["notes"].items().size(), 0U);
@@ -71,6 +72,40 @@ TEST_F(VerifyCommandTest, AWholeStoreIsGood) {
   const CliRun run = Run("verify");
   EXPECT_EQ(run.code, 0);
   EXPECT_EQ(LinesWith(run.out, "no damage found"), 1U);
+}
+
+TEST_F(VerifyCommandTest, AStoreThatNeedsMoreMemoryIsNotDamaged) {
+  const CliRun run = Run("verify", {"--memory", "2MiB"});
+  EXPECT_EQ(run.code, 3) << run.out;
+  EXPECT_EQ(LinesWith(run.out, "NOT REPLAYED: the pages of the database in '" + store() +
+                                   "' take 4.0 MiB and do not fit --memory 2MiB: give "
+                                   "--memory 4MiB: "),
+            1U)
+      << run.out;
+  EXPECT_EQ(LinesWith(run.out, "DAMAGE"), 0U) << run.out;
+  EXPECT_EQ(LinesWith(run.out, "no damage found in what needs no replay"), 1U) << run.out;
+  EXPECT_EQ(Run("verify", {"--memory", "4MiB"}).code, 0);
+  const Json json = RunJson("verify", {"--memory", "2MiB"}, 3);
+  EXPECT_FALSE(json["good"].truth());
+  EXPECT_FALSE(json["replayed"].truth());
+  EXPECT_NE(json["memory"].text().find("give --memory 4MiB"), std::string::npos);
+  EXPECT_EQ(json["problems"].items().size(), 0U);
+  EXPECT_EQ(json["records"].integer(), static_cast<int64_t>(Records().size()));
+}
+
+TEST_F(VerifyCommandTest, DamageIsFoundWithoutTheMemoryForAReplay) {
+  const LoggedRecord record = RecordSaying("append 'walkers': rows 40…49");
+  Flip(record.pieces[1]);
+  const CliRun run = Run("verify", {"--memory", "2MiB"});
+  EXPECT_EQ(run.code, 1) << run.out;
+  EXPECT_EQ(LinesWith(run.out, "NOT REPLAYED: "), 1U) << run.out;
+  EXPECT_EQ(LinesWith(run.out, "does not fit its checksum"), 1U) << run.out;
+}
+
+TEST_F(VerifyCommandTest, MemoryThatCannotBeMeantIsRefused) {
+  const CliRun run = Run("verify", {"--memory", "1000"});
+  EXPECT_EQ(run.code, 2) << run.out;
+  EXPECT_NE(run.err.find("the frame budget of 1000 bytes"), std::string::npos) << run.err;
 }
 
 TEST_F(VerifyCommandTest, AFlippedByteOfAPieceNamesFileOffsetAndTrajectory) {

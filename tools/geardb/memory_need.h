@@ -1,0 +1,63 @@
+// MemoryNeed: how much memory for pages a replay of the log takes, from its records alone.
+//
+// A replay into too little memory stops at the first page that does not fit, and cannot say how
+// much would do. This counts the pages that are there after each record instead, without their
+// bytes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/internal/record_body.h"
+#include "tools/geardb/open_store.h"
+
+namespace geardb::cli {
+
+/// A plain value. Records are followed from the first one on.
+class MemoryNeed {
+ public:
+  void Follow(const engine::fb::Operation& operation);
+
+  /// Enough for a replay of what was followed: the most pages that each table had at a time, in
+  /// whole slabs of the memory for pages.
+  uint64_t bytes() const;
+
+ private:
+  /// A trajectory that is there: its pages, by their number in it.
+  struct Pages {
+    uint32_t generation = 0;
+    uint64_t begin = 0;
+    uint64_t end = 0;
+  };
+  struct TablePages {
+    uint64_t frame_bytes = 0;
+    uint64_t steps_per_page = 1;
+    uint64_t pages = 0;
+    uint64_t most_pages = 0;
+    std::map<Slot, Pages> trajectories = {};
+  };
+
+  static uint64_t FrameBytes(const engine::fb::TableSpec& spec);
+  static void FollowAppend(const engine::fb::Append& append, TablePages* table);
+  static void Remove(const flatbuffers::Vector<const engine::fb::Removed*>* removed,
+                     TablePages* table);
+  static void Trim(const flatbuffers::Vector<const engine::fb::Trimmed*>* trimmed,
+                   TablePages* table);
+  uint64_t SlabsNow() const;
+
+  std::map<TableId, TablePages> tables_;
+  uint64_t tables_made_ = 0;
+  uint64_t most_slabs_ = 0;  ///< Before a table was dropped.
+};
+
+/// The same for all of a database's log, as far as it can be read.
+Result<uint64_t> MemoryNeedOf(const StoreFiles& files);
+
+/// `failure`, ResourceExhausted, of an open with --memory as the invocation has it: says what the
+/// database needs, and what to give. Other failures come back as they are.
+Status ExplainMemory(const Invocation& invocation, const StoreFiles& files, const Status& failure);
+
+}  // namespace geardb::cli
