@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "base/status.h"
@@ -23,7 +24,7 @@ enum class DType : uint8_t {
   kBf16 = 9,
   kF32 = 10,
   kF64 = 11,
-  kBool = 12,  ///< One byte, 0 or 1.
+  kBool = 12,  ///< One byte, 0 or 1. Any other byte that is given for one is stored as 1.
 };
 inline constexpr int kDTypeCount = 13;
 
@@ -40,6 +41,8 @@ struct BFloat16 {
 size_t DTypeBytes(DType dtype);
 /// "f32" and so on: the name in schemas, errors and tables.
 std::string_view DTypeName(DType dtype);
+/// Copies elements into the store: as they are, but each byte of a bool that is not 0 becomes 1.
+void CopyElements(DType dtype, std::byte* into, std::span<const std::byte> from);
 /// The inverse of DTypeName. InvalidArgument for any other text.
 Result<DType> DTypeFromName(std::string_view name);
 

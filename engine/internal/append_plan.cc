@@ -64,14 +64,16 @@ void CopyRowsIntoPage(const PageCopy& copy) {
   const uint64_t user_end = std::min<uint64_t>(end, call.rows);
   for (size_t c = 0; c < layout.step_columns().size(); ++c) {
     const uint64_t row_bytes = layout.step_columns()[c].row_bytes;
+    const DType dtype = layout.step_columns()[c].dtype;
     std::byte* into = copy.frame + layout.pages().FrameOffset(c, copy.page->offset);
     if (user_end > begin) {
-      std::memcpy(into, call.columns[c] + begin * row_bytes, (user_end - begin) * row_bytes);
+      CopyElements(dtype, into,
+                   {call.columns[c] + begin * row_bytes, (user_end - begin) * row_bytes});
       into += (user_end - begin) * row_bytes;
     }
     if (end == user_end) continue;
     if (call.final_columns[c] != nullptr) {
-      std::memcpy(into, call.final_columns[c], row_bytes);
+      CopyElements(dtype, into, {call.final_columns[c], row_bytes});
     } else {
       std::memset(into, 0, row_bytes);
     }

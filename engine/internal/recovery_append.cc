@@ -35,6 +35,7 @@ void Recovery::CopyPieces(const fb::Append& append, const wal::RecordView& recor
                           std::span<const FrameRef> frames) {
   const TableState& state = *table->state;
   const PageLayout& pages = table->layout().pages();
+  const auto columns = table->layout().step_columns();  // Behind them are a stream's flags.
   size_t taken = 0;
   size_t piece = 0;
   for (const fb::Rows* rows : *append.rows()) {
@@ -58,7 +59,8 @@ void Recovery::CopyPieces(const fb::Append& append, const wal::RecordView& recor
           .ForEach([&](size_t column, uint64_t offset, uint64_t bytes) {
             std::byte* into = base + pages.FrameOffset(column, where.first());
             if (view.good) {
-              std::memcpy(into, view.bytes.data() + offset, bytes);
+              CopyElements(columns.size() > column ? columns[column].dtype : DType::kU8, into,
+                           view.bytes.subspan(offset, bytes));
             } else {
               std::memset(into, 0, bytes);
             }

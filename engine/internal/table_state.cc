@@ -332,7 +332,8 @@ void TableState::SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>
   const uint8_t* value = values->data();
   for (const fb::ColumnSet* set : *sets) {
     const std::span<std::byte> into = trajectories_->column(set->column(), set->slot());
-    std::memcpy(into.data(), value, into.size());
+    CopyElements(layout_.trajectory_columns()[set->column()].dtype, into.data(),
+                 std::as_bytes(std::span(value, into.size())));
     trajectories_->record(set->slot()).columns_set |= uint64_t{1} << set->column();
     value += into.size();
   }

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "tests/testing/matchers.h"
 
@@ -41,6 +44,24 @@ TEST(DTypeTest, OtherNamesAreRefusedByName) {
 TEST(DTypeTest, ValueFromANewerFormatHasAName) {
   EXPECT_EQ(DTypeName(static_cast<DType>(kDTypeCount)), "unknown");
   EXPECT_EQ(DTypeName(static_cast<DType>(255)), "unknown");
+}
+
+TEST(DTypeTest, BoolsAreCopiedAsZeroOrOneAndAllElseAsItIs) {
+  std::vector<std::byte> from;
+  for (int i = 0; i < 600; ++i) from.push_back(static_cast<std::byte>(i % 7 == 0 ? 0 : i % 256));
+  for (const size_t begin : {0u, 1u, 5u, 8u}) {
+    for (const size_t count : {0u, 1u, 7u, 8u, 9u, 63u, 512u}) {
+      const auto part = std::span(from).subspan(begin, count);
+      std::vector<std::byte> into(count + 1, std::byte{0xEE});
+      CopyElements(DType::kU8, into.data(), part);
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), into.begin()));
+      CopyElements(DType::kBool, into.data(), part);
+      for (size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(into[i], std::byte{part[i] != std::byte{0}}) << begin + i;
+      }
+      EXPECT_EQ(into[count], std::byte{0xEE});
+    }
+  }
 }
 
 TEST(DTypeTest, ElementTypesHaveTheirSize) {

@@ -33,6 +33,7 @@ struct AppendParts {
   uint32_t priority_table = 0;
   bool damaged = false;
   std::vector<uint64_t> piece_bytes = {};  ///< Of the record; default: as the pieces say.
+  std::span<const std::byte> piece = {};   ///< The only one; default: zeros, as the pieces say.
 };
 
 class RecoveryFixture : public ::testing::Test {
@@ -106,6 +107,10 @@ class RecoveryFixture : public ::testing::Test {
                                          sets, values, items);
     const auto operation =
         fb::CreateOperation(builder_, kSteps, 0, fb::Change::Append, append.Union());
+    if (!parts.piece.empty()) {
+      const wal::PieceView piece{.lsn = 1, .good = true, .bytes = parts.piece};
+      return FeedOperations({operation}, {&piece, 1});
+    }
     std::vector<uint64_t> sizes = parts.piece_bytes;
     if (sizes.empty()) {
       for (const fb::PieceRows& piece : parts.pieces) sizes.push_back(piece.count() * row_bytes_);

@@ -1,5 +1,6 @@
 #include "engine/internal/recovery.h"
 
+#include <array>
 #include <cmath>
 #include <string>
 
@@ -64,6 +65,29 @@ TEST_F(RecoveryTest, ASchemaThatIsNotValidIsRefusedWithTheLsn) {
   spec.columns[0].name = std::string(5000, 'x');
   EXPECT_STATUS(kCorruption, CreateTable(spec), "a column that is none");
   EXPECT_EQ(feed_.core().AllTables().size(), 0u);
+}
+
+TEST_F(RecoveryTest, BytesOfABoolThatAreNeitherZeroNorOneAreTakenAsOne) {
+  ASSERT_OK(CreateTable({.name = "steps",
+                         .columns = {{.name = "b", .dtype = DType::kBool, .shape = {3}},
+                                     {.name = "s",
+                                      .dtype = DType::kBool,
+                                      .shape = {2},
+                                      .kind = ColumnKind::kPerTrajectory}},
+                         .steps_per_page = 4}));
+  AppendParts parts = Begins(1, 0, 2);
+  const auto stored = std::to_array<uint8_t>({0, 7, 1, 255, 0, 2});
+  parts.sets = {fb::ColumnSet(0, 0)};
+  parts.values = {9, 0};
+  parts.piece = std::as_bytes(std::span(stored));
+  ASSERT_OK(Feed(parts));
+  MutexLock lock(&steps().mutex);
+  const std::byte* frame = feed_.core().arena->Resolve(steps().pages().group_page(0, 0).frame);
+  const auto expected = std::to_array<uint8_t>({0, 1, 1, 1, 0, 1});
+  EXPECT_EQ(std::memcmp(frame, expected.data(), expected.size()), 0);
+  const auto set = steps().trajectories().column(0, 0);
+  EXPECT_EQ(set[0], std::byte{1});
+  EXPECT_EQ(set[1], std::byte{0});
 }
 
 TEST_F(RecoveryTest, PriorityTablesAreCreatedOnceInOrder) {
