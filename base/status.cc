@@ -11,6 +11,12 @@ void CheckFailed(const char* condition, const char* file, int line) {
   std::abort();
 }
 
+void ValueOfError(const Status& error) {
+  std::fprintf(stderr, "the value of a Result was asked for, but it is an error: %s\n",
+               error.ToString().c_str());
+  std::abort();
+}
+
 std::string_view StatusCodeName(StatusCode code) {
   switch (code) {
     case StatusCode::kOk:

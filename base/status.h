@@ -92,7 +92,11 @@ class [[nodiscard]] Status {
 
 std::ostream& operator<<(std::ostream& out, const Status& status);
 
-/// A T, or the Status that says why there is none. Asking a failed Result for its value is a bug.
+/// Prints the error of a Result that was asked for its value, and aborts the process.
+[[noreturn]] void ValueOfError(const Status& error);
+
+/// A T, or the Status that says why there is none. Whoever asks for the value without a look at
+/// ok() says that no error can happen: if one did, it is printed and the process aborted.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -105,15 +109,15 @@ class [[nodiscard]] Result {
   const Status& status() const { return status_; }
 
   T& value() & {
-    GEARDB_CHECK(ok());
+    if (!ok()) ValueOfError(status_);
     return *value_;
   }
   const T& value() const& {
-    GEARDB_CHECK(ok());
+    if (!ok()) ValueOfError(status_);
     return *value_;
   }
   T&& value() && {
-    GEARDB_CHECK(ok());
+    if (!ok()) ValueOfError(status_);
     return std::move(*value_);
   }
   T& operator*() & { return value(); }

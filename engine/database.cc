@@ -80,6 +80,20 @@ Status RemoveDamaged(engine::DatabaseCore* core, const engine::Recovery& recover
   return Status::Ok();
 }
 
+Status CheckTagName(std::string_view name) {
+  if (name.empty() || name.size() > kTagNameBytesMax) {
+    return Status::InvalidArgument("a tag's name has ", name.size(), " bytes; expected 1 to ",
+                                   kTagNameBytesMax);
+  }
+  for (size_t i = 0; i < name.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(name[i]);
+    if (byte >= 0x20 && byte != 0x7f) continue;
+    return Status::InvalidArgument("a tag's name has the control character ", int{byte},
+                                   " as its byte ", i, "; expected none");
+  }
+  return Status::Ok();
+}
+
 /// Says in the report what damaged pieces have cost.
 void NoteDamage(const engine::DatabaseCore& core, const std::string& trajectories,
                 RecoveryReport* into) {
@@ -371,10 +385,7 @@ Status Database::DropTable(std::string_view name) {
 Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte> blob) {
   engine::DatabaseCore& core = *impl_;
   GEARDB_RETURN_IF_ERROR(core.CheckWritable());
-  if (name.empty() || name.size() > 256) {
-    return Status::InvalidArgument("a tag's name has ", name.size(),
-                                   " characters; expected 1 to 256");
-  }
+  GEARDB_RETURN_IF_ERROR(CheckTagName(name));
   Tag tag{.name = std::string(name),
           .blob = {blob.begin(), blob.end()},
           .lsn = 0,
@@ -424,6 +435,12 @@ std::vector<Tag> Database::Tags() const { return impl_->Tags(); }
 
 Status Database::Wait(Ticket ticket, Ack level, Deadline deadline) {
   if (impl_->log == nullptr) return impl_->CheckWritable();
+  const Lsn end = impl_->log->end();
+  if (ticket.end > end) {
+    return Status::InvalidArgument("a ticket for LSN ", ticket.end, ", which database '",
+                                   impl_->directory, "' has not given out: its log ends at LSN ",
+                                   end);
+  }
   return impl_->Acknowledge(ticket.end, level, deadline);
 }
 

@@ -37,6 +37,9 @@ struct Ticket {
   Lsn end = 0;  ///< One past the last byte of the change's record; 0 when nothing was logged.
 };
 
+/// Bytes of a tag's name: of any kind but control characters (below 0x20, and 0x7f).
+inline constexpr size_t kTagNameBytesMax = 256;
+
 /// A named record of the log: one atomic cut over all tables, with a blob of the learner's.
 struct Tag {
   std::string name = {};
@@ -107,7 +110,8 @@ class Database {
   std::vector<Tag> Tags() const;
 
   /// Waits until the change of `ticket` is acknowledged at `level`. DeadlineExceeded: "published,
-  /// durability unknown"; the first error of fdatasync, once there was one.
+  /// durability unknown"; the first error of fdatasync, once there was one. InvalidArgument for a
+  /// ticket that this database has not given out.
   Status Wait(Ticket ticket, Ack level, Deadline deadline = Deadline::Infinite());
   /// Everything whose call has returned is synced when this returns.
   Status Sync(Deadline deadline = Deadline::Infinite());

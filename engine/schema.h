@@ -14,8 +14,9 @@
 namespace geardb {
 
 // Limits of a schema. CreateTable and CreatePriorityTable refuse what is beyond, by name.
-inline constexpr size_t kNameLengthMax = 64;  ///< Characters of any name.
-inline constexpr size_t kColumnsMax = 256;    ///< Per-step and per-trajectory ones together.
+/// Characters of the name of a table, priority table or column. (Tags: kTagNameBytesMax.)
+inline constexpr size_t kNameLengthMax = 64;
+inline constexpr size_t kColumnsMax = 256;  ///< Per-step and per-trajectory ones together.
 /// Dimensions of a column: a batch shows it as [batch, rows, stack, ...], and a Shape has 8.
 inline constexpr int kColumnRankMax = Shape::kRankMax - 3;
 inline constexpr uint64_t kColumnRowBytesMax = uint64_t{64} << 20;  ///< Of one row of one column.

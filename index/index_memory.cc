@@ -126,10 +126,19 @@ Result<Region> IndexMemory::Reserve(std::string_view name, std::span<const uint6
     region.reserved_bytes_ = total;
     return region;
   }
+  uint64_t taken = reserve_bytes_;
+  for (const auto& [offset, bytes] : free_ranges_) taken -= bytes;
   return Status::ResourceExhausted("index memory '", name_, "': ", budget_name_, " = ",
-                                   budget_bytes_, " is too small: '", name, "' asks for ", total,
-                                   " bytes of address space in one range, and of ", reserve_bytes_,
-                                   " there is none left");
+                                   budget_bytes_, " is too small: raise it to ",
+                                   BudgetFor(taken + total), " or more; '", name, "' asks for ",
+                                   total, " bytes of address space in one range, and of ",
+                                   reserve_bytes_, " bytes ", taken, " are taken");
+}
+
+uint64_t IndexMemory::BudgetFor(uint64_t reserve_bytes) const {
+  const uint64_t budget = AlignUp(reserve_bytes / kReservePerBudget + 1, kLargeStep);
+  // The space there is may be in pieces.
+  return budget > budget_bytes_ ? budget : 2 * budget_bytes_;
 }
 
 Status IndexMemory::Charge(uint64_t bytes, std::string_view for_name) {
@@ -137,8 +146,9 @@ Status IndexMemory::Charge(uint64_t bytes, std::string_view for_name) {
   do {
     if (bytes > budget_bytes_ - used) {
       return Status::ResourceExhausted("index memory '", name_, "': ", budget_name_, " = ",
-                                       budget_bytes_, " is too small: ", used, " are used, '",
-                                       for_name, "' asks for ", bytes, " more");
+                                       budget_bytes_, " is too small: raise it to ", used + bytes,
+                                       " or more; ", used, " are used, '", for_name, "' asks for ",
+                                       bytes, " more");
     }
   } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   return Status::Ok();

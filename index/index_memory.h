@@ -113,6 +113,8 @@ class IndexMemory {
 
   /// Adds `bytes` to the used bytes, or says why not.
   Status Charge(uint64_t bytes, std::string_view for_name);
+  /// A budget with more address space than that.
+  uint64_t BudgetFor(uint64_t reserve_bytes) const;
   void GiveBack(uint64_t offset, uint64_t reserved_bytes, uint64_t committed_bytes);
 
   int fd_ = -1;

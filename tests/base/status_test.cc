@@ -87,9 +87,14 @@ TEST(ResultTest, GivesUpAMoveOnlyValue) {
   EXPECT_EQ(*taken, 5);
 }
 
-TEST(ResultTest, ValueOfAFailureIsABug) {
-  const Result<int> bad = Status::NotFound("no x");
-  EXPECT_DEATH(static_cast<void>(bad.value()), "GEARDB_CHECK");
+TEST(ResultTest, ValueOfAFailurePrintsTheErrorAndAborts) {
+  Result<std::string> bad = Status::NotFound("no x");
+  const std::string said = "value of a Result was asked for, but it is an error: NotFound: no x";
+  EXPECT_DEATH(static_cast<void>(bad.value()), said);
+  EXPECT_DEATH(static_cast<void>(std::as_const(bad).value()), said);
+  EXPECT_DEATH(static_cast<void>(std::move(bad).value()), said);
+  EXPECT_DEATH(static_cast<void>(*bad), said);
+  EXPECT_DEATH(static_cast<void>(bad->size()), said);
 }
 
 TEST(ResultTest, OkWithoutAValueIsABug) {

@@ -69,10 +69,16 @@ TEST_F(DatabaseTagTest, LargeBlobsGoInParts) {
 }
 
 TEST_F(DatabaseTagTest, NamesAreChecked) {
-  EXPECT_STATUS(kInvalidArgument, database_->WriteTag("", {}), "0 characters");
-  EXPECT_STATUS(kInvalidArgument, database_->WriteTag(std::string(257, 'a'), {}), "257 characters");
+  EXPECT_STATUS(kInvalidArgument, database_->WriteTag("", {}), "0 bytes; expected 1 to 256");
+  EXPECT_STATUS(kInvalidArgument, database_->WriteTag(std::string(257, 'a'), {}), "257 bytes");
+  EXPECT_STATUS(kInvalidArgument, database_->WriteTag("a\nb", {}),
+                "the control character 10 as its byte 1");
+  EXPECT_STATUS(kInvalidArgument, database_->WriteTag("a\x7f", {}), "the control character 127");
+  EXPECT_STATUS(kInvalidArgument, database_->WriteTag(std::string("\0a", 2), {}),
+                "the control character 0 as its byte 0");
   EXPECT_TRUE(database_->Tags().empty());
-  EXPECT_OK(database_->WriteTag("any name, really", {}));
+  EXPECT_OK(database_->WriteTag("any name, \xC3\xA4 too", {}));
+  EXPECT_OK(database_->WriteTag(std::string(kTagNameBytesMax, 'a'), {}));
 }
 
 TEST_F(DatabaseTagTest, WritersGoOnAroundATag) {

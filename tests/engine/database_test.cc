@@ -167,6 +167,22 @@ TEST(DatabaseTest, DrawsGoOnAfterAReopen) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
+TEST(DatabaseTest, ATicketThatWasNeverGivenOutIsRefusedAtOnce) {
+  TempDir dir;
+  ASSERT_OK_AND_ASSIGN(const auto db, Database::Open(dir.path(), SmallOptions()));
+  ASSERT_OK_AND_ASSIGN(const Tag tag, db->WriteTag("a", {}));
+  const Lsn end = db->Stats().log_end;
+  for (const Ack level : {Ack::kMemory, Ack::kLog, Ack::kSync}) {
+    EXPECT_OK(db->Wait({}, level));
+    EXPECT_OK(db->Wait({end}, level));
+    // Without a deadline.
+    EXPECT_STATUS(kInvalidArgument, db->Wait({end + 1}, level),
+                  "a ticket for LSN " + std::to_string(end + 1));
+    EXPECT_STATUS(kInvalidArgument, db->Wait({UINT64_MAX}, level),
+                  "its log ends at LSN " + std::to_string(end));
+  }
+}
+
 TEST(DatabaseTest, SecondOwnerIsRefused) {
   TempDir dir;
   auto db = Database::Open(dir.path(), SmallOptions());

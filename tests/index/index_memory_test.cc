@@ -78,6 +78,31 @@ TEST(IndexMemoryTest, FullBudgetIsNamedAndNothingChanges) {
   EXPECT_EQ(memory->used_bytes(), kMiB);
 }
 
+/// The number behind "raise it to ".
+uint64_t RaiseTo(const Status& status) {
+  const std::string text(status.message());
+  const std::string before = "raise it to ";
+  const size_t at = text.find(before);
+  EXPECT_NE(at, std::string::npos) << text;
+  return at == std::string::npos ? 1 : std::stoull(text.substr(at + before.size()));
+}
+
+TEST(IndexMemoryTest, TheBudgetThatIsAskedForIsEnough) {
+  const auto ask = [](uint64_t budget) {
+    auto memory = IndexMemory::Create({.budget_bytes = budget}).value();
+    auto first = memory->Reserve("first", {48 * kMiB});
+    if (!first.ok()) return first.status();
+    auto second = memory->Reserve("second", {700 * kMiB});
+    return second.ok() ? second->Commit(0, 3 * kMiB) : second.status();
+  };
+  const Status space = ask(64 * kKiB);
+  EXPECT_STATUS(kResourceExhausted, space, "'second' asks for 734003200 bytes of address space");
+  ASSERT_EQ(RaiseTo(space), kMiB);
+  const Status charge = ask(RaiseTo(space));
+  EXPECT_STATUS(kResourceExhausted, charge, "0 are used, 'second' asks for 3145728 more");
+  EXPECT_OK(ask(RaiseTo(charge)));
+}
+
 TEST(IndexMemoryTest, PartsEndWhereTheyWereLaidOut) {
   const auto memory = TestMemory();
   ASSERT_OK_AND_ASSIGN(Region region, memory->Reserve("a", {8192}));

@@ -18,6 +18,11 @@ std::string Digits(T value) {
   return std::string(text.data(), end.ptr);
 }
 
+std::string_view NameOf(double not_finite) {
+  if (std::isnan(not_finite)) return "NaN";
+  return not_finite > 0 ? "Infinity" : "-Infinity";
+}
+
 }  // namespace
 
 std::string JsonString(std::string_view text) {
@@ -83,12 +88,12 @@ void JsonWriter::Key(std::string_view key) {
 void JsonWriter::String(std::string_view text) { Raw(JsonString(text)); }
 
 void JsonWriter::Number(double value) {
-  if (!std::isfinite(value)) return Null();
+  if (!std::isfinite(value)) return String(NameOf(value));
   Raw(Digits(value));
 }
 
 void JsonWriter::Number(float value) {
-  if (!std::isfinite(value)) return Null();
+  if (!std::isfinite(value)) return String(NameOf(static_cast<double>(value)));
   Raw(Digits(value));
 }
 

@@ -30,8 +30,8 @@ class JsonWriter {
   void Number(T value) {
     Raw(std::to_string(value));
   }
-  /// The shortest digits that read back as the same number; NaN and infinities are null, since JSON
-  /// has no word for them.
+  /// The shortest digits that read back as the same number; JSON has no words for what is not
+  /// finite, so that is one of the strings "NaN", "Infinity" and "-Infinity".
   void Number(double value);
   void Number(float value);
 

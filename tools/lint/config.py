@@ -94,7 +94,7 @@ BANNED_IN_TOOLS = {"assert", "random", "sleep", "detach"}
 # (rule, path, reason): the rule does not hold for this file. A rule of a missing test is
 # "missing_test", of a missing concurrent test "missing_concurrent_test".
 ALLOWED = [
-    ("exit", "base/status.cc", "CheckFailed stops the process: that is its purpose"),
+    ("exit", "base/status.cc", "CheckFailed and ValueOfError stop the process: their purpose"),
     ("exit", "base/env_posix.cc", "signal 0 only asks whether a process is there"),
     ("print", "base/status.cc", "who aborts says why, when nothing else can be relied on"),
     ("print", "base/logging.cc", "the one place that writes to stderr"),

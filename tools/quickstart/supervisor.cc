@@ -212,6 +212,8 @@ int Supervise(const QuickstartOptions& options) {
   const Result<int> first = RunProcess(first_life, &oracle);
   if (!first.ok()) return Fail(first.status());
   if (!WIFSIGNALED(*first) || WTERMSIG(*first) != SIGKILL) {
+    // It has said why it gave up.
+    if (WIFEXITED(*first) && WEXITSTATUS(*first) != 0) return WEXITSTATUS(*first);
     return Fail("the first process ended before it was killed");
   }
   if (!StoreHoldsAll(training, oracle, &progress)) return 1;

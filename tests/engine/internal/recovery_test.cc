@@ -68,13 +68,12 @@ TEST_F(RecoveryTest, ASchemaThatIsNotValidIsRefusedWithTheLsn) {
 }
 
 TEST_F(RecoveryTest, BytesOfABoolThatAreNeitherZeroNorOneAreTakenAsOne) {
-  ASSERT_OK(CreateTable({.name = "steps",
-                         .columns = {{.name = "b", .dtype = DType::kBool, .shape = {3}},
-                                     {.name = "s",
-                                      .dtype = DType::kBool,
-                                      .shape = {2},
-                                      .kind = ColumnKind::kPerTrajectory}},
-                         .steps_per_page = 4}));
+  ASSERT_OK(CreateTable(
+      {.name = "steps",
+       .columns =
+           {{.name = "b", .dtype = DType::kBool, .shape = {3}},
+            {.name = "s", .dtype = DType::kBool, .shape = {2}, .kind = ColumnKind::kPerTrajectory}},
+       .steps_per_page = 4}));
   AppendParts parts = Begins(1, 0, 2);
   const auto stored = std::to_array<uint8_t>({0, 7, 1, 255, 0, 2});
   parts.sets = {fb::ColumnSet(0, 0)};

@@ -79,8 +79,10 @@ TEST(JsonWriterTest, NumbersReadBackExactly) {
 }
 
 TEST(JsonWriterTest, WhatIsNoNumberIsNull) {
-  EXPECT_EQ(Written(std::nan("")), "null");
-  EXPECT_EQ(Written(-std::numeric_limits<float>::infinity()), "null");
+  EXPECT_EQ(Written(std::nan("")), "\"NaN\"");
+  EXPECT_EQ(Written(-std::nanf("")), "\"NaN\"");
+  EXPECT_EQ(Written(std::numeric_limits<double>::infinity()), "\"Infinity\"");
+  EXPECT_EQ(Written(-std::numeric_limits<float>::infinity()), "\"-Infinity\"");
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST_F(LogCommandTest, RecordsSayWhatTheyDo) {
         "set_all 'arcade'/'episodes': all 4 items, each its own",
         "create_priority_table 'walkers': 'late'",
         "tag: 'step-10' with a blob",
-        "tag: 'quote\" back\\slash?tab???ä' with a blob in pieces, written 20",
+        "tag: 'quote\" back\\slash?ä' with a blob in pieces, written 20",
         "fills the segment",
         "begins a segment",
         "everything before it is synced",

@@ -248,7 +248,7 @@ DatabaseOptions SampleOptions() {
 
 SampleStore MakeSampleStore(const std::string& directory) {
   SampleStore store;
-  store.odd_tag = "quote\" back\\slash\ttab\x01\x7F\xFF\xC3\xA4";
+  store.odd_tag = "quote\" back\\slash\xFF\xC3\xA4";
   FirstLife(directory, &store);
   SecondLife(directory, &store);
   return store;

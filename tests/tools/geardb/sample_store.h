@@ -32,8 +32,7 @@ struct ArcadeIds {
 struct SampleStore {
   ArcadeIds arcade;
   TrajectoryId walker = 0;  ///< A stream of 400 rows of x f32[64], with ends at rows 9, 19, …
-  std::string odd_tag;      ///< A name with a quote, a backslash, controls and bytes that are no
-                            ///< UTF-8.
+  std::string odd_tag;      ///< A name with a quote, a backslash and bytes that are no UTF-8.
   // What the store said of itself before it was closed.
   std::map<std::string, TableStats> tables;
   std::map<std::string, PriorityTableStats> priority_tables;  ///< By "table/name".

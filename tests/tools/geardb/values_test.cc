@@ -49,7 +49,8 @@ TEST(ValuesTest, HalvesOfAllKindsAreExact) {
   EXPECT_EQ(JsonText(TensorView::Scalar(Float16{0x0001})), "5.9604645e-08");  // Subnormal.
   EXPECT_EQ(ValueText(TensorView::Scalar(Float16{0x7C00})), "inf");
   EXPECT_EQ(ValueText(TensorView::Scalar(Float16{0xFC00})), "-inf");
-  EXPECT_EQ(JsonText(TensorView::Scalar(Float16{0x7E00})), "null");
+  EXPECT_EQ(JsonText(TensorView::Scalar(Float16{0x7E00})), "\"NaN\"");
+  EXPECT_EQ(JsonText(TensorView::Scalar(Float16{0xFC00})), "\"-Infinity\"");
 }
 
 TEST(ValuesTest, BrainFloatsAreTheUpperHalvesOfFloats) {

@@ -81,6 +81,7 @@ TEST(SupervisorTest, AStoreThatIsThereIsRefused) {
   EXPECT_EQ(run.code, 1);
   EXPECT_NE(run.text.find("quickstart: AlreadyExists: "), std::string::npos) << run.text;
   EXPECT_NE(run.text.find(options.directory), std::string::npos) << run.text;
+  EXPECT_EQ(run.text.find("before it was killed"), std::string::npos) << run.text;
 }
 
 }  // namespace
