@@ -10,6 +10,28 @@ namespace geardb {
 using engine::Lane;
 namespace fb = engine::fb;
 
+namespace {
+
+/// With which a writer takes trajectories, or leaves them as orphans.
+class AdoptChange final : public engine::Change {
+ public:
+  explicit AdoptChange(std::shared_ptr<engine::TableCore> table) : table_(std::move(table)) {}
+  void Say(std::span<const fb::Adopted> adopted) {
+    const auto offset = body.CreateVectorOfStructs(adopted.data(), adopted.size());
+    FinishBody({.table = table_->layout().id()}, fb::Change::Adopt,
+               fb::CreateAdopt(body, offset).Union());
+  }
+
+ private:
+  void Apply(Lsn lsn) override {
+    MutexLock lock(&table_->state->mutex);
+    table_->state->Apply(*operation()->change_as_Adopt(), lsn);
+  }
+  const std::shared_ptr<engine::TableCore> table_;
+};
+
+}  // namespace
+
 Result<Appended> Writer::Impl::Cut(uint32_t number) {
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
@@ -98,12 +120,7 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
     return Status::FailedPrecondition("table '", layout().spec().name, "': lane ", number,
                                       " has trajectory ", lane.id, " open");
   }
-  auto table = table_;
-  engine::FunctionChange change(nullptr);
-  change.set_apply([table, &change](Lsn lsn) {
-    MutexLock lock(&table->state->mutex);
-    table->state->Apply(*change.operation()->change_as_Adopt(), lsn);
-  });
+  AdoptChange change(table_);
   const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
                                   .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
   const wal::RecordSize bound = wal::RecordSize::For(1024, {});
@@ -115,12 +132,9 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
     GEARDB_RETURN_IF_ERROR(
         database_->log->WaitPublished(database_->log->end(), Deadline::Infinite()));
     GEARDB_RETURN_IF_ERROR(TakeOverOrphan(id, &lane));
-    auto& body = change.body;
     const fb::Adopted adopted(lane.slot, lane.generation, database_->manifest.epoch.open, number,
                               false);
-    const auto adopted_offset = body.CreateVectorOfStructs(&adopted, 1);
-    change.FinishBody({.table = layout().id()}, fb::Change::Adopt,
-                      fb::CreateAdopt(body, adopted_offset).Union());
+    change.Say({&adopted, 1});
     reservation =
         database_->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     table_->plan->SetOpenLane(lane.slot, &lane);
@@ -169,12 +183,7 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
 }
 
 void Writer::Impl::Orphan() {
-  auto table = table_;
-  engine::FunctionChange change(nullptr);
-  change.set_apply([table, &change](Lsn lsn) {
-    MutexLock lock(&table->state->mutex);
-    table->state->Apply(*change.operation()->change_as_Adopt(), lsn);
-  });
+  AdoptChange change(table_);
   const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
                                   .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
   std::vector<fb::Adopted> orphans;
@@ -193,9 +202,7 @@ void Writer::Impl::Orphan() {
     }
     if (orphans.empty()) return;
     if (logged) {
-      change.FinishBody(
-          {.table = layout().id()}, fb::Change::Adopt,
-          fb::CreateAdopt(change.body, change.body.CreateVectorOfStructs(orphans)).Union());
+      change.Say(orphans);
       reservation =
           database_->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     }
