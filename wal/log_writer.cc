@@ -158,6 +158,12 @@ Status LogWriter::Core::CheckBound(std::span<const RecordSize> sizes, Urgency ur
                                    options_.log_bytes_max, ": ", UsageText());
 }
 
+uint64_t LogWriter::Core::BytesToBound(Urgency urgency) const {
+  const uint64_t live = pool_->live_count();
+  const uint64_t most = SegmentsMax(urgency);
+  return live < most ? (most - live) * segment_bytes_ : 0;
+}
+
 Status LogWriter::Core::WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen,
                                     Deadline deadline) {
   room_waits_.fetch_add(1, std::memory_order_relaxed);
@@ -384,6 +390,7 @@ void LogWriter::Publish(const Reservation& reservation, PublishCallback* callbac
 Status LogWriter::CheckBound(std::span<const RecordSize> sizes, Urgency urgency) {
   return core_->CheckBound(sizes, urgency);
 }
+uint64_t LogWriter::BytesToBound(Urgency urgency) const { return core_->BytesToBound(urgency); }
 Status LogWriter::WaitPublished(Lsn end, Deadline deadline) {
   return core_->WaitPublished(end, deadline);
 }

@@ -131,6 +131,10 @@ class LogWriter {
   /// than one for one change: nothing is written of what cannot be finished.
   Status CheckBound(std::span<const RecordSize> sizes, Urgency urgency);
 
+  /// Bytes of whole segments that records may still take below log_bytes_max (for kReserve with its
+  /// reserve).
+  uint64_t BytesToBound(Urgency urgency) const;
+
   /// Takes the next LSN (after a pad and a segment record where the segment ends). Cannot fail when
   /// HasRoom has just said yes. One thread at a time.
   Reservation Reserve(const RecordRequest& request);

@@ -45,6 +45,7 @@ class LogWriter::Core final : private PublishObserver {
   bool HasRoom(std::span<const RecordSize> sizes, Urgency urgency);
   Status WaitForRoom(std::span<const RecordSize> sizes, Urgency urgency, Deadline deadline);
   Status CheckBound(std::span<const RecordSize> sizes, Urgency urgency);
+  uint64_t BytesToBound(Urgency urgency) const;
   Reservation Reserve(const RecordRequest& request);
   void Fill(const Reservation& reservation, const RecordContent& content);
   void Publish(const Reservation& reservation, PublishCallback* callback);

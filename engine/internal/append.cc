@@ -13,6 +13,15 @@ using engine::CommitOptions;
 using engine::Lane;
 using engine::LaneRows;
 using engine::PageRows;
+
+namespace {
+
+/// How many times the bytes of all changes in parts must be left of the log for others to append
+/// beside them.
+constexpr uint64_t kPartsFarFromBound = 4;
+
+}  // namespace
+
 void engine::AppendChange::Apply(Lsn lsn) {
   MutexLock lock(&table_->state->mutex);
   table_->state->Apply(*operation()->change_as_Append(), lsn, new_frames);
@@ -120,43 +129,64 @@ void Writer::Impl::GiveUp(Calls calls, const AppendPlan& plan) {
   for (const LaneRows& call : calls) ForgetRemoved(lanes_[call.lane].get());
 }
 
-Status Writer::Impl::WriteParts(Calls calls, Priorities priorities, AppendPlan* plan,
-                                const CommitOptions& how) {
-  // The pieces lie in frames, a tail page's among them: see CopyRows. This record's place in the
-  // log is not yet taken, so only the guard keeps them.
-  const EpochRegistry::Guard guard = database_->epochs.Enter();
-  const std::vector<engine::PartOfPieces> parts = plan->Parts(database_->log->record_bytes_max());
-  plan->in_parts = true;
-  GEARDB_RETURN_IF_ERROR(AdmitParts(calls, priorities, how, parts, plan));
-  for (const engine::PartOfPieces& part : parts) {
-    const auto pieces = std::span(plan->pieces).subspan(part.first, part.count);
-    wal::Reservation reservation;
-    {
-      MutexLock lock(&database_->commit);
-      bool waited = false;
-      GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&part.size, 1}, how, &waited));
-      reservation = database_->log->Reserve({.type = wal::RecordType::kPart,
-                                             .size = part.size,
-                                             .part = plan->parts,
-                                             .group_lsn = plan->group_lsn});
-    }
-    database_->log->Fill(reservation, {.body = {}, .pieces = pieces});
-    uint64_t offset = 0;
-    for (size_t i = part.first; i < part.first + part.count; ++i) {
-      Hasher64 hasher(database_->manifest.Seed());
-      for (const auto& run : plan->pieces[i].runs) hasher.Add(run);
-      offset = AlignUp(offset, wal::kPieceAlignment);
-      plan->pieces[i] = {.foreign = {.lsn = reservation.lsn,
-                                     .offset = static_cast<uint32_t>(offset),
-                                     .bytes = static_cast<uint32_t>(plan->piece_bytes[i]),
-                                     .checksum = hasher.Finish()}};
-      offset += plan->piece_bytes[i];
-    }
-    database_->log->Publish(reservation, nullptr);
-    plan->group_lsn = reservation.group_lsn;
-    ++plan->parts;
+Status Writer::Impl::WritePart(const engine::PartOfPieces& part, const CommitOptions& how,
+                               AppendPlan* plan) {
+  GEARDB_RETURN_IF_ERROR(database_->AwaitRoomHolding(part.size, how));
+  const wal::Reservation reservation = database_->log->Reserve({.type = wal::RecordType::kPart,
+                                                                .size = part.size,
+                                                                .part = plan->parts,
+                                                                .group_lsn = plan->group_lsn});
+  plan->group_lsn = reservation.group_lsn;
+  ++plan->parts;
+  if (plan->alone) {
+    FillPart(reservation, part, plan);
+  } else {
+    database_->commit.Unlock();
+    FillPart(reservation, part, plan);
+    database_->commit.Lock();
   }
   return Status::Ok();
+}
+
+void Writer::Impl::FillPart(const wal::Reservation& reservation, const engine::PartOfPieces& part,
+                            AppendPlan* plan) {
+  const auto pieces = std::span(plan->pieces).subspan(part.first, part.count);
+  database_->log->Fill(reservation, {.body = {}, .pieces = pieces});
+  uint64_t offset = 0;
+  for (size_t i = part.first; i < part.first + part.count; ++i) {
+    Hasher64 hasher(database_->manifest.Seed());
+    for (const auto& run : plan->pieces[i].runs) hasher.Add(run);
+    offset = AlignUp(offset, wal::kPieceAlignment);
+    plan->pieces[i] = {.foreign = {.lsn = reservation.lsn,
+                                   .offset = static_cast<uint32_t>(offset),
+                                   .bytes = static_cast<uint32_t>(plan->piece_bytes[i]),
+                                   .checksum = hasher.Finish()}};
+    offset += plan->piece_bytes[i];
+  }
+  database_->log->Publish(reservation, nullptr);
+}
+
+Status Writer::Impl::WriteParts(Calls calls, Priorities priorities, const CommitOptions& how,
+                                AppendPlan* plan) {
+  const std::vector<engine::PartOfPieces> parts = plan->Parts(database_->log->record_bytes_max());
+  plan->in_parts = true;
+  GEARDB_ASSIGN_OR_RETURN(const std::vector<wal::RecordSize> sizes,
+                          AdmitParts(calls, priorities, how, parts, plan));
+  uint64_t bytes = 0;
+  for (const wal::RecordSize& size : sizes) bytes += size.total();
+  // Several that are each admitted with the whole rest of the log would use it up together, and
+  // none be finished: close to the bound nobody else appends until this one is.
+  database_->bytes_in_parts += bytes;
+  const uint64_t left = database_->log->BytesToBound(wal::Urgency::kAppend);
+  plan->alone = left < kPartsFarFromBound * database_->bytes_in_parts;
+  // Admitted; what is waited for from here on is the ring alone.
+  Status status;
+  for (const engine::PartOfPieces& part : parts) {
+    if (status.ok()) status = WritePart(part, {}, plan);
+  }
+  if (status.ok() && plan->alone) status = database_->AwaitRoomHolding(sizes.back(), {});
+  database_->bytes_in_parts -= bytes;
+  return status;
 }
 
 // ---- Step 4.
@@ -187,9 +217,6 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
   AppendPlan plan;
   Status status = CopyRows(calls, deadline, &plan);
-  if (status.ok() && plan.SizeWith(1024).total() > database_->log->record_bytes_max() / 2) {
-    status = WriteParts(calls, priorities, &plan, {.deadline = deadline});
-  }
   if (!status.ok()) {
     GiveUp(calls, plan);
     return status;

@@ -67,13 +67,24 @@ class Writer::Impl {
   /// After an error: frames go back, and lanes whose trajectory was removed are free again.
   void GiveUp(Calls calls, const engine::AppendPlan& plan);
   /// The pieces of a large append go ahead of its record, in parts, once it is clear that nothing
-  /// that is known now can refuse it.
-  Status WriteParts(Calls calls, Priorities priorities, engine::AppendPlan* plan,
-                    const engine::CommitOptions& how);
-  Status AdmitParts(Calls calls, Priorities priorities, const engine::CommitOptions& how,
-                    std::span<const engine::PartOfPieces> parts, engine::AppendPlan* plan);
-  /// Steps 3: waits for what has to be waited for, decides, and reserves. On an error nothing is
-  /// left behind but evictions that are logged by themselves.
+  /// can refuse it. Far from the log's bound the commit mutex is released meanwhile.
+  Status WriteParts(Calls calls, Priorities priorities, const engine::CommitOptions& how,
+                    engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
+  Status WritePart(const engine::PartOfPieces& part, const engine::CommitOptions& how,
+                   engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
+  /// Fills and publishes a part, and says in the plan where its pieces are.
+  void FillPart(const wal::Reservation& reservation, const engine::PartOfPieces& part,
+                engine::AppendPlan* plan);
+  /// The sizes of all records of the append: parts, removals, its own.
+  Result<std::vector<wal::RecordSize>> AdmitParts(Calls calls, Priorities priorities,
+                                                  const engine::CommitOptions& how,
+                                                  std::span<const engine::PartOfPieces> parts,
+                                                  engine::AppendPlan* plan)
+      GEARDB_REQUIRES(database_->commit);
+  /// Of the records of removals that an eviction puts ahead of the append's own.
+  std::vector<wal::RecordSize> RemovalsAhead(const engine::Eviction& eviction) const;
+  /// Step 3: waits for what has to be waited for, decides, and reserves. On an error nothing is
+  /// left behind.
   Result<wal::Reservation> Reserve(Calls calls, Priorities priorities, Deadline deadline,
                                    engine::AppendPlan* plan, AppendChange* change);
   /// Whether the table takes the call, and what has to leave for it. Changes nothing that can be
@@ -120,7 +131,10 @@ class Writer::Impl {
   /// The record that ends a lane's trajectory as cut, or removes it.
   void BuildClose(const engine::Lane& lane, bool nothing_left, engine::Change* change)
       GEARDB_REQUIRES(database_->commit);
+  /// Leaves what is open to whoever resumes it.
   void Orphan();
+  /// Of as many lanes as one record names.
+  void Leave(std::span<const engine::Lane* const> lanes);
   Status TakeOverOrphan(TrajectoryId id, engine::Lane* lane);
   /// What an item of the lane's trajectory gets when nobody says otherwise.
   float InitialPriorityOf(uint32_t priority_table, const engine::Lane& lane) const;

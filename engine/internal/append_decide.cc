@@ -229,16 +229,25 @@ Status Writer::Impl::Admit(Calls calls, Priorities priorities, const CommitOptio
   return Evict(size, plan);
 }
 
-Status Writer::Impl::AdmitParts(Calls calls, Priorities priorities, const CommitOptions& how,
-                                std::span<const engine::PartOfPieces> parts, AppendPlan* plan) {
-  MutexLock lock(&database_->commit);
+Result<std::vector<wal::RecordSize>> Writer::Impl::AdmitParts(
+    Calls calls, Priorities priorities, const CommitOptions& how,
+    std::span<const engine::PartOfPieces> parts, AppendPlan* plan) {
   for (bool again = true; again;) {
     GEARDB_RETURN_IF_ERROR(Decide(calls, priorities, how, plan, &again));
   }
   std::vector<wal::RecordSize> sizes;
   for (const engine::PartOfPieces& part : parts) sizes.push_back(part.size);
+  for (const wal::RecordSize& removal : RemovalsAhead(plan->eviction)) sizes.push_back(removal);
   GEARDB_ASSIGN_OR_RETURN(sizes.emplace_back(), SizeOf(priorities, *plan));
-  return database_->log->CheckBound(sizes, how.urgency);
+  GEARDB_RETURN_IF_ERROR(database_->log->CheckBound(sizes, how.urgency));
+  return sizes;
+}
+
+std::vector<wal::RecordSize> Writer::Impl::RemovalsAhead(const engine::Eviction& eviction) const {
+  const size_t entries_max = RemovedInRecordMax();
+  const size_t ahead = eviction.size() == 0 ? 0 : (eviction.size() - 1) / entries_max;
+  return std::vector<wal::RecordSize>(
+      ahead, wal::RecordSize::For(1024 + entries_max * sizeof(fb::Removed), {}));
 }
 
 size_t Writer::Impl::RemovedInRecordMax() const {
@@ -250,9 +259,7 @@ Status Writer::Impl::Evict(const wal::RecordSize& append, AppendPlan* plan) {
   const size_t entries_max = RemovedInRecordMax();
   if (plan->eviction.size() > entries_max) {
     // More than one record takes: the others go ahead, and nothing may stop the append after them.
-    const wal::RecordSize removal =
-        wal::RecordSize::For(1024 + entries_max * sizeof(fb::Removed), {});
-    std::vector<wal::RecordSize> sizes(plan->eviction.size() / entries_max, removal);
+    std::vector<wal::RecordSize> sizes = RemovalsAhead(plan->eviction);
     sizes.push_back(append);
     GEARDB_RETURN_IF_ERROR(database_->log->CheckBound(sizes, wal::Urgency::kAppend));
     while (plan->eviction.size() > entries_max) {
@@ -436,7 +443,14 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
                                                Deadline deadline, AppendPlan* plan,
                                                AppendChange* change) {
   const CommitOptions how{.deadline = deadline};
+  // The pieces of parts lie in frames, a tail page's among them, and the append's place in the log,
+  // which keeps them otherwise, is taken after them: see CopyRows.
+  EpochRegistry::Guard guard;
   MutexLock lock(&database_->commit);
+  if (plan->SizeWith(1024).total() > database_->log->record_bytes_max() / 2) {
+    guard = database_->epochs.Enter();
+    GEARDB_RETURN_IF_ERROR(WriteParts(calls, priorities, how, plan));
+  }
   for (bool again = true; again;) {
     GEARDB_RETURN_IF_ERROR(Admit(calls, priorities, how, plan, &again));
   }

@@ -64,8 +64,9 @@ struct AppendPlan {
   std::vector<wal::PieceSource> pieces;
   std::vector<uint64_t> piece_bytes;
   bool in_parts = false;  ///< The pieces go ahead of the record, in parts.
+  bool alone = false;     ///< Nobody else appends from the first part to the record.
   Lsn group_lsn = 0;
-  uint32_t parts = 0;
+  uint32_t parts = 0;  ///< Written.
   Eviction eviction;
   /// The largest initial priority given, by number of priority table: raises "max" once admitted.
   std::vector<std::pair<uint32_t, float>> largest_given;

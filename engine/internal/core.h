@@ -107,6 +107,9 @@ class DatabaseCore {
 
   /// Plan and LSN order.
   Mutex commit;
+  /// Of changes in parts that are being written: they were admitted together with the rest of the
+  /// log, which others use meanwhile.
+  uint64_t bytes_in_parts GEARDB_GUARDED_BY(commit) = 0;
   /// Something has left a table; waited for with `commit`.
   CondVar room_made;
   std::atomic<bool> closed{false};

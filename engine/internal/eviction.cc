@@ -124,14 +124,19 @@ Status EvictionChoice::ChooseHeads(const Growth& growth) {
     if (excess == 0) break;
     if (plan_.pages_in_use_[aged.lpn].generation != aged.generation) continue;
     Slot slot = kNoSlot;
+    uint64_t next_row = 0;
     {
       MutexLock lock(&state.mutex);
-      slot = state.pages().page(aged.lpn).slot;
+      const index::PageRecord& page = state.pages().page(aged.lpn);
+      slot = page.slot;
+      next_row = (uint64_t{page.page_number} + 1) * state.layout().steps_per_page();
     }
     const Lane* lane = plan_.OpenLane(slot);
     if (lane == nullptr) continue;
     GEARDB_RETURN_IF_ERROR(wait_(plan_.last_lsn(slot)));
     const uint64_t first_row = FirstRow(slot);
+    // Of each only the page that is being written is left: the others have been chosen.
+    if (next_row <= first_row) continue;
     const uint64_t spare = static_cast<uint64_t>(lane->rows_end) - 1 - first_row;
     const uint64_t rows = std::min({spare, share, excess});
     if (rows == 0) continue;

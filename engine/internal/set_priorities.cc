@@ -1,6 +1,7 @@
 #include "engine/internal/set_priorities.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -79,31 +80,37 @@ void RescaleIfFaded(PriorityTable::Impl* impl) {
   (void)RescaleIfDue(impl, 0, &again).ok();
 }
 
-Result<SetOutcome> CommitOne(PriorityTable::Impl* impl, std::span<const fb::Item> items) {
-  DatabaseCore& database = *impl->database;
-  SetChange change(impl);
-  const auto offset = change.body.CreateVectorOfStructs(items.data(), items.size());
-  change.FinishBody({.table = impl->table->layout().id(), .priority_table = impl->number},
-                    fb::Change::SetPriorities,
-                    fb::CreateSetPriorities(change.body, offset).Union());
-  const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
-  const float largest = Largest(items);
-  wal::Reservation reservation;
-  {
-    MutexLock lock(&database.commit);
-    for (bool again = true; again;) {
-      GEARDB_RETURN_IF_ERROR(database.AwaitRoom({&size, 1}, {}, &again));
-      if (!again) GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, largest, &again));
+/// The records of a Set: one, or as many as its items take.
+class SetRecords {
+ public:
+  SetRecords(PriorityTable::Impl* impl, std::span<const fb::Item> items, size_t items_in_record) {
+    for (size_t first = 0; first < items.size(); first += items_in_record) {
+      const auto part = items.subspan(first, std::min(items_in_record, items.size() - first));
+      auto change = std::make_unique<SetChange>(impl);
+      const auto offset = change->body.CreateVectorOfStructs(part.data(), part.size());
+      change->FinishBody({.table = impl->table->layout().id(), .priority_table = impl->number},
+                         fb::Change::SetPriorities,
+                         fb::CreateSetPriorities(change->body, offset).Union());
+      sizes_.push_back(wal::RecordSize::For(change->body_bytes().size(), {}));
+      changes_.push_back(std::move(change));
     }
-    GEARDB_RETURN_IF_ERROR(RaiseMax(impl, items));
-    reservation = database.log->Reserve({.size = size});
   }
-  database.Finish(reservation, {}, &change);
-  GEARDB_RETURN_IF_ERROR(database.Acknowledge(reservation.end, Ack::kLog));
-  RescaleIfFaded(impl);
-  return SetOutcome{
-      .applied = change.outcome.applied, .stale = change.outcome.stale, .end_lsn = reservation.end};
-}
+
+  std::span<const wal::RecordSize> sizes() const { return sizes_; }
+  SetChange* change(size_t i) { return changes_[i].get(); }
+  SetOutcome Sum() const {
+    SetOutcome sum;
+    for (const auto& change : changes_) {
+      sum.applied += change->outcome.applied;
+      sum.stale += change->outcome.stale;
+    }
+    return sum;
+  }
+
+ private:
+  std::vector<std::unique_ptr<SetChange>> changes_;
+  std::vector<wal::RecordSize> sizes_;
+};
 
 }  // namespace
 
@@ -145,26 +152,45 @@ uint64_t FindItem(const PriorityTable::Impl& impl, const RowId& row) {
 
 Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item> items,
                              uint64_t stale_already) {
-  GEARDB_RETURN_IF_ERROR(impl->database->CheckWritable());
-  GEARDB_RETURN_IF_ERROR(impl->database->CheckTable(*impl->table));
-  const uint64_t record_max = impl->database->log->record_bytes_max();
-  const size_t chunk = std::max<size_t>((record_max - 1024) / sizeof(fb::Item), 16);
-  if (items.size() > chunk) {
-    // All of it or nothing, as far as the log's bound goes.
-    const wal::RecordSize full = wal::RecordSize::For(1024 + chunk * sizeof(fb::Item), {});
-    const std::vector<wal::RecordSize> sizes(items.size() / chunk + 1, full);
-    GEARDB_RETURN_IF_ERROR(impl->database->log->CheckBound(sizes, wal::Urgency::kAppend));
+  DatabaseCore& database = *impl->database;
+  GEARDB_RETURN_IF_ERROR(database.CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database.CheckTable(*impl->table));
+  if (items.empty()) return SetOutcome{.stale = stale_already};
+  const uint64_t record_max = database.log->record_bytes_max();
+  SetRecords records(impl, items, std::max<size_t>((record_max - 1024) / sizeof(fb::Item), 16));
+  const wal::RecordSize& first = records.sizes().front();
+  Lsn end = 0;
+  wal::Reservation last;
+  {
+    // Kept from the first record to the last: all of it fits the log, or nothing of it is done.
+    MutexLock lock(&database.commit);
+    for (bool again = true; again;) {
+      GEARDB_RETURN_IF_ERROR(database.AwaitRoom({&first, 1}, {}, &again));
+      if (!again) GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, Largest(items), &again));
+    }
+    GEARDB_RETURN_IF_ERROR(database.log->CheckBound(records.sizes(), wal::Urgency::kAppend));
+    GEARDB_RETURN_IF_ERROR(RaiseMax(impl, items));
+    last = database.log->Reserve({.size = first});
+    for (size_t i = 1; i < records.sizes().size(); ++i) {
+      database.Finish(last, {}, records.change(i - 1));
+      end = last.end;
+      const Status room = database.AwaitRoomHolding(records.sizes()[i], {});
+      if (!room.ok()) {
+        // The log has failed. What was published before is still to be applied, from here.
+        database.log->WaitPublished(end, Deadline::Infinite()).ok();
+        return room;
+      }
+      last = database.log->Reserve({.size = records.sizes()[i]});
+    }
+    end = last.end;
   }
-  SetOutcome total{.stale = stale_already};
-  while (!items.empty()) {
-    const auto part = items.first(std::min(chunk, items.size()));
-    GEARDB_ASSIGN_OR_RETURN(const SetOutcome outcome, CommitOne(impl, part));
-    total.applied += outcome.applied;
-    total.stale += outcome.stale;
-    total.end_lsn = std::max(total.end_lsn, outcome.end_lsn);
-    items = items.subspan(part.size());
-  }
-  return total;
+  database.Finish(last, {}, records.change(records.sizes().size() - 1));
+  GEARDB_RETURN_IF_ERROR(database.Acknowledge(end, Ack::kLog));
+  RescaleIfFaded(impl);
+  SetOutcome outcome = records.Sum();
+  outcome.stale += stale_already;
+  outcome.end_lsn = end;
+  return outcome;
 }
 
 Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float> priorities) {

@@ -1,5 +1,6 @@
 // How a writer's trajectories end without rows: cut, resumed by another writer, orphaned.
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/internal/append.h"
@@ -183,21 +184,35 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
 }
 
 void Writer::Impl::Orphan() {
+  std::vector<const Lane*> open;
+  for (const auto& lane : lanes_) {
+    if (lane->id != 0) open.push_back(lane.get());
+  }
+  if (open.empty()) return;
+  const size_t in_record =
+      database_->log == nullptr
+          ? open.size()
+          : std::max<size_t>((database_->log->record_bytes_max() - 2048) / sizeof(fb::Adopted), 1);
+  for (size_t first = 0; first < open.size(); first += in_record) {
+    Leave(std::span(open).subspan(first, std::min(in_record, open.size() - first)));
+  }
+}
+
+void Writer::Impl::Leave(std::span<const Lane* const> lanes) {
   AdoptChange change(table_);
   const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
                                   .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
+  const wal::RecordSize bound = wal::RecordSize::For(1024 + lanes.size() * sizeof(fb::Adopted), {});
   std::vector<fb::Adopted> orphans;
   std::optional<wal::Reservation> reservation;
   {
     MutexLock lock(&database_->commit);
-    const wal::RecordSize bound =
-        wal::RecordSize::For(1024 + lanes_.size() * sizeof(fb::Adopted), {});
     bool waited = false;
     // Where there is no room, nobody is to be told: they become orphans at the next open.
     const bool logged = database_->CheckWritable().ok() && !table_->dropped.load() &&
                         database_->AwaitRoom({&bound, 1}, how, &waited).ok();
-    for (const auto& lane : lanes_) {
-      if (lane->id == 0 || lane->removed.load()) continue;
+    for (const Lane* lane : lanes) {
+      if (lane->removed.load()) continue;
       orphans.emplace_back(lane->slot, lane->generation, 0, 0, true);
     }
     if (orphans.empty()) return;

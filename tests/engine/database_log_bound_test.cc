@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <thread>
+
 #include "engine/priority_table.h"
 #include "engine/sampler.h"
 #include "tests/testing/store_fixture.h"
@@ -93,6 +99,108 @@ TEST_F(DatabaseLogBoundTest, WhatBringsBytesIsRefused) {
   EXPECT_OK(table_->SetColumns(1, {}));
   EXPECT_EQ(LogEnd(), before);
   EXPECT_LE(LogEnd(), kBound);
+}
+
+class DatabaseLogBoundConcurrentTest : public DatabaseLogBoundTest {
+ protected:
+  /// A table whose records say little about many rows.
+  void CreateWide() {
+    TableSpec spec = StepSpec();
+    spec.name = "wide";
+    spec.steps_per_page = 256;
+    spec.priority_tables = {WindowSpec("per")};
+    Create(spec);
+  }
+  /// Runs `call` in three threads at once and returns what each came to.
+  static std::vector<Status> AtOnce(const std::function<Status(int)>& call) {
+    std::vector<Status> statuses(3);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&, t] { statuses[static_cast<size_t>(t)] = call(t); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return statuses;
+  }
+};
+
+TEST_F(DatabaseLogBoundConcurrentTest, LargeCallsDoNotUseUpTheLogForEachOther) {
+  for (int round = 0; round < 5; ++round) {
+    OpenEmpty();
+    CreateWide();
+    std::vector<std::unique_ptr<Writer>> writers;
+    for (int t = 0; t < 3; ++t) writers.push_back(std::move(*table_->NewWriter({})));
+    // 400 KB each, and room for two.
+    const Rows rows(0, 25'000);
+    const auto statuses = AtOnce([&](int t) {
+      return writers[static_cast<size_t>(t)]
+          ->AppendTrajectory(rows.many(), {.end = End::kTerminated})
+          .status();
+    });
+    int refused = 0;
+    for (const Status& status : statuses) {
+      if (status.ok()) continue;
+      EXPECT_STATUS(kResourceExhausted, status, kNamed);
+      ++refused;
+    }
+    EXPECT_EQ(refused, 1);
+    EXPECT_EQ(table_->Count(), 2u);
+    AppendClosed(0, 100);
+  }
+}
+
+TEST_F(DatabaseLogBoundConcurrentTest, ASetThatIsRefusedHasSetNothing) {
+  CreateWide();
+  AppendClosed(0, 3'000);
+  std::vector<ItemHandle> handles;
+  auto sampler = priority("per")->NewSampler({.batch = 3'000});
+  ASSERT_OK(sampler);
+  const auto batch = (*sampler)->Next();
+  ASSERT_OK(batch);
+  handles.assign(batch->handles().begin(), batch->handles().end());
+  // Each a few records of a ring of 64 KiB.
+  std::atomic<int> next{2};
+  std::mutex mutex;
+  std::set<float> taken = {1.0f};
+  AtOnce([&](int) {
+    Status status;
+    while (status.ok()) {
+      const auto value = static_cast<float>(next.fetch_add(1));
+      const std::vector<float> values(handles.size(), value);
+      status = priority("per")->Set(handles, values).status();
+      const std::lock_guard lock(mutex);
+      if (status.ok()) taken.insert(value);
+    }
+    return status;
+  });
+  for (const RowId& item : priority("per")->Items()) {
+    EXPECT_EQ(taken.count(*priority("per")->Priority(item)), 1u);
+  }
+}
+
+// An append in parts that more must leave for than one record names.
+TEST_F(DatabaseLogBoundTest, RecordsOfRemovalsCountToo) {
+  options_.ring_bytes = 32 << 10;
+  int refused = 0;
+  for (int gap = 0; gap < 12; ++gap) {
+    OpenEmpty();
+    TableSpec spec = StepSpec();
+    spec.steps_per_page = 32;
+    spec.steps_max = 700;
+    Create(spec);
+    for (int t = 0; t < 700; ++t) AppendClosed(t, 1);
+    const std::vector<std::byte> blob(1'100);
+    while (LogEnd() + 30'000 + 1'500 * static_cast<uint64_t>(gap) < kBound) {
+      if (!database_->WriteTag("filler", blob).ok()) break;
+    }
+    const Lsn end = LogEnd();
+    const auto appended = writer_->AppendTrajectory(Rows(0, 600).many(), {.end = End::kTerminated});
+    if (appended.ok()) continue;
+    ++refused;
+    EXPECT_STATUS(kResourceExhausted, appended, kNamed);
+    EXPECT_EQ(LogEnd(), end) << gap;
+    EXPECT_EQ(table_->Count(), 700u);
+  }
+  EXPECT_GT(refused, 0);
 }
 
 // In parts, whose bytes would be in the log for good.

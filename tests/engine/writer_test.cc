@@ -382,6 +382,25 @@ TEST_F(WriterTest, EveryAcknowledgementCanBeWaitedFor) {
   EXPECT_EQ(table_->StepCount(), 6u);
 }
 
+// More lanes than one record of this log can name.
+TEST_F(WriterTest, AWriterOfManyLanesLeavesWhatIsOpen) {
+  options_.ring_bytes = 32 << 10;
+  options_.segment_bytes = 64 << 10;
+  OpenEmpty();
+  Create(StepSpec(), {.lanes = 1'000});
+  Append(0, 2, End::kGo, 999);
+  writer_.reset();
+  writer_ = std::move(*table_->NewWriter({.lanes = 1'000}));
+  ASSERT_OK(writer_->Resume(1, 0));
+  for (uint32_t lane = 1; lane < 1'000; ++lane) Append(0, 1, End::kGo, lane);
+  writer_.reset();
+  writer_ = std::move(*table_->NewWriter({}));
+  for (const TrajectoryRecord& record : table_->Scan({})) {
+    ASSERT_EQ(record.state, TrajectoryState::kOrphaned) << record.id;
+  }
+  ASSERT_OK(writer_->Resume(1'000));
+}
+
 TEST_F(WriterTest, RemovedTrajectoryIsNamedOnce) {
   Create(StepSpec());
   Append(0, 5);

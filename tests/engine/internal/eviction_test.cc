@@ -89,6 +89,19 @@ TEST_F(EvictionChoiceTest, ThenRowsDownToOneOfEachAndATrajectoryIsNamedOnce) {
   EXPECT_STATUS(kResourceExhausted, status_, "steps_max must be 21 or more");
 }
 
+TEST_F(EvictionChoiceTest, HeadsGiveEvenlyHoweverManyPagesTheyHad) {
+  CreateBounded(0, 40);
+  Append(0, 28);
+  Append(0, 8, End::kGo, 1);
+  MutexLock lock(&core_->commit);
+  // All pages but the last of each, and then two rows of each of those.
+  const Eviction eviction = Choose({.rows = 36});
+  ASSERT_OK(status_);
+  ASSERT_EQ(eviction.trimmed.size(), 2u);
+  EXPECT_EQ(eviction.trimmed[0].first_row(), 26u);
+  EXPECT_EQ(eviction.trimmed[1].first_row(), 6u);
+}
+
 TEST_F(EvictionChoiceTest, PagesAreCountedAsThePlanCountsThem) {
   CreateBounded(0, 0, 6);
   AppendClosed(0, 7);  // Two pages.
