@@ -151,12 +151,12 @@ TEST_F(DatabaseLogBoundConcurrentTest, LargeCallsDoNotUseUpTheLogForEachOther) {
 TEST_F(DatabaseLogBoundConcurrentTest, ASetThatIsRefusedHasSetNothing) {
   CreateWide();
   AppendClosed(0, 3'000);
-  std::vector<ItemHandle> handles;
-  auto sampler = priority("per")->NewSampler({.batch = 3'000});
+  PriorityTable* const per = priority("per");
+  auto sampler = per->NewSampler({.batch = 3'000});
   ASSERT_OK(sampler);
   const auto batch = (*sampler)->Next();
   ASSERT_OK(batch);
-  handles.assign(batch->handles().begin(), batch->handles().end());
+  const auto handles = batch->handles();
   // Each a few records of a ring of 64 KiB.
   std::atomic<int> next{2};
   std::mutex mutex;
@@ -166,15 +166,13 @@ TEST_F(DatabaseLogBoundConcurrentTest, ASetThatIsRefusedHasSetNothing) {
     while (status.ok()) {
       const auto value = static_cast<float>(next.fetch_add(1));
       const std::vector<float> values(handles.size(), value);
-      status = priority("per")->Set(handles, values).status();
+      status = per->Set(handles, values).status();
       const std::lock_guard lock(mutex);
       if (status.ok()) taken.insert(value);
     }
     return status;
   });
-  for (const RowId& item : priority("per")->Items()) {
-    EXPECT_EQ(taken.count(*priority("per")->Priority(item)), 1u);
-  }
+  for (const RowId& item : per->Items()) EXPECT_EQ(taken.count(*per->Priority(item)), 1u);
 }
 
 // An append in parts that more must leave for than one record names.
