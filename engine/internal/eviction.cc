@@ -86,14 +86,7 @@ Status EvictionChoice::ChooseOldestPage() {
       published = state.pages().IsLive(oldest.lpn, oldest.generation);
     }
     if (!published) GEARDB_RETURN_IF_ERROR(wait_(kNoLsn));
-    Slot slot = kNoSlot;
-    uint64_t next_row = 0;
-    {
-      MutexLock lock(&state.mutex);
-      const index::PageRecord& page = state.pages().page(oldest.lpn);
-      slot = page.slot;
-      next_row = (uint64_t{page.page_number} + 1) * state.layout().steps_per_page();
-    }
+    const auto [slot, next_row] = PlaceOf(oldest.lpn);
     ++page_at_;
     if (Removed(slot)) continue;
     GEARDB_RETURN_IF_ERROR(wait_(plan_.last_lsn(slot)));
@@ -111,8 +104,7 @@ Status EvictionChoice::ChooseOldestPage() {
 }
 
 Status EvictionChoice::ChooseHeads(const Growth& growth) {
-  TableState& state = *plan_.state_;
-  const uint64_t most = state.layout().spec().steps_max;
+  const uint64_t most = plan_.state_->layout().spec().steps_max;
   if (most == 0 || rows_ + growth.rows <= most) {
     return Status::NotFound("rows are not what the table has too many of");
   }
@@ -123,14 +115,7 @@ Status EvictionChoice::ChooseHeads(const Growth& growth) {
   for (const TablePlan::PageOfAge& aged : plan_.pages_by_age_) {
     if (excess == 0) break;
     if (plan_.pages_in_use_[aged.lpn].generation != aged.generation) continue;
-    Slot slot = kNoSlot;
-    uint64_t next_row = 0;
-    {
-      MutexLock lock(&state.mutex);
-      const index::PageRecord& page = state.pages().page(aged.lpn);
-      slot = page.slot;
-      next_row = (uint64_t{page.page_number} + 1) * state.layout().steps_per_page();
-    }
+    const auto [slot, next_row] = PlaceOf(aged.lpn);
     const Lane* lane = plan_.OpenLane(slot);
     if (lane == nullptr) continue;
     GEARDB_RETURN_IF_ERROR(wait_(plan_.last_lsn(slot)));
@@ -145,6 +130,13 @@ Status EvictionChoice::ChooseHeads(const Growth& growth) {
   }
   if (rows_ == before) return Status::NotFound("no row may leave");
   return Status::Ok();
+}
+
+EvictionChoice::PagePlace EvictionChoice::PlaceOf(Lpn lpn) const {
+  const TableState& state = *plan_.state_;
+  MutexLock lock(&plan_.state_->mutex);
+  const index::PageRecord& page = state.pages().page(lpn);
+  return {page.slot, (uint64_t{page.page_number} + 1) * state.layout().steps_per_page()};
 }
 
 uint64_t EvictionChoice::FirstRow(Slot slot) const {

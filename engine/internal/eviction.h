@@ -55,6 +55,12 @@ class EvictionChoice {
     size_t trimmed_place = 0;  // In Eviction::trimmed.
   };
 
+  /// Whose a published page is, and the row behind its last.
+  struct PagePlace {
+    Slot slot = kNoSlot;
+    uint64_t next_row = 0;
+  };
+
   bool Over(const Growth& growth) const;
   bool TooManyTrajectories(const Growth& growth) const;
   Status ChooseOldestLeft();
@@ -62,6 +68,7 @@ class EvictionChoice {
   Status ChooseHeads(const Growth& growth);
   void Remove(Slot slot);
   void Trim(Slot slot, uint64_t first_row);
+  PagePlace PlaceOf(Lpn lpn) const;
   uint64_t FirstRow(Slot slot) const;
   bool Removed(Slot slot) const;
   /// Pages of a trajectory that hold its rows from `first_row` on.
