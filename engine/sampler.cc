@@ -140,7 +140,7 @@ Status Sampler::Impl::TryDraw(bool* drawn) {
 }
 
 void Sampler::Impl::Gather(Drawn* batch) {
-  GatherCpu(batch->builder->plan(), engine::BasesOf(*priority_table_->database->arena));
+  GatherCpu(batch->builder->Plan(), engine::BasesOf(*priority_table_->database->arena));
   batch->guard.Leave();
   MutexLock lock(&mutex_);
   batch->gathered = true;

@@ -25,14 +25,17 @@ struct ArenaBases {
   const std::byte* Resolve(FrameRef frame) const { return base[frame.arena()] + frame.offset(); }
 };
 
-/// Bytes that are contiguous in one frame and in the output: consecutive rows of one page. The
-/// same source may appear in any number of runs.
-struct GatherRun {
-  FrameRef source;                  ///< Of the first byte: AdvanceInFrame(frame, offset).
-  uint64_t destination_offset = 0;  ///< Bytes from the output's destination.
-  uint64_t bytes = 0;               ///< In the frame: whole elements of the stored type.
+/// Runs of one size at equal distances in the output. A run is bytes that are contiguous in one
+/// frame and in the output: consecutive rows of one page. Of each only its source is stored, 8
+/// bytes: a batch of single rows is one group, and its plan no longer than a list of pointers.
+struct RunGroup {
+  uint64_t first_source = 0;        ///< Sources [first_source, first_source + count) of the plan.
+  uint64_t count = 0;               ///< Runs.
+  uint64_t bytes = 0;               ///< Of each run in its frame: whole elements.
+  uint64_t destination_offset = 0;  ///< Of the first run: bytes from the output's destination.
+  uint64_t stride = 0;              ///< From one run's first byte in the output to the next one's.
 };
-static_assert(sizeof(GatherRun) == 24 && std::is_trivially_copyable_v<GatherRun>);
+static_assert(sizeof(RunGroup) == 40 && std::is_trivially_copyable_v<RunGroup>);
 
 /// A reference to the byte at `offset` of a frame.
 constexpr FrameRef AdvanceInFrame(FrameRef frame, uint64_t offset) {
@@ -53,12 +56,12 @@ enum class GatherConvert : uint8_t {
                ///< stored element, so it is longer (or shorter) in the output than in the frame.
 };
 
-/// One output array: its share of the plan's runs, in any order; no two of them overlap in the
-/// output.
+/// One output array: its share of the plan's groups, in any order; no two of their runs overlap in
+/// the output. Sources may appear in any number of runs.
 struct GatherOutput {
   std::byte* destination = nullptr;  ///< Aligned to the delivered element; not owned.
-  uint64_t first_run = 0;            ///< Runs [first_run, first_run + run_count) of the plan.
-  uint64_t run_count = 0;
+  uint64_t first_group = 0;  ///< Groups [first_group, first_group + group_count) of the plan.
+  uint64_t group_count = 0;
   uint64_t first_fill = 0;
   uint64_t fill_count = 0;
   uint64_t pattern = 0;  ///< The padding element (kernels/convert.h, ElementBits) in the low bytes.
@@ -71,7 +74,8 @@ static_assert(std::is_trivially_copyable_v<GatherOutput>);
 /// A whole batch: one call gathers all its outputs. Owns nothing.
 struct GatherPlan {
   std::span<const GatherOutput> outputs;
-  std::span<const GatherRun> runs;
+  std::span<const RunGroup> groups;
+  std::span<const FrameRef> sources;  ///< First byte of each run: AdvanceInFrame(frame, offset).
   std::span<const FillRun> fills;
 };
 

@@ -12,7 +12,8 @@ namespace {
 
 constexpr uint64_t kLineBytes = 64;
 /// Lines that are asked for before their copy begins.
-constexpr uint64_t kLinesAhead = 160;
+constexpr uint64_t kLinesAhead = 144;
+constexpr uint64_t kRunsAheadMax = 96;
 /// Of one run so many lines are prefetched; the hardware sees the rest coming.
 constexpr uint64_t kLinesOfRunMax = 16;
 
@@ -23,6 +24,7 @@ constexpr uint64_t kLinesOfRunMax = 16;
 template <uint64_t kBytes>
 struct CopyExactly {
   static constexpr bool kOneLine = kBytes <= 16;  // Rows of such sizes are aligned to them.
+  static constexpr bool kWholeLines = kBytes % kLineBytes == 0;
   static constexpr uint64_t kLines = (kBytes + kLineBytes - 1) / kLineBytes;
   void operator()(std::byte* destination, const std::byte* source) const {
     std::memcpy(destination, source, kBytes);
@@ -34,6 +36,7 @@ struct CopyExactly {
 template <uint64_t kHalf>
 struct CopyHalves {
   static constexpr bool kOneLine = false;
+  static constexpr bool kWholeLines = false;
   static constexpr uint64_t kLines = (2 * kHalf + kLineBytes - 1) / kLineBytes;
   uint64_t bytes;
   void operator()(std::byte* destination, const std::byte* source) const {
@@ -45,6 +48,7 @@ struct CopyHalves {
 
 struct CopyLarge {
   static constexpr bool kOneLine = false;
+  static constexpr bool kWholeLines = false;
   static constexpr uint64_t kLines = 0;
   uint64_t bytes;
   void operator()(std::byte* destination, const std::byte* source) const {
@@ -55,6 +59,7 @@ struct CopyLarge {
 /// Converts elements on their way.
 struct CopyConverted {
   static constexpr bool kOneLine = false;
+  static constexpr bool kWholeLines = false;
   static constexpr uint64_t kLines = 0;
   DType stored;
   uint64_t elements;
@@ -63,55 +68,62 @@ struct CopyConverted {
   }
 };
 
-/// Inlined by force: g++ 12 takes a function that only prefetches for one without effects, and
-/// removes the call.
-template <typename Copy>
-__attribute__((always_inline)) inline void PrefetchRun(const GatherRun& run,
-                                                       const ArenaBases& arenas) {
-  const std::byte* const source = arenas.Resolve(run.source);
-  __builtin_prefetch(source);
-  if constexpr (Copy::kOneLine) return;
-  const uint64_t bytes = Copy::kLines > 0 ? Copy::kLines * kLineBytes
-                                          : std::min(run.bytes, kLinesOfRunMax * kLineBytes);
-  for (uint64_t at = kLineBytes; at < bytes; at += kLineBytes) __builtin_prefetch(source + at);
-  __builtin_prefetch(source + run.bytes - 1);
+/// Runs of `bytes` that are asked for before the copy of one.
+uint64_t RunsAhead(uint64_t bytes) {
+  const uint64_t lines = std::min((bytes + kLineBytes - 1) / kLineBytes, kLinesOfRunMax);
+  return std::clamp(kLinesAhead / std::max<uint64_t>(lines, 1), uint64_t{2}, kRunsAheadMax);
 }
 
-/// The runs of one call of GatherCpu, and where it stands in them.
-class RunCursor {
+/// The sources of one call of GatherCpu, and how many of them have been prefetched.
+class Sources {
  public:
-  RunCursor(std::span<const GatherRun> runs, uint64_t ahead, const ArenaBases& arenas)
-      : runs_(runs), ahead_(ahead), arenas_(arenas) {}
+  Sources(std::span<const FrameRef> sources, const ArenaBases& arenas)
+      : sources_(sources), arenas_(arenas) {}
 
-  const GatherRun& operator[](uint64_t index) const { return runs_[index]; }
-
-  /// Copies runs from `index` on, up to `end` or the first of another size, and returns where it
-  /// stopped. The size decides how to copy: it is looked at once for all of them.
   template <typename Copy>
-  uint64_t CopyAlike(uint64_t index, uint64_t end, std::byte* destination, const Copy& copy) const {
-    const uint64_t bytes = runs_[index].bytes;
-    do {
-      // Beyond the output's own runs are those of the next.
-      if (index + ahead_ < runs_.size()) PrefetchRun<Copy>(runs_[index + ahead_], arenas_);
-      const GatherRun& run = runs_[index];
-      copy(destination + run.destination_offset, arenas_.Resolve(run.source));
-    } while (++index < end && runs_[index].bytes == bytes);
-    return index;
+  void CopyGroup(const RunGroup& group, std::byte* destination, const Copy& copy) {
+    const uint64_t ahead = RunsAhead(group.bytes);
+    const uint64_t end = group.first_source + group.count;
+    // Behind the group's own sources are those of the next one, whose runs are mostly alike.
+    const uint64_t known = sources_.size();
+    const uint64_t begun = std::min(group.first_source + ahead, known);
+    while (prefetched_ < begun) Prefetch<Copy>(prefetched_++, group.bytes);
+    destination += group.destination_offset;
+    for (uint64_t i = group.first_source; i < end; ++i, destination += group.stride) {
+      if (i + ahead < known) Prefetch<Copy>(i + ahead, group.bytes);
+      copy(destination, arenas_.Resolve(sources_[i]));
+    }
+    prefetched_ = std::max(prefetched_, std::min(end + ahead, known));
   }
 
  private:
-  std::span<const GatherRun> runs_;
-  uint64_t ahead_;
+  /// Inlined by force: g++ 12 takes a function that only prefetches for one without effects, and
+  /// removes the call.
+  template <typename Copy>
+  __attribute__((always_inline)) inline void Prefetch(uint64_t index, uint64_t bytes) const {
+    const std::byte* const source = arenas_.Resolve(sources_[index]);
+    __builtin_prefetch(source);
+    if constexpr (Copy::kOneLine) return;
+    const uint64_t until =
+        Copy::kLines > 0 ? Copy::kLines * kLineBytes : std::min(bytes, kLinesOfRunMax * kLineBytes);
+    for (uint64_t at = kLineBytes; at < until; at += kLineBytes) __builtin_prefetch(source + at);
+    // Rows of whole lines mostly begin with one, and then have no other at their end.
+    if (Copy::kWholeLines && reinterpret_cast<uintptr_t>(source) % kLineBytes == 0) return;
+    __builtin_prefetch(source + bytes - 1);
+  }
+
+  const std::span<const FrameRef> sources_;
   const ArenaBases& arenas_;
+  uint64_t prefetched_ = 0;
 };
 
-/// As RunCursor::CopyAlike, by the way to copy that fits the size of run `index`.
-uint64_t CopyBySize(const RunCursor& runs, uint64_t index, uint64_t end, std::byte* destination) {
-  const uint64_t bytes = runs[index].bytes;
-  const auto copy = [&](const auto& how) { return runs.CopyAlike(index, end, destination, how); };
+/// Copies the runs of `group` in the way that fits their size: it is looked at once for all.
+void CopyBySize(const RunGroup& group, std::byte* destination, Sources* sources) {
+  const uint64_t bytes = group.bytes;
+  const auto copy = [&](const auto& how) { sources->CopyGroup(group, destination, how); };
   switch (bytes) {
     case 0:
-      return index + 1;
+      return;
     case 1:
       return copy(CopyExactly<1>());
     case 2:
@@ -128,6 +140,8 @@ uint64_t CopyBySize(const RunCursor& runs, uint64_t index, uint64_t end, std::by
       return copy(CopyExactly<64>());
     case 128:
       return copy(CopyExactly<128>());
+    case 256:
+      return copy(CopyExactly<256>());
     default:
       break;
   }
@@ -139,19 +153,6 @@ uint64_t CopyBySize(const RunCursor& runs, uint64_t index, uint64_t end, std::by
   if (bytes >= 8) return copy(CopyHalves<8>{bytes});
   if (bytes >= 4) return copy(CopyHalves<4>{bytes});
   return copy(CopyHalves<2>{bytes});
-}
-
-/// How many runs ahead of its copy a run is prefetched, from the sizes of a few of them.
-uint64_t RunsAhead(std::span<const GatherRun> runs) {
-  constexpr uint64_t kProbes = 8;
-  if (runs.empty()) return 1;
-  uint64_t lines = 0;
-  for (uint64_t probe = 0; probe < kProbes; ++probe) {
-    const GatherRun& run = runs[runs.size() * probe / kProbes];
-    lines += std::min((run.bytes + kLineBytes - 1) / kLineBytes, kLinesOfRunMax);
-  }
-  return std::clamp(kLinesAhead * kProbes / std::max<uint64_t>(lines, 1), uint64_t{2},
-                    uint64_t{96});
 }
 
 void FillOutput(const GatherOutput& output, std::span<const FillRun> fills) {
@@ -176,17 +177,14 @@ void FillOutput(const GatherOutput& output, std::span<const FillRun> fills) {
 }  // namespace
 
 void GatherCpu(const GatherPlan& plan, const ArenaBases& arenas) {
-  const RunCursor runs(plan.runs, RunsAhead(plan.runs), arenas);
+  Sources sources(plan.sources, arenas);
   for (const GatherOutput& output : plan.outputs) {
-    const uint64_t element_bytes = DTypeBytes(output.stored);
-    const uint64_t end = output.first_run + output.run_count;
-    uint64_t index = output.first_run;
-    while (index < end) {
+    for (const RunGroup& group : plan.groups.subspan(output.first_group, output.group_count)) {
       if (output.convert == GatherConvert::kCopy) {
-        index = CopyBySize(runs, index, end, output.destination);
-      } else {
-        const CopyConverted copy{output.stored, runs[index].bytes / element_bytes};
-        index = runs.CopyAlike(index, end, output.destination, copy);
+        CopyBySize(group, output.destination, &sources);
+      } else if (group.bytes > 0) {
+        const uint64_t elements = group.bytes / DTypeBytes(output.stored);
+        sources.CopyGroup(group, output.destination, CopyConverted{output.stored, elements});
       }
     }
     FillOutput(output, plan.fills.subspan(output.first_fill, output.fill_count));

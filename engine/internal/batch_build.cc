@@ -127,11 +127,9 @@ void BatchBuilder::EmitRows(const CompiledView& view, RowCursor* cursor, int64_t
     const int64_t here = std::min<int64_t>(end - begin, layout.steps_per_page() - offset);
     const Lpn lpn = cursor->PageOf(begin);
     const auto rows = static_cast<uint64_t>(here);
-    runs_.Copy({.source = AdvanceInFrame(state_->pages().group_page(0, lpn).frame,
-                                         layout.pages().FrameOffset(view.column, offset)),
-                .destination_offset = destination,
-                .bytes = rows * view.row_bytes},
-               rows * view.out_row_bytes);
+    const FrameRef source = AdvanceInFrame(state_->pages().group_page(0, lpn).frame,
+                                           layout.pages().FrameOffset(view.column, offset));
+    runs_.Copy(source, rows * view.row_bytes, destination, rows * view.out_row_bytes);
     destination += rows * view.out_row_bytes;
     begin += here;
   }

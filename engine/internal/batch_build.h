@@ -30,7 +30,7 @@ class BatchBuilder {
   BatchBuilder(const ViewPlan* plan, BatchLayout layout, BatchBudget budget)
       : plan_(plan), layout_(layout), budget_(budget) {}
 
-  /// Fills `rep` for `leaves` and leaves the copying to `plan()`. The table's mutex is held.
+  /// Fills `rep` for `leaves` and leaves the copying to `Plan()`. The table's mutex is held.
   /// Charges the arrays of a batch of `item_count`, before they are made.
   Status Charge(size_t item_count, Batch::Rep* rep) const;
   /// ResourceExhausted when the batch does not fit its budget.
@@ -38,7 +38,7 @@ class BatchBuilder {
                std::span<const uint64_t> leaves, Batch::Rep* rep);
 
   /// The copies that are left to do.
-  GatherPlan plan() const { return runs_.Plan(); }
+  GatherPlan Plan() { return runs_.Plan(); }
   const std::vector<DrawnItem>& items() const { return items_; }
 
  private:

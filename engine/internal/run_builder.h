@@ -1,5 +1,5 @@
-// RunBuilder: turns rows into the runs of a gather, joining rows that follow one another both in
-// their page and in the output.
+// RunBuilder: turns rows into the plan of a gather, joining rows that follow one another both in
+// their page and in the output to runs, and runs of one size to groups.
 #pragma once
 
 #include <cstdint>
@@ -16,32 +16,31 @@ class RunBuilder {
  public:
   void Clear() {
     outputs_.clear();
-    runs_.clear();
+    groups_.clear();
+    sources_.clear();
     fills_.clear();
+    run_ = {};
   }
 
   /// Begins an output. Its destination may be set later (SetDestination), before Plan.
   void BeginOutput(const GatherOutput& output) {
+    EndRun();
     outputs_.push_back(output);
-    outputs_.back().first_run = runs_.size();
+    outputs_.back().first_group = groups_.size();
     outputs_.back().first_fill = fills_.size();
   }
 
-  /// `run.bytes` of a frame to the output, where they take `destination_bytes`.
-  void Copy(const GatherRun& run, uint64_t destination_bytes) {
-    GatherOutput& output = outputs_.back();
-    if (output.run_count > 0) {
-      GatherRun& last = runs_.back();
-      if (AdvanceInFrame(last.source, last.bytes) == run.source &&
-          destination_end_ == run.destination_offset) {
-        last.bytes += run.bytes;
-        destination_end_ += destination_bytes;
-        return;
-      }
+  /// `bytes` of a frame to the output, where they take `destination_bytes`.
+  void Copy(FrameRef source, uint64_t bytes, uint64_t destination_offset,
+            uint64_t destination_bytes) {
+    if (run_.bytes > 0 && AdvanceInFrame(run_.source, run_.bytes) == source &&
+        run_.destination_end == destination_offset) {
+      run_.bytes += bytes;
+      run_.destination_end += destination_bytes;
+      return;
     }
-    runs_.push_back(run);
-    ++output.run_count;
-    destination_end_ = run.destination_offset + destination_bytes;
+    EndRun();
+    run_ = {source, bytes, destination_offset, destination_offset + destination_bytes};
   }
 
   /// Padding.
@@ -63,13 +62,53 @@ class RunBuilder {
   void SetDestination(size_t output, std::byte* destination) {
     outputs_[output].destination = destination;
   }
-  GatherPlan Plan() const { return {outputs_, runs_, fills_}; }
+  GatherPlan Plan() {
+    EndRun();
+    return {outputs_, groups_, sources_, fills_};
+  }
 
  private:
+  /// The run that the next row may lengthen; none while bytes is 0.
+  struct OpenRun {
+    FrameRef source;
+    uint64_t bytes = 0;
+    uint64_t destination_offset = 0;
+    uint64_t destination_end = 0;
+  };
+
+  void EndRun() {
+    if (run_.bytes == 0) return;
+    if (!JoinGroup()) {
+      groups_.push_back({.first_source = sources_.size(),
+                         .count = 1,
+                         .bytes = run_.bytes,
+                         .destination_offset = run_.destination_offset});
+      ++outputs_.back().group_count;
+    }
+    sources_.push_back(run_.source);
+    run_ = {};
+  }
+
+  /// Makes the open run the next of the output's last group, if it is: the second run of a group
+  /// says how far apart they are.
+  bool JoinGroup() {
+    if (outputs_.back().group_count == 0) return false;
+    RunGroup& group = groups_.back();
+    if (group.bytes != run_.bytes || run_.destination_offset < group.destination_offset) {
+      return false;
+    }
+    const uint64_t distance = run_.destination_offset - group.destination_offset;
+    if (group.count == 1) group.stride = distance;
+    if (distance != group.count * group.stride) return false;
+    ++group.count;
+    return true;
+  }
+
   std::vector<GatherOutput> outputs_;
-  std::vector<GatherRun> runs_;
+  std::vector<RunGroup> groups_;
+  std::vector<FrameRef> sources_;
   std::vector<FillRun> fills_;
-  uint64_t destination_end_ = 0;
+  OpenRun run_;
 };
 
 /// The arena bases of this process.

@@ -25,33 +25,32 @@ struct Frames {
 
 class GatherScene : public Scene {
  public:
-  GatherScene(std::shared_ptr<Frames> frames, uint64_t run_bytes)
-      : frames_(std::move(frames)), run_bytes_(run_bytes) {
+  GatherScene(std::shared_ptr<Frames> frames, uint64_t run_bytes) : frames_(std::move(frames)) {
     // Frames begin at multiples of 128, rows in them at multiples of their own size.
     const uint64_t places = (frames_->source.size() - run_bytes) / 128;
-    const uint64_t count = frames_->batch.size() / run_bytes;
-    for (uint64_t i = 0; i < count; ++i) {
+    group_ = {.count = frames_->batch.size() / run_bytes, .bytes = run_bytes, .stride = run_bytes};
+    for (uint64_t i = 0; i < group_.count; ++i) {
       const uint64_t random = PhiloxRandom64(7, 0, static_cast<uint32_t>(i), PhiloxPurpose::kItem);
-      const uint64_t offset = MulHi64(random, places) * 128;
-      runs_.push_back({FrameRef::Make(0, offset), i * run_bytes, run_bytes});
+      sources_.push_back(FrameRef::Make(0, MulHi64(random, places) * 128));
     }
-    output_ = {.destination = frames_->batch.get(), .run_count = runs_.size()};
+    output_ = {.destination = frames_->batch.get(), .group_count = 1};
     arenas_.base[0] = frames_->source.get();
   }
 
  protected:
-  double bytes() const { return static_cast<double>(runs_.size() * run_bytes_); }
+  double bytes() const { return static_cast<double>(group_.count * group_.bytes); }
 
   /// Bytes per second of GatherCpu.
   double Gather() {
     const Stopwatch watch;
-    GatherCpu({.outputs = {&output_, 1}, .runs = runs_, .fills = {}}, arenas_);
+    GatherCpu({.outputs = {&output_, 1}, .groups = {&group_, 1}, .sources = sources_, .fills = {}},
+              arenas_);
     return bytes() / watch.seconds();
   }
 
   std::shared_ptr<Frames> frames_;
-  const uint64_t run_bytes_;
-  std::vector<GatherRun> runs_;
+  RunGroup group_;
+  std::vector<FrameRef> sources_;
   GatherOutput output_;
   ArenaBases arenas_;
 };
@@ -78,7 +77,7 @@ template <uint64_t kBytes>
 class AgainstLoop final : public GatherScene {
  public:
   explicit AgainstLoop(std::shared_ptr<Frames> frames) : GatherScene(std::move(frames), kBytes) {
-    for (const GatherRun& run : runs_) sources_.push_back(arenas_.Resolve(run.source));
+    for (const FrameRef source : sources_) pointers_.push_back(arenas_.Resolve(source));
     double best = 0;
     for (const uint64_t ahead : {2u, 4u, 8u, 16u, 32u, 64u}) {
       Bare(ahead);
@@ -98,17 +97,17 @@ class AgainstLoop final : public GatherScene {
       gather = std::max(gather, Gather());
       bare = std::max(bare, Bare(ahead_));
     }
-    return Figure{gather, bare, {{"runs", static_cast<double>(runs_.size())}}};
+    return Figure{gather, bare, {{"runs", static_cast<double>(group_.count)}}};
   }
 
  private:
   double Bare(uint64_t ahead) {
     const Stopwatch watch;
-    BareLoop<kBytes>(sources_, frames_->batch.get(), ahead);
+    BareLoop<kBytes>(pointers_, frames_->batch.get(), ahead);
     return bytes() / watch.seconds();
   }
 
-  std::vector<const std::byte*> sources_;
+  std::vector<const std::byte*> pointers_;
   uint64_t ahead_ = 8;
 };
 
@@ -124,7 +123,7 @@ class AgainstMemcpy final : public GatherScene {
     // Another part of the source each time, so that no cache has it.
     at_ += frames_->batch.size();
     if (at_ + frames_->batch.size() > frames_->source.size()) at_ = 0;
-    return Figure{gather, copy, {{"runs", static_cast<double>(runs_.size())}}};
+    return Figure{gather, copy, {{"runs", static_cast<double>(group_.count)}}};
   }
 
  private:
