@@ -65,8 +65,10 @@ void BatchBuilder::ResolveItems(const PriorityState& priority, std::span<const u
     if (windows) {
       item.rule = &windows_rule;
       RowCursor cursor(state, record, item.lpn);
-      item.episode = FindEpisode(&cursor, *item.rule, item.row, reach);
-      item.window = PlaceWindow(*item.rule, item.episode, item.row);
+      // Placed from here, not from the item: what has just been copied there is not to be had yet.
+      const Episode episode = FindEpisode(&cursor, windows_rule, item.row, reach);
+      item.window = PlaceWindow(windows_rule, episode, item.row);
+      item.episode = episode;
       generation = state.pages().page(item.lpn).generation;
     } else {
       item.row = static_cast<int64_t>(record.first_row);
