@@ -53,7 +53,8 @@ def _may_include(path, header):
     folder, target = path.split("/")[0], header.split("/")[0]
     if folder == "tools":
         return ((target in config.TOOL_LAYERS and not header.startswith("engine/internal/"))
-                or header in config.TOOL_EXTRA_HEADERS
+                or any(path.startswith(place) and header in headers
+                       for place, headers in config.TOOL_FOLDER_HEADERS.items())
                 or any(path.startswith(place) and target in layers
                        for place, layers in config.TOOL_FOLDER_LAYERS.items()))
     if _public(path):
@@ -85,17 +86,36 @@ def check_layers(tree):
                 tree.report("layers", path, line, "an installed header must not see base/break.h")
 
 
+def check_namespaces(tree):
+    """Nobody declares what belongs to a layer that it does not see."""
+    opened = re.compile(r"\bnamespace\s+(?:\[\[.*?\]\]\s*)?(\w[\w:\s]*)\{")
+    for path in tree.cpp(*LIBRARY, "tools"):
+        folder = path.split("/")[0]
+        seen = config.PUBLIC_HEADER_LAYERS if _public(path) else config.LAYERS.get(folder, set())
+        code = source.blank(tree.text(path))
+        for match in opened.finditer(code):
+            for name in re.findall(r"\w+", match.group(1)):
+                if name in LIBRARY and name not in seen:
+                    tree.report("namespaces", path, source.line_of(code, match.start()),
+                                f"declares what is in the namespace '{name}', which it must not "
+                                "see")
+
+
 def check_system_headers(tree):
-    """Foreign headers stay in the place that wraps them."""
-    for path in tree.cpp(*LIBRARY, "tools", "tests"):
+    """Headers of the system and of other packages stay in the places that are on the list."""
+    for path in tree.cpp(*LIBRARY, "tools", "tests", "python"):
         for include in source.includes(tree.text(path)):
             header = include.header
-            for prefix, places in config.SYSTEM_HEADERS.items():
-                exact = prefix.endswith(".h") or prefix in ("iostream", "cassert")
-                hit = header == prefix if exact else header.startswith(prefix)
-                if hit and not path.startswith(places or ("no place",)):
-                    tree.report("system_headers", path, include.line,
-                                f"<{header}> belongs to {' '.join(places) or 'nowhere'}")
+            ours = _of_the_tree(include) and (include.system or "/" not in header
+                                              or header.split("/")[0] in config.FOLDERS)
+            if not include.written or ours or header in config.STANDARD_HEADERS:
+                continue
+            places = [place for place, headers in config.SYSTEM_HEADERS.items()
+                      if header in headers]
+            if not any(path == place or place.endswith("/") and path.startswith(place)
+                       for place in places):
+                tree.report("system_headers", path, include.line,
+                            f"<{header}> belongs to {' '.join(places) or 'nowhere'}")
 
 
 def check_calls(tree):

@@ -7,9 +7,11 @@ from typing import NamedTuple
 _SPACE = r"(?:[ \t]|\\\n)*"
 _INCLUDE = re.compile(rf"^{_SPACE}(?:#|%:){_SPACE}(include_next|include|import)\b{_SPACE}"
                       r'(?:"([^"\n]*)"|<([^>\n]*)>|([^\n]*))', re.MULTILINE)
+# Names and numbers are tokens, too: in 1'000 and u8'"' it is they that say what the first quote is.
 _TOKEN = re.compile(
-    r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^(\s"]*)\(.*?\)(?P=tag)"|"(?:[^"\\\n]|\\.)*"'
-    r"|(?<![0-9a-fA-F])'(?:[^'\\\n]|\\.)*'", re.DOTALL)
+    r'//[^\n]*|/\*.*?\*/|\b(?:u8|[uUL])?R"(?P<tag>[^(\s"]*)\(.*?\)(?P=tag)"'
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'(?:[^'\\\n]|\\.)*'|(?P<word>[A-Za-z_]\w*|\.?\d(?:'?[\w.])*)", re.DOTALL)
 _SCOPE = re.compile(r"\b(?:namespace|class|struct|union|enum|extern)\b")
 
 
@@ -17,6 +19,8 @@ def blank(text, keep_strings=False):
     """`text` with comments (and strings) as spaces; lines and columns stay where they are."""
     def spaces(match):
         token = match.group(0)
+        if match.group("word"):
+            return token
         if keep_strings and not token.startswith(("//", "/*")):
             return token
         return re.sub(r"[^\n]", " ", token)

@@ -43,7 +43,7 @@ def _sees(headers, name):
 
 
 def check_concurrent_tests(tree):
-    """What uses atomics or mutexes is named ("// concurrent: x") beside a *ConcurrentTest."""
+    """What uses threads, atomics or locks is named ("// concurrent: x") by a *ConcurrentTest."""
     covered = set()
     for path in tree.cpp("tests"):
         text = tree.text(path)
@@ -60,7 +60,8 @@ def check_concurrent_tests(tree):
                                 f"names {name}, but includes no header that it could be seen by")
                 covered.add(name.rsplit(".", 1)[0])
     uses = re.compile(r"\bstd::atomic(?:_\w+)?\b|\bMutex\b|\bCondVar\b|__atomic_|__sync_|"
-                      + config.FOREIGN_LOCKS)
+                      r"\bstd::(?:jthread|thread)\b(?!\s*::)|\bstd::async\b|"
+                      r"\b(?:pthread|thrd)_create\b|" + config.FOREIGN_LOCKS)
     for path in tree.cpp(*LIBRARY, "tools"):
         match = uses.search(source.blank(tree.text(path)))
         if match and path.rsplit(".", 1)[0] not in covered:
@@ -120,6 +121,55 @@ def check_named_bugs(tree):
             tree.report("named_bugs", path, 1, f"no code asks for kBreak.{name}")
 
 
+def check_schemas(tree):
+    """A schema of a layer includes only those of layers below it."""
+    for path in tree.paths:
+        folder = path.split("/")[0]
+        if folder not in LIBRARY or not path.endswith(".fbs"):
+            continue
+        text = source.blank(tree.text(path), keep_strings=True)
+        for match in re.finditer(r'\binclude\s*"([^"\n]*)"', text):
+            name = match.group(1)
+            if name.split("/")[0] not in config.LAYERS[folder] or "." in name.split("/")[:-1] \
+                    or ".." in name.split("/"):
+                tree.report("schemas", path, source.line_of(text, match.start()),
+                            f'{folder} must not include "{name}"')
+
+
+def check_links(tree):
+    """CMake links a layer with what the layer table allows, wherever it says so."""
+    calls = re.compile(r"\b(target_link_libraries|link_libraries|set_target_properties|"
+                       r"set_property)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)", re.IGNORECASE)
+    for path in tree.paths:
+        if not path.endswith((".cmake", "CMakeLists.txt")) or path.startswith("tests/"):
+            continue
+        text = re.sub(r"#[^\n]*", lambda match: " " * len(match.group(0)), tree.text(path))
+        for match in calls.finditer(text):
+            call, line = match.group(1).lower(), source.line_of(text, match.start())
+            if call == "link_libraries":
+                tree.report("links", path, line, "link_libraries is for every target: name one")
+                continue
+            words = re.findall(r"\$\{[^}]*\}|[\w:.+/-]+", match.group(2))
+            if call != "target_link_libraries":
+                if set(words) & set(LIBRARY) and re.search("LINK_LIBRARIES", match.group(2)):
+                    tree.report("links", path, line, "write target_link_libraries")
+                continue
+            _check_link(tree, path, line, words)
+
+
+def _check_link(tree, path, line, words):
+    """One target_link_libraries. Only the functions of cmake/ link targets by a variable."""
+    target, links = words[0], set(words[1:]) - {"PUBLIC", "PRIVATE", "INTERFACE"}
+    if target.startswith("${"):
+        wrong = links & set(LIBRARY) if path.startswith("cmake/") else {"by a variable's name"}
+    elif target in LIBRARY:
+        wrong = links - config.LAYERS[target] - config.LAYER_LINKS
+    else:
+        return
+    if wrong:
+        tree.report("links", path, line, f"{target} must not link {' '.join(sorted(wrong))}")
+
+
 def check_build_files(tree):
     """CMake, presets, README and CI say the same."""
     cmake = tree.text("CMakeLists.txt")
@@ -177,3 +227,7 @@ def check_allow_list(tree):
         if not os.path.exists(os.path.join(tree.root, path)) or not reason:
             tree.report("allow_list", "tools/lint/config.py", 1,
                         f"the exception ({rule}, {path}) is for no file, or gives no reason")
+    for place in config.SYSTEM_HEADERS:
+        if not place.endswith("/") and place not in tree.paths:
+            tree.report("allow_list", "tools/lint/config.py", 1,
+                        f"SYSTEM_HEADERS names {place}, which does not exist")
