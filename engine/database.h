@@ -110,8 +110,9 @@ class Database {
   std::vector<Tag> Tags() const;
 
   /// Waits until the change of `ticket` is acknowledged at `level`. DeadlineExceeded: "published,
-  /// durability unknown"; the first error of fdatasync, once there was one. InvalidArgument for a
-  /// ticket that this database has not given out.
+  /// durability unknown"; a caller that has begun to sync for all who wait sees that through, and
+  /// may return a disk's sync after its deadline. The first error of fdatasync, once there was one.
+  /// InvalidArgument for a ticket that this database has not given out.
   Status Wait(Ticket ticket, Ack level, Deadline deadline = Deadline::Infinite());
   /// Everything whose call has returned is synced when this returns.
   Status Sync(Deadline deadline = Deadline::Infinite());

@@ -113,77 +113,106 @@ void Drain::AdvanceBoundary(Lsn published_now) {
   }
 }
 
-Status Drain::SyncBelow(Lsn target) {
-  if (failed()) return failure();
-  if (target <= synced()) return Status::Ok();
-  CrashPoint("sync");
-  for (SegmentFile* file : pool_->TakeDirty()) {
-    if constexpr (kBreak.skip_sync) continue;
-    const auto begin = std::chrono::steady_clock::now();
-    const Status status = file->Sync();
-    if (!status.ok()) return Fail(status);
-    const auto took = std::chrono::steady_clock::now() - begin;
-    NoteFsync(
-        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
-  }
-  CrashPoint("synced");
-  synced_.store(kBreak.read_sync_target_late ? boundary() : target, std::memory_order_release);
+Status Drain::SyncFile(SegmentFile* file) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Status status = file->Sync();
+  if (!status.ok()) return Fail(status);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  NoteFsync(
+      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
   return Status::Ok();
 }
 
-Status Drain::LeadSync(bool drain_first) {
-  syncing_ = true;
-  sync_target_ = 0;
-  sync_mutex_.Unlock();
-  Status status = drain_first ? Write(/*partial=*/true) : Status::Ok();
-  const Lsn target = boundary();
-  sync_mutex_.Lock();
-  sync_target_ = target;
-  sync_mutex_.Unlock();
-  if (status.ok()) status = SyncBelow(target);
-  sync_mutex_.Lock();
-  syncing_ = false;
-  // Those who wait for this sync go on, and one of those who wait for the next, to lead it.
-  sync_done_[sync_number_ % 2].NotifyAll();
-  ++sync_number_;
-  if (failed()) {
-    sync_done_[sync_number_ % 2].NotifyAll();
-  } else {
-    sync_done_[sync_number_ % 2].NotifyOne();
+Status Drain::SyncDirty() {
+  if (failed()) return failure();
+  const std::vector<SegmentFile*> dirty = pool_->TakeDirty();
+  CrashPoint("sync");
+  for (SegmentFile* file : dirty) {
+    if constexpr (kBreak.skip_sync) continue;
+    if (file->direct()) {
+      GEARDB_RETURN_IF_ERROR(SyncFile(file));
+    } else {
+      MutexLock lock(&cached_sync_mutex_);
+      GEARDB_RETURN_IF_ERROR(SyncFile(file));
+    }
   }
-  return status;
+  CrashPoint("synced");
+  return Status::Ok();
 }
 
-Status Drain::Sync() {
-  MutexLock lock(&sync_mutex_);
-  while (syncing_) {
-    sync_done_[(sync_number_ + 1) % 2].WaitUntil(&sync_mutex_, Deadline::Infinite());
-  }
-  return LeadSync(/*drain_first=*/false);
+bool Drain::MayBegin() const { return !leader_drains_ && syncs_begun_ - syncs_ended_ < kSyncsMax; }
+
+void Drain::WakeNextLeader() {
+  if (MayBegin()) Sleepers(syncs_begun_ + 1).NotifyOne();
 }
+
+uint64_t Drain::SyncServing(Lsn end) const {
+  uint64_t number = syncs_ended_ + 1;
+  while (number <= syncs_begun_ && targets_[number % targets_.size()] < end) ++number;
+  return number;
+}
+
+void Drain::LeadSync(bool drain_first) {
+  const uint64_t number = ++syncs_begun_;
+  Lsn* const target = &targets_[number % targets_.size()];
+  // The write takes along what is published by now, and perhaps more.
+  *target = drain_first ? published() : boundary();
+  if (drain_first) {
+    leader_drains_ = true;
+    sync_mutex_.Unlock();
+    (void)Write(/*partial=*/true);  // An error is kept.
+    const Lsn drained_to = boundary();
+    sync_mutex_.Lock();
+    leader_drains_ = false;
+    *target = std::max(*target, drained_to);
+    WakeNextLeader();
+  }
+  const Lsn reached = *target;
+  sync_mutex_.Unlock();
+  (void)SyncDirty();
+  sync_mutex_.Lock();
+  while (syncs_ended_ + 1 != number) {
+    Sleepers(number - 1).WaitUntil(&sync_mutex_, Deadline::Infinite());
+  }
+  syncs_ended_ = number;
+  // An error of any sync is one of those that end after it, too.
+  if (!failed() && reached > synced()) {
+    synced_.store(kBreak.read_sync_target_late ? boundary() : reached, std::memory_order_release);
+  }
+  // The next leader first: the others only go on.
+  WakeNextLeader();
+  // Without the mutex, for which all of them would wait at once.
+  sync_mutex_.Unlock();
+  Sleepers(number).NotifyAll();
+  sync_mutex_.Lock();
+}
+
+Status Drain::Sync() { return Reach(boundary(), /*drain_first=*/false, Deadline::Infinite()); }
 
 Status Drain::WaitSynced(Lsn end, Deadline deadline) {
+  return Reach(end, /*drain_first=*/true, deadline);
+}
+
+Status Drain::Reach(Lsn end, bool drain_first, Deadline deadline) {
   if (synced() >= end && !failed()) return Status::Ok();
   MutexLock lock(&sync_mutex_);
   while (synced() < end && !failed()) {
-    if (!syncing_) {
-      (void)LeadSync(/*drain_first=*/true);  // For everybody; its error is kept.
+    const uint64_t number = SyncServing(end);
+    const bool leads = number > syncs_begun_ && MayBegin();
+    if (leads && !deadline.passed()) {
+      LeadSync(drain_first);
       continue;
     }
-    // While the leader still drains, it may take `end` along.
-    const bool next = sync_target_ != 0 && end > sync_target_;
-    CondVar* const done = &sync_done_[(sync_number_ + (next ? 1 : 0)) % 2];
-    const bool in_time = done->WaitUntil(&sync_mutex_, deadline);
+    const bool in_time = !leads && Sleepers(number).WaitUntil(&sync_mutex_, deadline);
     if (!in_time && synced() < end) {
-      // Had the notification to lead gone here, another takes it.
-      sync_done_[sync_number_ % 2].NotifyOne();
+      WakeNextLeader();  // Had the notification to lead gone here, another takes it.
       return Status::DeadlineExceeded("published, durability unknown: waited for a sync up to LSN ",
                                       end, ", synced up to ", synced());
     }
   }
   if (failed()) {
     // One of those who slept may have been woken alone to lead: the others have to know, too.
-    for (CondVar& done : sync_done_) done.NotifyAll();
+    for (CondVar& sleepers : sleepers_) sleepers.NotifyAll();
     return failure();
   }
   return Status::Ok();

@@ -6,6 +6,8 @@
 //   boundary() is the end of the last record that is wholly drained; ring bytes at or beyond its
 //   block are kept (rule 3).
 //   synced() is a boundary() that was read before an fdatasync of every segment written (rule 6).
+//   Syncs overlap, and end in the order in which they began: a later one relies on the files that
+//   an earlier one took.
 //   The first error is kept; nothing is written after it.
 #pragma once
 
@@ -40,8 +42,8 @@ class Drain {
   Status Write(bool partial);
   /// Syncs what is drained, if that is more than what is synced.
   Status Sync();
-  /// Waits until synced() >= end, draining and syncing for everybody if nobody does. `end` is
-  /// published.
+  /// Waits until synced() >= end, draining and syncing for everybody if nobody does; who has begun
+  /// that sees it through, whatever the deadline. `end` is published.
   Status WaitSynced(Lsn end, Deadline deadline);
   /// Writes up to 1 MiB of zeros ahead of the log, where the file was never written; false when
   /// there is nothing to do.
@@ -72,10 +74,19 @@ class Drain {
 
   Status WriteChunk(Lsn published, bool partial, bool* wrote) GEARDB_REQUIRES(write_mutex_);
   void AdvanceBoundary(Lsn published) GEARDB_REQUIRES(write_mutex_);
-  /// Makes all below `target`, which is drained, durable. One at a time.
-  Status SyncBelow(Lsn target);
-  /// Syncs for everybody; releases the mutex meanwhile. Nobody else syncs.
-  Status LeadSync(bool drain_first) GEARDB_REQUIRES(sync_mutex_);
+  /// Waits until synced() >= end, which is published, or drained if `drain_first` is false.
+  Status Reach(Lsn end, bool drain_first, Deadline deadline);
+  /// Begins a sync and carries it out; releases the mutex meanwhile. MayBegin() is true.
+  void LeadSync(bool drain_first) GEARDB_REQUIRES(sync_mutex_);
+  bool MayBegin() const GEARDB_REQUIRES(sync_mutex_);
+  void WakeNextLeader() GEARDB_REQUIRES(sync_mutex_);
+  /// The sync under way that serves `end`, or the one after them.
+  uint64_t SyncServing(Lsn end) const GEARDB_REQUIRES(sync_mutex_);
+  /// Where those sleep whom sync `number` serves, and those who may lead it.
+  CondVar& Sleepers(uint64_t number) { return sleepers_[number % sleepers_.size()]; }
+  /// fdatasync of every segment with unsynced writes.
+  Status SyncDirty();
+  Status SyncFile(SegmentFile* file);
   void NoteFsync(uint64_t us);
 
   RingFile* const ring_;
@@ -95,14 +106,19 @@ class Drain {
   Mutex write_mutex_;           // Held over each drain write.
   const AlignedBuffer bounce_;  // What ends with a partial block.
 
-  Mutex sync_mutex_;  // Held to change who syncs, not over the fdatasync.
-  // Who waits for the sync under way and who waits for the one after it sleep apart, so that a sync
-  // wakes those whom it serves and one more, the next leader.
-  CondVar sync_done_[2];
-  uint64_t sync_number_ GEARDB_GUARDED_BY(sync_mutex_) = 0;
-  bool syncing_ GEARDB_GUARDED_BY(sync_mutex_) = false;
-  // What the sync under way makes durable; 0 while its leader still drains.
-  Lsn sync_target_ GEARDB_GUARDED_BY(sync_mutex_) = 0;
+  // A sync is a drain write and an fdatasync, by one of those who wait for it: its leader. While
+  // one is at its fdatasync the next may begin: a disk serves several at once, and each serves all
+  // that was published when it began.
+  static constexpr uint64_t kSyncsMax = 4;
+  Mutex sync_mutex_;  // Not held over writes and fdatasyncs.
+  std::array<CondVar, kSyncsMax + 1> sleepers_;
+  uint64_t syncs_begun_ GEARDB_GUARDED_BY(sync_mutex_) = 0;  // The newest one's number.
+  uint64_t syncs_ended_ GEARDB_GUARDED_BY(sync_mutex_) = 0;
+  bool leader_drains_ GEARDB_GUARDED_BY(sync_mutex_) = false;  // The newest sync's.
+  // By number: all below is durable when the sync has ended.
+  std::array<Lsn, kSyncsMax + 1> targets_ GEARDB_GUARDED_BY(sync_mutex_) = {};
+  // Of files with a page cache, one after the other: of two at once only one is told of an error.
+  Mutex cached_sync_mutex_;
 
   Mutex room_mutex_;
   CondVar room_;

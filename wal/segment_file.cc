@@ -27,20 +27,21 @@ Result<std::unique_ptr<SegmentFile>> SegmentFile::Open(Env* env, const std::stri
   }
   std::unique_ptr<SegmentFile> segment(new SegmentFile(env, std::move(file), direct));
   segment->was_short_ = size < bytes;
-  GEARDB_ASSIGN_OR_RETURN(const FileExtent first, segment->file_->NextWritten(0));
+  GEARDB_ASSIGN_OR_RETURN(const FileExtent first, segment->file()->NextWritten(0));
   if (first.begin == 0) segment->written_bytes_ = AlignDown(first.end, kBlockBytes);
   return segment;
 }
 
 Status SegmentFile::Write(uint64_t offset, std::span<const std::byte> from) {
-  Status status = file_->Write(offset, from);
-  if (status.code() == StatusCode::kIoError && file_->direct()) {
+  Status status = file()->Write(offset, from);
+  if (status.code() == StatusCode::kIoError && file()->direct()) {
     // Some file systems take direct reads but no direct writes from this memory.
-    const std::string path = file_->path();
+    const std::string path = file()->path();
     auto buffered = env_->OpenFile(path, {.mode = FileMode::kReadWrite});
     if (!buffered.ok()) return status;
     if (!(*buffered)->Write(offset, from).ok()) return status;
-    file_ = std::move(buffered).value();
+    buffered_ = std::move(buffered).value();
+    file_.store(buffered_.get(), std::memory_order_release);
     status = Status::Ok();
   }
   if (status.ok()) written_bytes_ = std::max(written_bytes_, offset + from.size());
@@ -60,9 +61,9 @@ Status SegmentFile::WriteZeros(uint64_t offset, uint64_t bytes) {
 }
 
 std::string SegmentFile::write_path() const {
-  if (file_->direct()) return "direct";
+  if (file()->direct()) return "direct";
   if (!wants_direct_) return "buffered (by choice)";
-  const std::string_view note = file_->direct_note();
+  const std::string_view note = file()->direct_note();
   return "buffered (" + (note.empty() ? "direct writes were refused" : std::string(note)) + ")";
 }
 

@@ -35,9 +35,11 @@ class SegmentFile {
   /// Writes zeros at [offset, offset + bytes), so that a later fdatasync need not pay for
   /// allocation.
   Status WriteZeros(uint64_t offset, uint64_t bytes);
-  Status Sync() { return file_->Sync(); }
+  Status Sync() { return file()->Sync(); }
+  /// Do writes go around the page cache?
+  bool direct() const { return file()->direct(); }
 
-  const std::string& path() const { return file_->path(); }
+  const std::string& path() const { return opened_->path(); }
   /// "direct" or "buffered (why)".
   std::string write_path() const;
   /// Bytes from the file's front that are known to be allocated and written.
@@ -51,10 +53,14 @@ class SegmentFile {
 
  private:
   SegmentFile(Env* env, std::unique_ptr<File> file, bool direct)
-      : env_(env), file_(std::move(file)), wants_direct_(direct) {}
+      : env_(env), opened_(std::move(file)), file_(opened_.get()), wants_direct_(direct) {}
+
+  File* file() const { return file_.load(std::memory_order_acquire); }
 
   Env* const env_;
-  std::unique_ptr<File> file_;
+  const std::unique_ptr<File> opened_;
+  std::unique_ptr<File> buffered_;  // Once a direct write was refused.
+  std::atomic<File*> file_;         // One of the two: another thread may sync while one writes.
   bool wants_direct_;
   uint64_t written_bytes_ = 0;
   bool was_short_ = false;

@@ -152,6 +152,13 @@ TEST_F(DrainTest, WhoWaitsForASyncDoesTheWork) {
   EXPECT_EQ(drain_->synced(), 4992u);
 }
 
+TEST_F(DrainTest, WhoseDeadlineHasPassedBeginsNoSync) {
+  PublishTo(4096);
+  EXPECT_STATUS(kDeadlineExceeded, drain_->WaitSynced(4096, Deadline::AfterMs(0)),
+                "waited for a sync up to LSN 4096, synced up to 0");
+  EXPECT_EQ(drain_->drained(), 0u);
+}
+
 TEST_F(DrainTest, ZeroAheadTouchesOnlyWhatWasNeverWritten) {
   PublishTo(5056);
   EXPECT_FALSE(drain_->ZeroAhead());  // Not while anything waits to be drained.

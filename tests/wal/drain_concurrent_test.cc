@@ -1,0 +1,183 @@
+// Syncs that overlap: who may begin while another is at its fdatasync, and when each may say that
+// it is done.
+// concurrent: wal/drain.h wal/drain.cc wal/segment_file.h base/crash_point.h
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "base/crash_point.h"
+#include "base/mutex.h"
+#include "tests/testing/fault_env.h"
+#include "tests/testing/matchers.h"
+#include "wal/drain.h"
+#include "wal/segment_file.h"
+
+namespace geardb::wal {
+namespace {
+
+constexpr uint64_t kSegment = 65536;
+constexpr uint64_t kRing = 32768;
+constexpr uint64_t kSegments = 8;
+
+/// Threads wait for numbers of it to come.
+class Counter {
+ public:
+  int Add() {
+    MutexLock lock(&mutex_);
+    changed_.NotifyAll();
+    return ++count_;
+  }
+  void WaitFor(int count) {
+    MutexLock lock(&mutex_);
+    while (count_ < count) changed_.WaitUntil(&mutex_, Deadline::Infinite());
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int count_ GEARDB_GUARDED_BY(mutex_) = 0;
+};
+
+class DrainConcurrentTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK(env_.CreateDirectory("log"));
+    ASSERT_OK(RingFile::Create(&env_, "log/ring", kRing));
+    ASSERT_OK_AND_ASSIGN(ring_, RingFile::Open(&env_, "log/ring", kRing, RingAccess::kMapped));
+    for (Lsn base = 0; base < kSegments * kSegment; base += kSegment) {
+      ASSERT_OK(pool_.CreateSpare());
+      pool_.Bind(base);
+    }
+    drain_ = std::make_unique<Drain>(ring_.get(), &pool_, 0);
+  }
+  void TearDown() override { SetCrashHook(nullptr); }
+
+  static std::byte ByteAt(Lsn lsn) { return static_cast<std::byte>(1 + lsn / 64 % 250); }
+
+  // One thread at a time.
+  void PublishTo(Lsn end) {
+    for (Lsn lsn = drain_->published(); lsn < end; ++lsn) *ring_->At(lsn) = ByteAt(lsn);
+    drain_->NoteRecordEnd(end);
+  }
+
+  // The first sync stops between taking its files and their fdatasync, until the second one's
+  // fdatasync is done; then it calls `then` and goes on.
+  void StopFirstSync(std::function<void()> then) {
+    current_ = this;
+    then_ = std::move(then);
+    SetCrashHook([](const char* name) { current_->Pass(name); });
+  }
+  void Pass(const char* name) {
+    if (std::strcmp(name, "sync") == 0 && begun_.Add() == 1) {
+      done_.WaitFor(1);
+      then_();
+    } else if (std::strcmp(name, "synced") == 0) {
+      done_.Add();
+    }
+  }
+
+  static inline DrainConcurrentTest* current_ = nullptr;
+  Counter begun_;
+  Counter done_;
+  std::function<void()> then_;
+  testing::FaultEnv env_{1};
+  SegmentPool pool_{&env_, "log", kSegment, true};
+  std::unique_ptr<RingFile> ring_;
+  std::unique_ptr<Drain> drain_;
+};
+
+TEST_F(DrainConcurrentTest, ALaterSyncBeginsMeanwhileAndEndsAfterwards) {
+  PublishTo(4096);
+  StopFirstSync([this] {
+    // The second one's fdatasync is done; what it wrote relies on the first one's.
+    EXPECT_EQ(drain_->drained(), 8192u);
+    EXPECT_EQ(drain_->synced(), 0u);
+  });
+  std::thread first([this] { EXPECT_OK(drain_->WaitSynced(4096, Deadline::Infinite())); });
+  begun_.WaitFor(1);
+  PublishTo(8192);
+  std::thread second([this] { EXPECT_OK(drain_->WaitSynced(8192, Deadline::Infinite())); });
+  first.join();
+  second.join();
+  EXPECT_EQ(drain_->synced(), 8192u);
+}
+
+TEST_F(DrainConcurrentTest, TheErrorOfAnEarlierSyncIsTheLaterOnesToo) {
+  PublishTo(4096);
+  StopFirstSync([this] { env_.FailSyncAfter(1); });
+  std::thread first([this] {
+    EXPECT_STATUS(kIoError, drain_->WaitSynced(4096, Deadline::Infinite()), "fdatasync");
+  });
+  begun_.WaitFor(1);
+  PublishTo(8192);
+  std::thread second([this] {
+    EXPECT_STATUS(kIoError, drain_->WaitSynced(8192, Deadline::Infinite()), "fdatasync");
+  });
+  first.join();
+  second.join();
+  EXPECT_EQ(drain_->synced(), 0u);
+}
+
+TEST_F(DrainConcurrentTest, WhatIsAcknowledgedOutlivesPowerLossUnderManyWaiters) {
+  constexpr int kWaiters = 8;
+  Mutex publish;
+  std::vector<std::thread> waiters;
+  for (int w = 0; w < kWaiters; ++w) {
+    waiters.emplace_back([this, w, &publish] {
+      testing::Random random(static_cast<uint64_t>(w) + 1);
+      while (true) {
+        Lsn end = 0;
+        {
+          MutexLock lock(&publish);
+          end = drain_->published() + 64 * (1 + random.Below(60));
+          if (end > (kSegments - 1) * kSegment) return;
+          // What is not drained stays in the ring.
+          if (end - AlignDown(drain_->drained(), kBlockBytes) > kRing) {
+            ASSERT_OK(drain_->Write(true));
+          }
+          PublishTo(end);
+        }
+        ASSERT_OK(drain_->WaitSynced(end, Deadline::Infinite()));
+        if (!random.OneIn(16)) continue;
+        const auto after = env_.CopyAfterCrash(testing::CrashKind::kPowerLoss, random.Next());
+        for (Lsn base = 0; base < end; base += kSegment) {
+          const auto bytes = after->Contents(pool_.Find(base)->path());
+          for (Lsn lsn = base; lsn < std::min(base + kSegment, end); lsn += 64) {
+            ASSERT_EQ(bytes[lsn - base], ByteAt(lsn)) << lsn << " of " << end;
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& waiter : waiters) waiter.join();
+}
+
+TEST_F(DrainConcurrentTest, EveryWaiterLearnsOfTheFirstError) {
+  constexpr int kWaiters = 8;
+  Mutex publish;
+  env_.FailSyncAfter(20);
+  std::vector<std::thread> waiters;
+  for (int w = 0; w < kWaiters; ++w) {
+    waiters.emplace_back([this, &publish] {
+      while (true) {
+        Lsn end = 0;
+        {
+          MutexLock lock(&publish);
+          end = std::min(drain_->published() + 64, kRing);
+          PublishTo(end);
+        }
+        const Status status = drain_->WaitSynced(end, Deadline::Infinite());
+        if (status.ok()) continue;
+        EXPECT_STATUS(kIoError, status, "fdatasync");
+        return;
+      }
+    });
+  }
+  for (std::thread& waiter : waiters) waiter.join();
+  EXPECT_LT(drain_->synced(), drain_->published());
+}
+
+}  // namespace
+}  // namespace geardb::wal
