@@ -44,8 +44,9 @@ class DrainConcurrentTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_OK(env_.CreateDirectory("log"));
-    ASSERT_OK(RingFile::Create(&ring_env_, "ring", kRing));
-    ASSERT_OK_AND_ASSIGN(ring_, RingFile::Open(&ring_env_, "ring", kRing, RingAccess::kMapped));
+    ASSERT_OK(ring_env_.CreateDirectory("log"));
+    ASSERT_OK(RingFile::Create(&ring_env_, "log/ring", kRing));
+    ASSERT_OK_AND_ASSIGN(ring_, RingFile::Open(&ring_env_, "log/ring", kRing, RingAccess::kMapped));
     for (Lsn base = 0; base < kSegments * kSegment; base += kSegment) {
       ASSERT_OK(pool_.CreateSpare());
       pool_.Bind(base);
