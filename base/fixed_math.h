@@ -86,9 +86,11 @@ GEARDB_HOST_DEVICE constexpr double Pow(double x, double y) {
   return x > 0.0 ? Exp2(y * Log2(x)) : 0.0;
 }
 
-/// out[i] = Pow(x[i], y), several at a time; the same bits. `Value` is float or double.
+/// out[i] = Pow(x[i], y), several at a time; the same bits. `Value` is float or double. Inlined by
+/// force: its caller says how wide the vectors are.
 template <typename Value>
-inline void PowBatch(const Value* x, size_t count, double y, double* out) {
+__attribute__((always_inline)) inline void PowBatch(const Value* x, size_t count, double y,
+                                                    double* out) {
   // Constant trip counts over local arrays, and at most one comparison in a loop: g++ vectorises
   // such loops at -O2, and no others.
   constexpr size_t kBlock = 32;

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/check.h"
-#include "base/fixed_math.h"
+#include "index/powers.h"
 
 namespace geardb::index {
 
@@ -33,7 +33,8 @@ void ImportanceWeights(const WeightRequest& request, std::span<const double> pro
     for (size_t i = 0; i < count; ++i) {
       ratios[i] = reference > 0.0 ? probabilities[start + i] / reference : 0.0;
     }
-    PowBatch(ratios.data(), count, -request.beta, ratios.data());
+    Powers(std::span<const double>(ratios).first(count), -request.beta,
+           std::span(ratios).first(count));
     for (size_t i = 0; i < count; ++i) weights[start + i] = static_cast<float>(ratios[i]);
   }
 }

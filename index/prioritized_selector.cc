@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/fixed_math.h"
 #include "index/draw_points.h"
+#include "index/powers.h"
 #include "index/tree_descent.h"
 
 namespace geardb::index {
@@ -211,7 +212,7 @@ void PrioritizedSelector::ApplyChunk(std::span<const uint64_t> leaves,
   std::array<double, kChunk> weights;
   std::array<uint32_t, kChunk> fixed;
   const size_t count = leaves.size();
-  PowBatch(raw_priorities.data(), count, header.alpha, weights.data());
+  Powers(raw_priorities, header.alpha, std::span(weights).first(count));
   double largest = 0.0;
   float largest_raw = header.max_priority;
   for (size_t i = 0; i < count; ++i) {

@@ -5,12 +5,17 @@
 #endif
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <utility>
 
 namespace geardb::index {
 namespace {
 
 constexpr size_t kChunk = 256;
+/// A level of so many nodes, or fewer, is searched at once by a chunk of at least so many points.
+constexpr uint64_t kSearchedNodes = 1024;
+constexpr size_t kSearchingPoints = 64;
 
 /// The lowest level whose first node is the total: above it there is nothing to choose.
 int TopLevel(const TreeView& view) {
@@ -29,20 +34,55 @@ struct NodeLevel {
 using StepThroughNodes = void (*)(const NodeLevel& level, std::span<TreeHit> hits);
 using StepThroughLeaves = void (*)(const uint32_t* leaves, std::span<TreeHit> hits);
 
-inline void PrefetchGroup(const NodeLevel& level, uint64_t group) {
+/// Inlined by force: g++ 12 may take a function that only prefetches for one without effects, and
+/// remove the call.
+__attribute__((always_inline)) inline void PrefetchGroup(const NodeLevel& level, uint64_t group) {
   const std::byte* const bytes = level.below + group * level.group_bytes;
   for (uint64_t line = 0; line < level.group_bytes; line += 64) __builtin_prefetch(bytes + line);
 }
 
+NodeLevel LevelOf(const TreeView& view, int level) {
+  if (level == 1) return {view.nodes(1), view.base, kTreeFanOut * sizeof(uint32_t)};
+  return {view.nodes(level), reinterpret_cast<const std::byte*>(view.nodes(level - 1)),
+          kTreeFanOut * sizeof(uint64_t)};
+}
+
+/// The steps from the root through `level` in one: a binary search among where its nodes begin.
+/// Those of 320 nodes are summed up in the time of some ten points' steps.
+void SearchLevel(const NodeLevel& level, uint64_t count, std::span<TreeHit> hits) {
+  std::array<uint64_t, kSearchedNodes> begins;
+  const uint64_t size = std::bit_ceil(count);
+  uint64_t begin = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    begins[i] = begin;
+    begin += level.nodes[i];
+  }
+  std::fill(begins.begin() + static_cast<ptrdiff_t>(count),
+            begins.begin() + static_cast<ptrdiff_t>(size), UINT64_MAX);
+  for (TreeHit& hit : hits) {
+    // The last node that begins at or before the point; of several there, all but it are empty.
+    uint64_t node = 0;
+    for (uint64_t step = size / 2; step > 0; step /= 2) {
+      node += begins[node + step] <= hit.remainder ? step : 0;
+    }
+    hit.leaf = node;
+    hit.remainder -= begins[node];
+    PrefetchGroup(level, node);
+  }
+}
+
 void DescendChunk(const TreeView& view, std::span<TreeHit> hits, StepThroughNodes nodes,
                   StepThroughLeaves leaves) {
-  for (int level = TopLevel(view) - 1; level >= 1; --level) {
-    const bool last = level == 1;
-    nodes({.nodes = view.nodes(level),
-           .below = last ? view.base : reinterpret_cast<const std::byte*>(view.nodes(level - 1)),
-           .group_bytes = kTreeFanOut * (last ? sizeof(uint32_t) : sizeof(uint64_t))},
-          hits);
+  int level = TopLevel(view) - 1;
+  if (hits.size() >= kSearchingPoints) {
+    int searched = level;
+    while (searched > 1 && view.shape.level_entries[searched - 1] <= kSearchedNodes) --searched;
+    if (searched >= 1 && view.shape.level_entries[searched] <= kSearchedNodes) {
+      SearchLevel(LevelOf(view, searched), view.shape.level_entries[searched], hits);
+      level = searched - 1;
+    }
   }
+  for (; level >= 1; --level) nodes(LevelOf(view, level), hits);
   leaves(view.leaves(), hits);
 }
 
