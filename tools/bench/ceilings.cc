@@ -109,7 +109,7 @@ Result<double> DiskWriteRate(const std::string& directory, uint64_t total) {
   return static_cast<double>(total) / watch.seconds();
 }
 
-Result<double> FdatasyncUs(const std::string& directory, int count) {
+Result<SyncTimes> MeasureSyncs(const std::string& directory, int count) {
   const Removal removal{JoinPath(directory, "bare-syncs")};
   const auto bytes = static_cast<uint64_t>(count) * kDirectAlignment;
   GEARDB_ASSIGN_OR_RETURN(auto file, NewDirectFile(removal.path, bytes));
@@ -120,14 +120,17 @@ Result<double> FdatasyncUs(const std::string& directory, int count) {
     GEARDB_RETURN_IF_ERROR(file->Write(offset, content));
   }
   GEARDB_RETURN_IF_ERROR(file->Sync());
-  std::vector<double> times;
+  std::vector<double> syncs;
+  std::vector<double> both;
   for (uint64_t offset = 0; offset < bytes; offset += kDirectAlignment) {
+    const Stopwatch from_write;
     GEARDB_RETURN_IF_ERROR(file->Write(offset, content));
-    const Stopwatch watch;
+    const Stopwatch from_sync;
     GEARDB_RETURN_IF_ERROR(file->Sync());
-    times.push_back(watch.us());
+    syncs.push_back(from_sync.us());
+    both.push_back(from_write.us());
   }
-  return Median(std::move(times));
+  return SyncTimes{Median(std::move(syncs)), Median(std::move(both))};
 }
 
 Status DropFromPageCache(const std::string& directory) {

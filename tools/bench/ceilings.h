@@ -52,9 +52,13 @@ class CopyLoops {
 /// been reserved; the file is removed again. IoError where the file system takes no direct writes.
 Result<double> DiskWriteRate(const std::string& directory, uint64_t total);
 
-/// The median time in microseconds of `count` rounds of a direct write of 4 KiB and fdatasync, in
-/// a file that was written before.
-Result<double> FdatasyncUs(const std::string& directory, int count);
+/// Medians over rounds of a direct write of 4 KiB and fdatasync.
+struct SyncTimes {
+  double fdatasync_us = 0;
+  double write_and_fdatasync_us = 0;
+};
+/// `count` such rounds, in a file that was written before.
+Result<SyncTimes> MeasureSyncs(const std::string& directory, int count);
 
 /// Drops a directory's files from the page cache (what is not dirty of them).
 Status DropFromPageCache(const std::string& directory);

@@ -1,4 +1,4 @@
-// A tag: two fsyncs at any size of the store.
+// A tag: at most two synced writes at any size of the store.
 #include "tools/bench/ceilings.h"
 #include "tools/bench/spread.h"
 #include "tools/bench/store.h"
@@ -25,8 +25,8 @@ class TagScene final : public Scene {
     Database& db = *store_->db;
     const std::vector<std::byte> blob(4096, std::byte{7});
     const int calls = settings_.tiny ? 3 : 50;
-    GEARDB_ASSIGN_OR_RETURN(const double sync_us,
-                            FdatasyncUs(settings_.directory, settings_.tiny ? 8 : 200));
+    GEARDB_ASSIGN_OR_RETURN(const SyncTimes bare,
+                            MeasureSyncs(settings_.directory, settings_.tiny ? 8 : 200));
     std::vector<double> times;
     const uint64_t before = db.Stats().fdatasyncs;
     for (int i = 0; i < calls; ++i) {
@@ -40,7 +40,9 @@ class TagScene final : public Scene {
       times.push_back(watch.us());
     }
     const double syncs = static_cast<double>(db.Stats().fdatasyncs - before) / calls;
-    return Figure{Median(std::move(times)), sync_us, {{"fdatasyncs_per_tag", syncs}}};
+    return Figure{Median(std::move(times)),
+                  bare.write_and_fdatasync_us,
+                  {{"fdatasync_us", bare.fdatasync_us}, {"fdatasyncs_per_tag", syncs}}};
   }
 
  private:
@@ -54,14 +56,15 @@ class TagScene final : public Scene {
 std::vector<Row> TagRows(const Settings& settings) {
   std::vector<Row> rows;
   for (const int64_t steps : {10'000, 100'000, 1'000'000}) {
-    rows.push_back({.name = "tag",
-                    .size = steps,
-                    .size_of = "steps",
-                    .what = "WriteTag with a blob of 4 KiB after an append, steps of 100 B stored",
-                    .ceiling = "median of a bare direct write of 4 KiB's fdatasync",
-                    .unit = Unit::kMicroseconds,
-                    .target = {Target::Kind::kRatioAtMost, 2},
-                    .make = [steps](Bench* bench) { return TagScene::Make(bench, steps); }});
+    rows.push_back(
+        {.name = "tag",
+         .size = steps,
+         .size_of = "steps",
+         .what = "WriteTag with a blob of 4 KiB after an append, steps of 100 B stored",
+         .ceiling = "median of a bare direct write of 4 KiB and its fdatasync: the target is two",
+         .unit = Unit::kMicroseconds,
+         .target = {Target::Kind::kRatioAtMost, 2},
+         .make = [steps](Bench* bench) { return TagScene::Make(bench, steps); }});
     if (settings.tiny) break;
   }
   return rows;
