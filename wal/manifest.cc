@@ -39,12 +39,18 @@ uint64_t Checksum(std::span<const std::byte> bytes) {
   return hasher.Finish();
 }
 
-// Keeps a few blocks for the day when the disk is full. Not being able to is no error.
-void KeepReserve(Env* env, const std::string& path) {
-  const auto exists = env->Exists(path);
-  if (!exists.ok() || *exists) return;
+// Keeps a few blocks for the day when the disk is full, durable: power loss must not give them to
+// somebody else. Not being able to is no error.
+void KeepReserve(Env* env, const std::string& directory) {
+  const std::string path = JoinPath(directory, kReserveName);
   auto file = env->OpenFile(path, {.mode = FileMode::kCreate});
-  if (file.ok() && !(*file)->Allocate(kReserveBytes).ok()) (void)env->Remove(path).ok();
+  if (!file.ok()) return;
+  const auto size = (*file)->Size();
+  if (size.ok() && *size >= kReserveBytes) return;
+  Status kept = (*file)->Allocate(kReserveBytes);
+  if (kept.ok()) kept = (*file)->Sync();
+  if (kept.ok()) kept = env->SyncDirectory(directory);
+  if (!kept.ok()) (void)env->Remove(path).ok();
 }
 
 }  // namespace
@@ -144,7 +150,7 @@ Status WriteManifest(Env* env, const std::string& directory, const Manifest& man
   if (status.code() == StatusCode::kResourceExhausted && env->Remove(reserve).ok()) {
     status = ReplaceFile(env, path, bytes);
   }
-  if (status.ok()) KeepReserve(env, reserve);
+  if (status.ok()) KeepReserve(env, directory);
   return status;
 }
 

@@ -234,7 +234,11 @@ class LogOpener {
                                           options_.log.direct_io);
     for (const auto& [name, base] : live) GEARDB_RETURN_IF_ERROR(pool_->AddLive(name, base));
     for (const std::string& name : map.all) {
-      if (!live.contains(name)) GEARDB_RETURN_IF_ERROR(pool_->AddFree(name));
+      if (live.contains(name)) continue;
+      // A spare file that a full disk left short (its removal may be lost with the power) is made
+      // whole by an open that finds room; this one does without it.
+      const Status added = pool_->AddFree(name);
+      if (added.code() != StatusCode::kResourceExhausted) GEARDB_RETURN_IF_ERROR(added);
     }
     // A spare file that a crash left between its creation and the sync of its name.
     return env_->SyncDirectory(log_directory_);

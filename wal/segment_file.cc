@@ -68,6 +68,10 @@ std::string SegmentFile::write_path() const {
 }
 
 Status SegmentPool::AddFree(const std::string& name) {
+  {
+    MutexLock lock(&mutex_);
+    NoteName(name);
+  }
   GEARDB_ASSIGN_OR_RETURN(
       auto file, SegmentFile::Open(env_, JoinPath(directory_, name), segment_bytes_, direct_));
   // A segment that lost its end may still have its first record, and claim its base again now that
@@ -77,7 +81,6 @@ Status SegmentPool::AddFree(const std::string& name) {
     GEARDB_RETURN_IF_ERROR(file->Sync());
   }
   MutexLock lock(&mutex_);
-  NoteName(name);
   free_.push_back(std::move(file));
   free_count_.store(free_.size(), std::memory_order_release);
   return Status::Ok();

@@ -75,7 +75,8 @@ class SegmentPool {
         segment_bytes_(segment_bytes),
         direct_(direct) {}
 
-  /// For the open: takes over a file that is there already.
+  /// For the open: takes over a file that is there already. AddFree: one that is too short is made
+  /// whole; ResourceExhausted, and the file is not in the pool, when the disk is full.
   Status AddFree(const std::string& name);
   Status AddLive(const std::string& name, Lsn base);
 

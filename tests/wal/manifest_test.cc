@@ -113,6 +113,23 @@ TEST(ManifestTest, AFullDiskDoesNotStopIt) {
   }
 }
 
+// What it keeps for that, nobody else gets after a power loss either.
+TEST(ManifestTest, AFullDiskDoesNotStopItAfterAPowerLoss) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    testing::FaultEnv env(seed);
+    ASSERT_OK(env.CreateDirectory("db"));
+    Manifest manifest = Example();
+    ASSERT_OK(WriteManifest(&env, "db", manifest));
+    for (uint32_t open = 18; open < 21; ++open) {
+      env.Crash(testing::CrashKind::kPowerLoss);
+      env.set_disk_bytes_max(env.disk_bytes());
+      manifest.epoch.open = open;
+      ASSERT_OK(WriteManifest(&env, "db", manifest));
+    }
+  }
+}
+
 TEST(ManifestTest, ADirectoryWithoutOneIsNotFound) {
   testing::FaultEnv env(1);
   ASSERT_OK(env.CreateDirectory("db"));
