@@ -35,6 +35,8 @@ struct DatabaseOptions {
   /// SetColumns, new tables and priority tables, tags with a blob over 64 KiB. Removals, closings
   /// and small tags go on for another 1 MiB or a sixteenth of this, whichever is more (in whole
   /// segments); then they fail so too. A larger value at the next open lets everything go on.
+  /// A full disk refuses the same calls; removals, closings and small tags then have one segment,
+  /// and everything goes on when there is room again.
   uint64_t log_bytes_max = uint64_t{4} << 30;
   /// Everything is synced this long after it was written, even if nobody asks.
   int64_t sync_interval_ms = 1000;

@@ -62,6 +62,12 @@ uint64_t LogWriter::Core::SegmentsMax(Urgency urgency) const {
   return segments_max_ + (urgency == Urgency::kReserve ? reserve_segments_ : 0);
 }
 
+uint64_t LogWriter::Core::SparesKept(Urgency urgency) const {
+  // The first segment of a log is there before the spare files are.
+  if (pool_->live_count() == 0) return 0;
+  return spare_target_ - (urgency == Urgency::kReserve ? 1 : 0);
+}
+
 LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(Lsn at, std::span<const RecordSize> sizes,
                                                         Urgency urgency) const {
   uint64_t segments = 0;
@@ -76,10 +82,11 @@ LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(Lsn at, std::span<const 
   const uint64_t live = pool_->live_count();
   // Once the reserve is in use, what is left of its segments is not for appends either.
   if (live + segments > SegmentsMax(urgency)) return Obstacle::kLogBound;
-  if (segments == 0) return Obstacle::kNone;
-  // Rule 9. The first segment of a log is there before the spare files are.
-  const uint64_t keep = live == 0 ? 0 : spare_target_ - (urgency == Urgency::kReserve ? 1 : 0);
-  return pool_->free_count() < segments + keep ? Obstacle::kSpareFile : Obstacle::kNone;
+  // Rule 9. Likewise for the segment that was made of the last spare file: appends wait until there
+  // is another one, wherever they would go.
+  if (urgency == Urgency::kReserve && segments == 0) return Obstacle::kNone;
+  return pool_->free_count() < segments + SparesKept(urgency) ? Obstacle::kSpareFile
+                                                              : Obstacle::kNone;
 }
 
 LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(std::span<const RecordSize> sizes,
@@ -180,6 +187,17 @@ Status LogWriter::Core::WaitForRing(std::span<const RecordSize> sizes, Lsn bound
                                   " of ", end());
 }
 
+// As many files as the disk has room for: fewer than PrepareSpares makes may be enough.
+Status LogWriter::Core::MakeRoomInFiles(std::span<const RecordSize> sizes, Urgency urgency) {
+  const Status made = PrepareSpares();
+  if (made.ok() || FindObstacle(sizes, urgency) != Obstacle::kSpareFile) return Status::Ok();
+  const bool append = urgency == Urgency::kAppend;
+  return made.WithContext(
+      "the log has " + std::to_string(pool_->free_count()) + " spare segment files and leaves " +
+      std::to_string(SparesKept(urgency)) +
+      (append ? " to removals, tags, closings and the next open" : " to the next open"));
+}
+
 Status LogWriter::Core::WaitForRoom(std::span<const RecordSize> sizes, Urgency urgency,
                                     Deadline deadline) {
   GEARDB_RETURN_IF_ERROR(CheckSizes(sizes));
@@ -192,7 +210,7 @@ Status LogWriter::Core::WaitForRoom(std::span<const RecordSize> sizes, Urgency u
       case Obstacle::kLogBound:
         return BoundReached(urgency);
       case Obstacle::kSpareFile:
-        GEARDB_RETURN_IF_ERROR(PrepareSpares());
+        GEARDB_RETURN_IF_ERROR(MakeRoomInFiles(sizes, urgency));
         break;
       case Obstacle::kSlots:
         if (!queue_.WaitPublished(published() + 1, deadline)) {

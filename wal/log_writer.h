@@ -40,7 +40,7 @@ class PublishCallback {
 /// Which reserves a record may take from: of segment files, and of bytes beyond log_bytes_max.
 enum class Urgency : uint8_t {
   /// What brings bytes of the user's: refused while the disk leaves only spare files, and at
-  /// log_bytes_max.
+  /// log_bytes_max. Once the other kind has taken from a reserve, nothing of it is for this kind.
   kAppend,
   /// Removals, small tags, closings, id ranges: may take one of the spare files, and go on beyond
   /// log_bytes_max by the larger of 1 MiB and a sixteenth of it, rounded up to whole segments.
@@ -117,10 +117,11 @@ class LogWriter {
   bool HasRoom(const RecordSize& size, Urgency urgency) { return HasRoom({&size, 1}, urgency); }
 
   /// Waits until HasRoom may be true. InvalidArgument: could never fit (one over
-  /// record_bytes_max(), or together over half the ring). ResourceExhausted: the disk is full, or
-  /// log_bytes_max (for kReserve: its reserve too) is reached, naming the bytes used and what pins
-  /// the oldest segment. DeadlineExceeded: "never admitted". The first write or fsync error, once
-  /// there was one. Cancelled: closed.
+  /// record_bytes_max(), or together over half the ring). ResourceExhausted: the disk is full,
+  /// naming the spare segment files there are and those that stay, or log_bytes_max (for kReserve:
+  /// its reserve too) is reached, naming the bytes used and what pins the oldest segment.
+  /// DeadlineExceeded: "never admitted". The first write or fsync error, once there was one.
+  /// Cancelled: closed.
   Status WaitForRoom(std::span<const RecordSize> sizes, Urgency urgency, Deadline deadline);
   Status WaitForRoom(const RecordSize& size, Urgency urgency, Deadline deadline) {
     return WaitForRoom({&size, 1}, urgency, deadline);

@@ -80,6 +80,8 @@ class LogWriter::Core final : private PublishObserver {
   Obstacle FindObstacle(Lsn at, std::span<const RecordSize> sizes, Urgency urgency) const;
   Obstacle FindObstacle(std::span<const RecordSize> sizes, Urgency urgency) const;
   Status CheckSizes(std::span<const RecordSize> sizes) const;
+  uint64_t SparesKept(Urgency urgency) const;
+  Status MakeRoomInFiles(std::span<const RecordSize> sizes, Urgency urgency);
   Status WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen, Deadline deadline);
   uint64_t SegmentsMax(Urgency urgency) const;
   std::string UsageText() const;

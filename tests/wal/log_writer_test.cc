@@ -48,6 +48,7 @@ TEST_F(LogWriterTest, ARecordIsAtMostAQuarterOfTheRing) {
 
 TEST_F(LogWriterTest, AFullRingNeedsADrain) {
   CreateAndOpen();
+  ASSERT_OK(writer()->PrepareSpares());
   const RecordSize size = Sized(4000);
   uint64_t appended = 0;
   while (writer()->HasRoom(size, Urgency::kAppend)) Append(++appended, 4000);
@@ -60,6 +61,7 @@ TEST_F(LogWriterTest, AFullRingNeedsADrain) {
 
 TEST_F(LogWriterTest, RingBytesOfARecordNotWhollyDrainedAreKept) {
   CreateAndOpen();
+  ASSERT_OK(writer()->PrepareSpares());
   // An unpublished record keeps all that follows out of the segments and in the ring.
   const TestRecord held{.number = 1, .piece_bytes = {4000}};
   const Reservation reservation = ReserveRecord(writer(), held);

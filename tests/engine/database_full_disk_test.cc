@@ -1,0 +1,85 @@
+// What a database takes on a full disk, and until when.
+#include <gtest/gtest.h>
+
+#include "tests/testing/fault_env.h"
+#include "tests/testing/store_fixture.h"
+
+namespace geardb {
+namespace {
+
+using testing::FaultEnv;
+using testing::Rows;
+using testing::StepSpec;
+using testing::StoreTest;
+
+constexpr uint64_t kSegment = uint64_t{64} << 10;
+
+class DatabaseFullDiskTest : public StoreTest {
+ protected:
+  void SetUp() override {
+    options_.env = &env_;
+    options_.background = false;
+    options_.segment_bytes = kSegment;
+    options_.ring_bytes = kSegment;
+    Open();
+    Create(StepSpec(), {.lanes = 2});
+    open_ = Append(0, 3, End::kGo, 1).id;
+    // Room for a few segments and the spare files.
+    env_.set_disk_bytes_max(env_.disk_bytes() + 6 * kSegment);
+  }
+  void TearDown() override { Close(); }
+
+  /// Appends fewer and fewer rows until one is refused, too.
+  Status FillDisk() {
+    Status status;
+    for (const int64_t count : {500, 20, 1}) {
+      const Rows rows(0, count);
+      for (status = {}; status.ok();) {
+        status = writer_->AppendTrajectory(rows.many(), {.end = End::kTerminated}).status();
+      }
+    }
+    return status;
+  }
+  Status AppendOne() { return writer_->Append(Rows(0, 1).one()).status(); }
+
+  FaultEnv env_{1};
+  TrajectoryId open_ = 0;
+};
+
+TEST_F(DatabaseFullDiskTest, AppendsLeaveTheReserveToRemovalsTagsAndClosings) {
+  EXPECT_STATUS(kResourceExhausted, FillDisk(), "No space left");
+  const uint64_t count = table_->Count();
+  TrajectoryId next = open_ + 1;
+  const std::vector<std::byte> blob(5000);
+  EXPECT_OK(database_->WriteTag("first", blob));
+  for (int opens = 0; opens < 3; ++opens) {
+    SCOPED_TRACE(opens);
+    EXPECT_STATUS(kResourceExhausted, AppendOne(), "leaves 2 to removals, tags, closings");
+    EXPECT_STATUS(kResourceExhausted, FillDisk(), "No space left");
+    EXPECT_OK(table_->Remove({&next, 1}));
+    ++next;
+    EXPECT_OK(database_->WriteTag("again", std::span(blob).first(100)));
+    EXPECT_EQ(table_->Count(), count - static_cast<uint64_t>(opens) - 1);
+    Reopen();
+    OpenAgain("steps", {.lanes = 2});
+    EXPECT_EQ(database_->LastTag("first")->blob.size(), blob.size());
+  }
+  EXPECT_OK(writer_->Resume(open_, 1));
+  EXPECT_OK(writer_->Cut(1));
+  // Up to the end of the reserve, which is one segment.
+  const Lsn reserve_end = AlignUp(database_->Stats().log_end, kSegment);
+  Status status;
+  while (status.ok()) status = database_->WriteTag("more", {}).status();
+  EXPECT_STATUS(kResourceExhausted, status, "1 spare segment files and leaves 1 to the next open");
+  EXPECT_LE(database_->Stats().log_end, reserve_end);
+  EXPECT_GT(database_->Stats().log_end, reserve_end - 500);
+  // A segment's room, and appends go on: it takes the place of the one that was taken.
+  env_.set_disk_bytes_max(env_.disk_bytes() + 2 * kSegment);
+  EXPECT_OK(AppendOne());
+  Reopen();
+  OpenAgain("steps");
+  EXPECT_OK(AppendOne());
+}
+
+}  // namespace
+}  // namespace geardb

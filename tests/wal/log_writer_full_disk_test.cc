@@ -1,0 +1,157 @@
+// What a log takes on a full disk: rule 9 of wal/FORMAT.md.
+#include <thread>
+
+#include "tests/wal/log_fixture.h"
+#include "wal/log_writer.h"
+
+namespace geardb::wal {
+namespace {
+
+using testing::CrashKind;
+
+class LogWriterFullDiskTest : public LogFixture {
+ protected:
+  static constexpr uint64_t kSegment = uint64_t{64} << 10;
+
+  /// A new log whose ring has `ring_bytes`, on a disk that is full but for its spare files.
+  void CreateOnFullDisk(uint64_t ring_bytes) {
+    options_.log.ring_bytes = ring_bytes;
+    CreateAndOpen();
+    ASSERT_OK(Write(10, Urgency::kAppend));
+    ASSERT_OK(writer()->PrepareSpares());
+    env_->set_disk_bytes_max(env_->disk_bytes());
+  }
+  Status Write(uint64_t piece_bytes, Urgency urgency) {
+    const TestRecord record{.number = written_ + 1, .piece_bytes = {piece_bytes}};
+    while (!writer()->HasRoom(SizeOf(record), urgency)) {
+      const Status room = writer()->WaitForRoom(SizeOf(record), urgency, Deadline::Infinite());
+      if (!room.ok()) return room;
+    }
+    const Reservation reservation = ReserveRecord(writer(), record);
+    FillRecord(writer(), reservation, record);
+    writer()->Publish(reservation, nullptr);
+    ++written_;
+    return Status::Ok();
+  }
+  /// Records of fewer and fewer bytes, until none fits; what the last was told.
+  Status Fill(Urgency urgency) {
+    Status status;
+    for (const uint64_t bytes : {4000, 400, 0}) {
+      do {
+        status = Write(bytes, urgency);
+      } while (status.ok());
+    }
+    return status;
+  }
+  void ExpectAllThere() {
+    ASSERT_EQ(records().size(), written_);
+    EXPECT_EQ(Numbers().back(), written_);
+    for (const SeenRecord& record : records()) EXPECT_TRUE(record.content_right);
+  }
+  uint64_t free_files() { return writer()->Stats().segments_free; }
+  /// What no record fits.
+  uint64_t left() { return (kSegment - writer()->end() % kSegment) % kSegment; }
+
+  uint64_t written_ = 0;
+};
+
+TEST_F(LogWriterFullDiskTest, AppendsAndUrgentRecordsEachLeaveTheirSpareFiles) {
+  for (const uint64_t ring_segments : {2, 4}) {
+    SCOPED_TRACE(ring_segments);
+    env_ = std::make_unique<testing::FaultEnv>(1);
+    written_ = 0;
+    CreateOnFullDisk(ring_segments * kSegment);
+    EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kAppend), "No space left");
+    EXPECT_EQ(free_files(), ring_segments + 1);
+    EXPECT_LT(left(), SizeOf({.number = 1, .piece_bytes = {0}}).total());
+    // As much as fits the ring beside what follows, and nothing has to be drained for it.
+    ASSERT_OK(writer()->DrainOnce());
+    env_->set_disk_bytes_max(env_->disk_bytes() + (ring_segments - 2) * kSegment);
+    EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kAppend), "No space left");
+    EXPECT_EQ(free_files(), ring_segments + 1);
+    const uint64_t live = writer()->Stats().segments_live;
+    EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kReserve), "No space left");
+    EXPECT_EQ(free_files(), ring_segments);
+    EXPECT_EQ(writer()->Stats().segments_live, live + 1);
+    EXPECT_LT(left(), SizeOf({.number = 1, .piece_bytes = {0}}).total());
+    // It opens on the full disk, though no segment has what is in the ring.
+    EXPECT_GT(writer()->end() - writer()->drained(), (ring_segments - 1) * kSegment - kSegment / 8);
+    CrashAndOpen(CrashKind::kProcess);
+    EXPECT_GT(report().read.ring_records, 0u);
+    ExpectAllThere();
+    CrashAndOpen(CrashKind::kPowerLoss);
+    ExpectAllThere();
+    seen_ = SeenLog();
+  }
+}
+
+TEST_F(LogWriterFullDiskTest, OnceTheReserveIsOpenedAppendsWaitForAnotherSpareFile) {
+  CreateOnFullDisk(kSegment);
+  EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kAppend),
+                "2 spare segment files and leaves 2 to removals, tags, closings and the next open");
+  ASSERT_OK(Write(4000, Urgency::kReserve));
+  for (int opens = 0; opens < 3; ++opens) {
+    SCOPED_TRACE(opens);
+    EXPECT_FALSE(writer()->HasRoom(SizeOf({.number = 1, .piece_bytes = {0}}), Urgency::kAppend));
+    EXPECT_STATUS(kResourceExhausted, Write(0, Urgency::kAppend),
+                  "1 spare segment files and leaves 2 to removals, tags, closings");
+    EXPECT_STATUS(kResourceExhausted, Write(0, Urgency::kAppend), "No space left");
+    ASSERT_OK(Write(4000, Urgency::kReserve));
+    CrashAndOpen(opens == 1 ? CrashKind::kPowerLoss : CrashKind::kProcess);
+    written_ = records().size();
+  }
+  // One file is enough, though the log would like one more.
+  env_->set_disk_bytes_max(env_->disk_bytes() + kSegment);
+  ASSERT_OK(Write(0, Urgency::kAppend));
+  EXPECT_EQ(free_files(), 2u);
+  EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kAppend), "2 spare segment files and leaves 2");
+  EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kReserve),
+                "1 spare segment files and leaves 1 to the next open");
+  CrashAndOpen(CrashKind::kProcess);
+  ExpectAllThere();
+  env_->set_disk_bytes_max(UINT64_MAX);
+  EXPECT_OK(Write(4000, Urgency::kAppend));
+}
+
+// The name of a spare file that could not be made, whose removal was lost with the power.
+TEST_F(LogWriterFullDiskTest, AnOpenDoesWithoutASpareFileThatCannotBeMadeWhole) {
+  CreateOnFullDisk(kSegment);
+  env_->Put("db/log/segment-000099", {});
+  CrashAndOpen(CrashKind::kProcess);
+  ExpectAllThere();
+  const uint64_t files = free_files();
+  EXPECT_EQ(env_->Contents("db/log/segment-000099").size(), 0u);
+  env_->set_disk_bytes_max(UINT64_MAX);
+  CrashAndOpen(CrashKind::kProcess);
+  ExpectAllThere();
+  EXPECT_EQ(free_files(), files + 1);
+  EXPECT_EQ(env_->Contents("db/log/segment-000099").size(), kSegment);
+}
+
+// Nothing is appended that no removal could follow.
+TEST_F(LogWriterFullDiskTest, AppendsToANewLogWaitForItsSpareFiles) {
+  CreateAndOpen();
+  env_->set_disk_bytes_max(env_->disk_bytes());
+  ASSERT_OK(Write(10, Urgency::kAppend));  // Of the first segment, which begins with it.
+  EXPECT_STATUS(kResourceExhausted, Write(10, Urgency::kAppend), "0 spare segment files");
+  ASSERT_OK(Write(10, Urgency::kReserve));
+  env_->set_disk_bytes_max(env_->disk_bytes() + 2 * kSegment);
+  EXPECT_OK(Write(10, Urgency::kAppend));
+}
+
+class LogWriterFullDiskConcurrentTest : public LogWriterFullDiskTest {};
+
+TEST_F(LogWriterFullDiskConcurrentTest, ASpareFileIsMadeUnaskedWhenThereIsRoomAgain) {
+  options_.log.background = true;
+  CreateOnFullDisk(kSegment);
+  EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kAppend), "No space left");
+  ASSERT_OK(Write(4000, Urgency::kReserve));
+  const RecordSize size = SizeOf({.number = 1, .piece_bytes = {0}});
+  EXPECT_FALSE(writer()->HasRoom(size, Urgency::kAppend));
+  env_->set_disk_bytes_max(UINT64_MAX);
+  while (!writer()->HasRoom(size, Urgency::kAppend)) std::this_thread::yield();
+  EXPECT_OK(Write(0, Urgency::kAppend));
+}
+
+}  // namespace
+}  // namespace geardb::wal
