@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -187,7 +188,7 @@ class History final : private DiskView {
 
   int SyncTarget() const;
   void SyncEnd();
-  void SyncAll();
+  void SyncAtOpen();
   void SnapshotChunk();
   void WriteChunk();
   int FreeFile(int from);
@@ -229,6 +230,7 @@ class History final : private DiskView {
   int tail_begin_ = 0;
   std::vector<int> tail_;
   std::vector<SectorWrite> recovery_writes_;
+  std::set<int> recovery_wrote_;  // Files.
 
   // The oracle.
   std::vector<int> lineage_;  // Records that were not cut, in order.

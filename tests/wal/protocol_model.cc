@@ -19,6 +19,7 @@ constexpr RuleSwitch kRules[] = {
     {"chunks_after_sync", &Rules::chunks_after_sync},
     {"recycle_after_flush", &Rules::recycle_after_flush},
     {"equal_epoch_from_start", &Rules::equal_epoch_from_start},
+    {"end_at_cut", &Rules::end_at_cut},
     {"check_pieces", &Rules::check_pieces},
     {"bad_piece_is_no_end", &Rules::bad_piece_is_no_end},
     {"scan_for_vouchers", &Rules::scan_for_vouchers},
@@ -29,6 +30,8 @@ constexpr RuleSwitch kRules[] = {
     {"cut_before_drain", &Rules::cut_before_drain},
     {"cut_even_if_there", &Rules::cut_even_if_there},
     {"drain_at_open", &Rules::drain_at_open},
+    {"sync_at_open", &Rules::sync_at_open},
+    {"sync_what_was_read", &Rules::sync_what_was_read},
     {"raise_epoch", &Rules::raise_epoch},
     {"sync_epoch", &Rules::sync_epoch},
     {"prepare_ring", &Rules::prepare_ring},
@@ -91,7 +94,8 @@ class Reader {
 
   // Rule 11, but for the pieces.
   bool EpochFits(const Record& record) const {
-    if (record.epoch > in_.manifest.epoch || record.lsn >= in_.manifest.cut) return false;
+    if (record.epoch > in_.manifest.epoch) return false;
+    if (in_.rules.end_at_cut && record.lsn >= in_.manifest.cut) return false;
     return !in_.rules.equal_epoch_from_start || record.lsn < in_.manifest.start ||
            record.epoch == in_.manifest.epoch;
   }

@@ -25,13 +25,16 @@ namespace geardb::wal::model {
 
 /// The rules that can be switched off. The numbers and letters are those of wal/FORMAT.md.
 ///
-/// Two have no switch, since without them the model finds nothing (300,000 histories of each kind,
-/// repairs included):
+/// Three have no switch, since without them the model finds nothing (300,000 histories of each
+/// kind, repairs included):
 /// - 5 and e, the zeros behind the end in the last block. Whatever lies there instead is no record
 ///   at the next LSN, or one that is whole and pending, or, after an open, of an older epoch, which
 ///   11 keeps out. Those zeros are for whoever looks at a segment; conformance_test.cc checks them.
 /// - 13, that a base from `start` on with another epoch is free. It gives a file back; 11 keeps its
 ///   records out, and the new file of that base has the higher epoch.
+/// - 7, that a seal is written when all before it is synced. A reader that comes to a seal has come
+///   through all before it, whether that was synced or not; and what the seal's header claims is
+///   6's business. log_writer_test.cc checks when seals are written.
 struct Rules {
   bool admit_by_block = true;        ///< 3: ring bytes of a block that is not wholly drained stay.
   bool admit_by_record = true;       ///< 3: … and those of a record that is not wholly drained.
@@ -44,6 +47,7 @@ struct Rules {
   bool chunks_after_sync = true;     ///< 8
   bool recycle_after_flush = true;   ///< 9
   bool equal_epoch_from_start = true;  ///< 11: at or beyond `start`, only the manifest's epoch.
+  bool end_at_cut = true;              ///< 11: no record at or beyond `cut`.
   bool check_pieces = true;            ///< 11: a record with a bad piece is not valid.
   bool bad_piece_is_no_end = true;     ///< 11, c: not below the vouched LSN, that is.
   bool scan_for_vouchers = true;       ///< 12
@@ -53,7 +57,9 @@ struct Rules {
   bool read_ring = true;               ///< b
   bool cut_before_drain = true;        ///< d
   bool cut_even_if_there = true;       ///< d: a manifest that was read may not be durable.
-  bool drain_at_open = true;           ///< e, f
+  bool drain_at_open = true;           ///< e
+  bool sync_at_open = true;            ///< f
+  bool sync_what_was_read = true;      ///< f: also segments that the open has not written.
   bool raise_epoch = true;             ///< g: open + 1.
   bool sync_epoch = true;              ///< g: synced before anything is appended.
   bool prepare_ring = true;            ///< h

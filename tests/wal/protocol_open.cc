@@ -117,7 +117,7 @@ void History::OpenStep() {
       RecoveryDrainStep();
       break;
     case Phase::kSync:
-      if (rules_.drain_at_open) SyncAll();
+      if (rules_.sync_at_open) SyncAtOpen();
       phase_ = Phase::kRaise;
       break;
     case Phase::kRaise: {
@@ -220,6 +220,7 @@ void History::PrepareRecovery() {
                                                   : ring_[Index(lsn % geometry_.ring)]);
   }
   recovery_writes_.clear();
+  recovery_wrote_.clear();
   if (!rules_.drain_at_open || recovered_.end == recovered_.segments_end) return;
   const int end = geometry_.BlockFloor(recovered_.end + geometry_.block - 1);
   for (int lsn = tail_begin_; lsn < end; lsn += geometry_.sector) {
@@ -267,6 +268,7 @@ void History::RecoveryDrainStep() {
     cells.push_back(lsn < recovered_.end ? tail_[Index(lsn - tail_begin_)] : kZero);
   }
   files_[Index(write.file)].Write(write.sector, cells);
+  recovery_wrote_.insert(write.file);
   ++counts_->recovery_writes;
   Trace("recovery drains lsn %d", write.lsn);
 }
@@ -354,10 +356,11 @@ void History::JudgeDamage() {
   }
 }
 
-void History::SyncAll() {
-  for (Versions& file : files_) {
-    file.BeginSync();
-    file.EndSync();
+void History::SyncAtOpen() {
+  for (int file = 0; file < files(); ++file) {
+    if (!rules_.sync_what_was_read && recovery_wrote_.count(file) == 0) continue;
+    files_[Index(file)].BeginSync();
+    files_[Index(file)].EndSync();
   }
 }
 
