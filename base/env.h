@@ -110,11 +110,13 @@ enum class LockMode : uint8_t {
   kShared,     ///< Other shared owners. Writes nothing; the file must exist.
 };
 
-/// A file system. Thread-safe. Paths are as the operating system takes them.
+/// A file system. Thread-safe. Paths are as the operating system takes them; one with a NUL in it
+/// is InvalidArgument.
 class Env {
  public:
   virtual ~Env() = default;
 
+  /// Corruption when a directory, FIFO or the like is in the file's place. Does not wait.
   virtual Result<std::unique_ptr<File>> OpenFile(const std::string& path, FileOptions options) = 0;
   /// The names in a directory, sorted, without "." and "..". NotFound when there is no directory.
   virtual Result<std::vector<std::string>> List(const std::string& directory) = 0;

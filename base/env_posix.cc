@@ -57,6 +57,43 @@ int OpenRetrying(const char* path, int flags) {
   return fd;
 }
 
+// The system would end the path at the NUL, and look at another file.
+Status CheckPath(const std::string& path) {
+  const size_t nul = path.find('\0');
+  if (nul == std::string::npos) return Status::Ok();
+  std::string shown = path;
+  for (size_t at = nul; at != std::string::npos; at = shown.find('\0')) {
+    shown.replace(at, 1, "\\0");
+  }
+  return Status::InvalidArgument("the path '", shown, "' has a NUL at byte ", nul,
+                                 ", where the system would end it");
+}
+
+Status RefuseKind(const std::string& path, mode_t mode) {
+  const char* const kind = S_ISDIR(mode)    ? "a directory"
+                           : S_ISFIFO(mode) ? "a FIFO"
+                           : S_ISSOCK(mode) ? "a socket"
+                                            : "a device";
+  return Status::Corruption(path, " is ", kind, ", expected a regular file");
+}
+
+// Opens a regular file and refuses anything else. Without O_NONBLOCK a FIFO would be waited for
+// until somebody opens its other end.
+Result<int> OpenRegular(const std::string& path, int flags) {
+  GEARDB_RETURN_IF_ERROR(CheckPath(path));
+  struct stat status;
+  Descriptor fd(OpenRetrying(path.c_str(), flags | O_NONBLOCK | O_NOCTTY));
+  if (fd.get() < 0) {
+    const int error = errno;
+    const bool kind_known = ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+    return kind_known ? RefuseKind(path, status.st_mode) : ErrnoStatus(error, "open ", path);
+  }
+  if (::fstat(fd.get(), &status) != 0) return ErrnoStatus(errno, "fstat ", path);
+  if (!S_ISREG(status.st_mode)) return RefuseKind(path, status.st_mode);
+  if (::fcntl(fd.get(), F_SETFL, flags) != 0) return ErrnoStatus(errno, "fcntl ", path);
+  return fd.Release();
+}
+
 class PosixMapping final : public Mapping {
  public:
   PosixMapping(std::byte* at, uint64_t bytes) : Mapping(at, bytes) {}
@@ -240,8 +277,8 @@ std::string OwnerText(int fd, struct flock range) {
 Result<std::unique_ptr<File>> PosixEnv::OpenFile(const std::string& path, FileOptions options) {
   int flags = options.mode == FileMode::kRead ? O_RDONLY : O_RDWR;
   if (options.mode == FileMode::kCreate) flags |= O_CREAT;
-  Descriptor plain(OpenRetrying(path.c_str(), flags));
-  if (plain.get() < 0) return ErrnoStatus(errno, "open ", path);
+  GEARDB_ASSIGN_OR_RETURN(const int opened, OpenRegular(path, flags));
+  Descriptor plain(opened);
   if (options.mode == FileMode::kRead) {
     // Whoever reads much reads in large blocks. Kernel read-ahead would go on into holes and fill
     // the page cache with zeros, which then look written (NextWritten).
@@ -262,6 +299,7 @@ Result<std::unique_ptr<File>> PosixEnv::OpenFile(const std::string& path, FileOp
 }
 
 Result<std::vector<std::string>> PosixEnv::List(const std::string& directory) {
+  GEARDB_RETURN_IF_ERROR(CheckPath(directory));
   std::vector<std::string> names;
   std::error_code error;
   std::filesystem::directory_iterator entry(directory, error);
@@ -275,6 +313,7 @@ Result<std::vector<std::string>> PosixEnv::List(const std::string& directory) {
 }
 
 Result<bool> PosixEnv::Exists(const std::string& path) {
+  GEARDB_RETURN_IF_ERROR(CheckPath(path));
   struct stat status;
   if (::stat(path.c_str(), &status) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
@@ -282,11 +321,14 @@ Result<bool> PosixEnv::Exists(const std::string& path) {
 }
 
 Status PosixEnv::Remove(const std::string& path) {
+  GEARDB_RETURN_IF_ERROR(CheckPath(path));
   if (::unlink(path.c_str()) != 0) return ErrnoStatus(errno, "remove ", path);
   return Status::Ok();
 }
 
 Status PosixEnv::Rename(const std::string& from, const std::string& to) {
+  GEARDB_RETURN_IF_ERROR(CheckPath(from));
+  GEARDB_RETURN_IF_ERROR(CheckPath(to));
   if (::rename(from.c_str(), to.c_str()) != 0) {
     return ErrnoStatus(errno, "rename ", from, " to ", to);
   }
@@ -294,6 +336,7 @@ Status PosixEnv::Rename(const std::string& from, const std::string& to) {
 }
 
 Status PosixEnv::CreateDirectory(const std::string& path) {
+  GEARDB_RETURN_IF_ERROR(CheckPath(path));
   if (::mkdir(path.c_str(), 0755) == 0) return Status::Ok();
   const int error = errno;
   struct stat status;
@@ -304,6 +347,7 @@ Status PosixEnv::CreateDirectory(const std::string& path) {
 }
 
 Status PosixEnv::SyncDirectory(const std::string& path) {
+  GEARDB_RETURN_IF_ERROR(CheckPath(path));
   Descriptor directory(OpenRetrying(path.c_str(), O_RDONLY | O_DIRECTORY));
   if (directory.get() < 0) return ErrnoStatus(errno, "open directory ", path);
   if (::fsync(directory.get()) != 0) return ErrnoStatus(errno, "fsync directory ", path);
@@ -312,8 +356,9 @@ Status PosixEnv::SyncDirectory(const std::string& path) {
 
 Result<std::unique_ptr<FileLock>> PosixEnv::Lock(const std::string& path, LockMode mode) {
   const bool exclusive = mode == LockMode::kExclusive;
-  Descriptor fd(OpenRetrying(path.c_str(), exclusive ? O_RDWR | O_CREAT : O_RDONLY));
-  if (fd.get() < 0) return ErrnoStatus(errno, "open ", path);
+  GEARDB_ASSIGN_OR_RETURN(const int opened,
+                          OpenRegular(path, exclusive ? O_RDWR | O_CREAT : O_RDONLY));
+  Descriptor fd(opened);
   // An open-file-description lock: it excludes a second owner in this process too, and goes with
   // the last descriptor.
   struct flock range = {};

@@ -225,10 +225,12 @@ class LogOpener {
     for (const auto& [base, name] : map.names) {
       if (base < end()) live[name] = base;
     }
-    for (const std::string& name : map.all) {
-      if (live.contains(name)) continue;
-      GEARDB_RETURN_IF_ERROR(
-          CheckFreeSegment(env_, JoinPath(log_directory_, name), opened_.manifest));
+    for (const auto* names : {&map.all, &map.no_files}) {
+      for (const std::string& name : *names) {
+        if (live.contains(name)) continue;
+        GEARDB_RETURN_IF_ERROR(
+            CheckFreeSegment(env_, JoinPath(log_directory_, name), opened_.manifest));
+      }
     }
     pool_ = std::make_unique<SegmentPool>(env_, log_directory_, opened_.manifest.segment_bytes,
                                           options_.log.direct_io);

@@ -19,9 +19,14 @@ Result<SegmentMap> SegmentMap::Read(Env* env, const std::string& log_directory,
       if (name != kRingName) map.ignored.push_back(name);
       continue;
     }
-    map.all.push_back(name);
     const std::string path = JoinPath(log_directory, name);
-    GEARDB_ASSIGN_OR_RETURN(auto file, env->OpenFile(path, {.mode = FileMode::kRead}));
+    auto opened = env->OpenFile(path, {.mode = FileMode::kRead});
+    if (opened.status().code() == StatusCode::kCorruption) {
+      map.no_files.push_back(name);
+      continue;
+    }
+    GEARDB_ASSIGN_OR_RETURN(const auto file, std::move(opened));
+    map.all.push_back(name);
     std::array<std::byte, kSegmentRecordBytes> bytes = {};
     GEARDB_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes));
     const std::optional<Uuid> owner = SegmentOwner(std::span(bytes).first(read));

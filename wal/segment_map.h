@@ -13,9 +13,10 @@ namespace geardb::wal {
 
 /// The segment files of a log directory. Plain values.
 struct SegmentMap {
-  std::map<Lsn, std::string> names;  ///< Base → name of the file that holds it.
-  std::vector<std::string> all;      ///< Every segment file, also the free ones.
-  std::vector<std::string> ignored;  ///< Names that are neither ring nor segment.
+  std::map<Lsn, std::string> names;   ///< Base → name of the file that holds it.
+  std::vector<std::string> all;       ///< Every segment file, also the free ones.
+  std::vector<std::string> no_files;  ///< Have a segment's name, but are directories or the like.
+  std::vector<std::string> ignored;   ///< Names that are neither ring nor segment.
 
   /// Reads the first record of every file (rule 13: a base at or beyond `start` with another epoch
   /// is free; otherwise the highest epoch wins). Segments that end at or below `from` are left

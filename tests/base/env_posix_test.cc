@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +53,49 @@ TEST_F(EnvPosixTest, AMissingFileIsNotFoundByName) {
   EXPECT_STATUS(kNotFound, env_->Remove(dir_.File("nothing")), "nothing");
   ASSERT_OK_AND_ASSIGN(const bool exists, env_->Exists(dir_.File("nothing")));
   EXPECT_FALSE(exists);
+}
+
+TEST_F(EnvPosixTest, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
+  ASSERT_EQ(::mkfifo(dir_.File("fifo").c_str(), 0644), 0);
+  ASSERT_OK(env_->CreateDirectory(dir_.File("directory")));
+  for (const FileMode mode : {FileMode::kRead, FileMode::kReadWrite, FileMode::kCreate}) {
+    for (const bool direct : {false, true}) {
+      const FileOptions options{.mode = mode, .direct = direct};
+      EXPECT_STATUS(kCorruption, env_->OpenFile(dir_.File("fifo"), options),
+                    dir_.File("fifo") + " is a FIFO, expected a regular file");
+      EXPECT_STATUS(kCorruption, env_->OpenFile(dir_.File("directory"), options),
+                    dir_.File("directory") + " is a directory, expected a regular file");
+    }
+  }
+  for (const LockMode mode : {LockMode::kExclusive, LockMode::kShared}) {
+    EXPECT_STATUS(kCorruption, env_->Lock(dir_.File("fifo"), mode), "is a FIFO");
+    EXPECT_STATUS(kCorruption, env_->Lock(dir_.File("directory"), mode), "is a directory");
+  }
+  EXPECT_STATUS(kCorruption, env_->OpenFile("/dev/null", {}), "/dev/null is a device");
+}
+
+TEST_F(EnvPosixTest, ALinkToAFileIsThatFile) {
+  ASSERT_OK(ReplaceFile(env_, dir_.File("f"), Bytes("x")));
+  ASSERT_EQ(::symlink(dir_.File("f").c_str(), dir_.File("link").c_str()), 0);
+  ASSERT_OK_AND_ASSIGN(const std::string text, Text(dir_.File("link")));
+  EXPECT_EQ(text, "x");
+}
+
+TEST_F(EnvPosixTest, APathWithANulIsRefusedByName) {
+  ASSERT_OK(ReplaceFile(env_, dir_.File("a"), Bytes("x")));
+  const std::string path = dir_.File("a") + std::string("\0b", 2);
+  const std::string shown = "the path '" + dir_.File("a") + "\\0b' has a NUL at byte ";
+  EXPECT_STATUS(kInvalidArgument, env_->OpenFile(path, {.mode = FileMode::kCreate}), shown);
+  EXPECT_STATUS(kInvalidArgument, env_->Exists(path), shown);
+  EXPECT_STATUS(kInvalidArgument, env_->List(path), shown);
+  EXPECT_STATUS(kInvalidArgument, env_->Remove(path), shown);
+  EXPECT_STATUS(kInvalidArgument, env_->Rename(path, dir_.File("c")), shown);
+  EXPECT_STATUS(kInvalidArgument, env_->Rename(dir_.File("a"), path), shown);
+  EXPECT_STATUS(kInvalidArgument, env_->CreateDirectory(path), shown);
+  EXPECT_STATUS(kInvalidArgument, env_->SyncDirectory(path), shown);
+  EXPECT_STATUS(kInvalidArgument, env_->Lock(path, LockMode::kExclusive), shown);
+  ASSERT_OK_AND_ASSIGN(const auto names, env_->List(dir_.path()));
+  EXPECT_EQ(names, std::vector<std::string>{"a"});
 }
 
 TEST_F(EnvPosixTest, AReadOnlyFileRefusesWrites) {

@@ -45,12 +45,12 @@ class StoreDirectory {
     if (!options.directory.empty()) {
       return std::unique_ptr<StoreDirectory>(new StoreDirectory(options.directory, false));
     }
-    std::error_code error;
-    const std::string parent = std::filesystem::temp_directory_path(error).string();
+    const char* const named = ::getenv("TMPDIR");
+    const std::string parent = named == nullptr || *named == '\0' ? "/tmp" : named;
     std::string path = parent + "/geardb-quickstart-XXXXXX";
-    if (error || ::mkdtemp(path.data()) == nullptr) {
-      return Status::IoError("cannot make a directory in ", parent, ": ",
-                             std::generic_category().message(errno));
+    if (::mkdtemp(path.data()) == nullptr) {
+      return Status::IoError("cannot make a directory in '", parent,
+                             "': ", std::generic_category().message(errno));
     }
     return std::unique_ptr<StoreDirectory>(new StoreDirectory(path, !options.keep));
   }

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,14 +24,15 @@ struct Ended {
   std::string text;  ///< Of stdout and stderr.
 };
 
-/// In a process of its own, since it forks and prints.
-Ended SuperviseInChild(const QuickstartOptions& options) {
+/// In a process of its own, since it forks and prints; with another TMPDIR, if one is given.
+Ended SuperviseInChild(const QuickstartOptions& options, const std::string& temporary = "") {
   std::array<int, 2> ends{};
   EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     ::dup2(ends[1], STDOUT_FILENO);
     ::dup2(ends[1], STDERR_FILENO);
+    if (!temporary.empty()) ::setenv("TMPDIR", temporary.c_str(), 1);
     ::_exit(Supervise(options));
   }
   ::close(ends[1]);
@@ -82,6 +84,16 @@ TEST(SupervisorTest, AStoreThatIsThereIsRefused) {
   EXPECT_NE(run.text.find("quickstart: AlreadyExists: "), std::string::npos) << run.text;
   EXPECT_NE(run.text.find(options.directory), std::string::npos) << run.text;
   EXPECT_EQ(run.text.find("before it was killed"), std::string::npos) << run.text;
+}
+
+TEST(SupervisorTest, ADirectoryForTemporaryFilesThatIsNotThereIsNamed) {
+  const testing::TempDir dir;
+  const std::string nowhere = dir.File("nowhere");
+  const Ended run = SuperviseInChild({.directory = "", .steps = kStepsMin}, nowhere);
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.text.find("cannot make a directory in '" + nowhere + "': No such file"),
+            std::string::npos)
+      << run.text;
 }
 
 }  // namespace
