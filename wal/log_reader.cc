@@ -7,7 +7,6 @@
 #include "base/hash.h"
 #include "wal/log_scan.h"
 #include "wal/segment_check.h"
-#include "wal/vouch_scan.h"
 
 namespace geardb::wal {
 
@@ -77,11 +76,7 @@ Result<bool> LogReader::Core::EndOrDamage(const Status& damage) {
 // all the same (page damage), false at the end of the log.
 Result<bool> LogReader::Core::AtStop(Found in_segment, ParsedRecord* record) {
   if (!vouch_known_) {
-    GEARDB_ASSIGN_OR_RETURN(
-        report_.vouched_lsn,
-        ScanForVouched(
-            env_, log_directory_, manifest_, map_, options_.use_ring ? ring_ : nullptr,
-            {.from = options_.from, .segments_end = report_.segments_end_lsn, .stop = position_}));
+    GEARDB_ASSIGN_OR_RETURN(report_.vouched_lsn, ScanForVouched(env_, Files(), Place()));
     vouch_known_ = true;
   }
   if (report_.vouched_lsn <= position_) return false;
@@ -114,6 +109,22 @@ Result<bool> LogReader::Core::FindNext(ParsedRecord* record) {
     return true;
   }
   return AtStop(in_segment, record);
+}
+
+ScannedLog LogReader::Core::Files() const {
+  return {.directory = log_directory_,
+          .manifest = manifest_,
+          .map = map_,
+          .ring = options_.use_ring ? ring_ : nullptr};
+}
+
+Followed LogReader::Core::Place() const {
+  return {.from = options_.from, .segments_end = report_.segments_end_lsn, .stop = position_};
+}
+
+Result<RecordsBeyond> LogReader::Core::FindBeyond() {
+  GEARDB_CHECK(done_);
+  return ScanBeyond(env_, Files(), Place());
 }
 
 void LogReader::Core::Accept(const ParsedRecord& record, bool damaged) {
@@ -192,8 +203,8 @@ Result<bool> LogReader::Core::Wanted(const ParsedRecord& record) const {
       return options_.all_types;
   }
   if ((record.header.flags & kSafeToIgnore) != 0) return options_.all_types;
-  return Status::Unsupported("record of type ", record.header.type, " at LSN ", record.header.lsn,
-                             ", which this program does not know");
+  return Status::Unsupported("written by a newer GearDB: record of type ", record.header.type,
+                             " at LSN ", record.header.lsn, ", which this program does not know");
 }
 
 Result<std::optional<RecordView>> LogReader::Core::Next() {
@@ -269,6 +280,7 @@ Result<std::unique_ptr<LogReader>> LogReader::Open(Env* env, const std::string& 
 }
 
 Result<std::optional<RecordView>> LogReader::Next() { return core_->Next(); }
+Result<RecordsBeyond> LogReader::FindBeyond() { return core_->FindBeyond(); }
 const ReadReport& LogReader::report() const { return core_->report(); }
 std::string LogReader::PlaceOf(Lsn lsn) const { return core_->PlaceOf(lsn); }
 

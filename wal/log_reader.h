@@ -4,6 +4,7 @@
 // store that is not running.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -65,6 +66,18 @@ struct ReadReport {
   Status damage;  ///< With allow_damaged_prefix: what ended the reading.
 };
 
+/// Valid records of the newest opening that lie beyond the log's end: the one there is missing or
+/// damaged, and was not known to be synced. No reading comes to them, and an open for writing drops
+/// them.
+struct RecordsBeyond {
+  uint64_t records = 0;
+  Lsn end_lsn = 0;                               ///< The end of the last of them.
+  std::map<std::string, uint64_t> by_file = {};  ///< Path → how many it holds.
+  /// The record at the log's end was once complete, so they may have been acknowledged. False: they
+  /// lie in the ring, where other writers have overtaken one that died before its record was there.
+  bool acknowledged = false;
+};
+
 /// Iterates over a log. Not thread-safe.
 class LogReader {
  public:
@@ -85,6 +98,9 @@ class LogReader {
 
   /// Complete after Next has returned nothing.
   const ReadReport& report() const;
+
+  /// What lies beyond the end, once Next has returned nothing: reads the rest of the files.
+  Result<RecordsBeyond> FindBeyond();
 
   /// "path at offset n": where a byte of the log is, or would be, in its segment file.
   std::string PlaceOf(Lsn lsn) const;

@@ -15,6 +15,7 @@
 #include "wal/ring_file.h"
 #include "wal/segment_map.h"
 #include "wal/segment_stream.h"
+#include "wal/vouch_scan.h"
 
 namespace geardb::wal {
 
@@ -29,6 +30,9 @@ class LogReader::Core {
   const ReadReport& report() const { return report_; }
   const SegmentMap& map() const { return map_; }
   std::string PlaceOf(Lsn lsn) const { return stream_.PlaceOf(lsn); }
+
+  /// See LogReader.
+  Result<RecordsBeyond> FindBeyond();
 
   /// After the end: [AlignDown(z, 4 KiB), y), the bytes that the open drains and that the ring
   /// needs.
@@ -53,6 +57,8 @@ class LogReader::Core {
   Result<bool> AtStop(Found in_segment, ParsedRecord* record);
   Result<bool> EndOrDamage(const Status& damage);
   Status DamageAt(Lsn lsn, Lsn synced) const;
+  ScannedLog Files() const;
+  Followed Place() const;
   void Accept(const ParsedRecord& record, bool damaged);
   void KeepPart(const ParsedRecord& record);
   void ResolvePieces(const ParsedRecord& record);

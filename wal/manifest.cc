@@ -117,7 +117,8 @@ Result<Manifest> DecodeManifest(std::span<const std::byte> bytes, const std::str
   }
   if (found.version != kFormatVersion) {
     return Status::Unsupported(file, " has format version ", found.version,
-                               ", this program reads version ", kFormatVersion);
+                               ", this program reads version ", kFormatVersion,
+                               found.version > kFormatVersion ? ": written by a newer GearDB" : "");
   }
   const auto size_ok = [](uint64_t size) {
     return size >= 2 * kBlockBytes && size <= (uint64_t{1} << 31) && (size & (size - 1)) == 0;

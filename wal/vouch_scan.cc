@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "wal/aligned_buffer.h"
@@ -13,8 +14,8 @@ namespace {
 
 constexpr uint64_t kReadBytes = uint64_t{1} << 20;
 
-// Could the 64 bytes at `at` be the header of a record that vouches, or of one that the manifest
-// cannot know of?
+// Could the 64 bytes at `at` be the header of a record beyond the stop, of the manifest's epoch or
+// of one that it cannot know of?
 bool LooksLikeHeader(const std::byte* at, const Manifest& manifest, Lsn stop, uint64_t modulus,
                      uint64_t offset, RecordHeader* header) {
   Lsn lsn;
@@ -28,23 +29,17 @@ bool LooksLikeHeader(const std::byte* at, const Manifest& manifest, Lsn stop, ui
          header->metadata_length <= header->length && header->length <= manifest.segment_bytes;
 }
 
-// Would it change what is known?
-bool IsNews(const RecordHeader& header, const Manifest& manifest, Lsn vouched) {
-  return header.epoch() > manifest.epoch || header.synced_lsn > vouched;
-}
+// What a scan is for. Called for what lies beyond the stop, in no order.
+class Search {
+ public:
+  virtual ~Search() = default;
+  /// Whether the record of this header is worth reading.
+  virtual bool Wants(const RecordHeader& header) const = 0;
+  /// A record with a valid header and metadata. `where`: the file's path, or kTheRing.
+  virtual Status Take(const ParsedRecord& record, const std::string& where) = 0;
+};
 
-// Takes up what a valid record says.
-Status Heed(const RecordHeader& header, const Manifest& manifest, const std::string& where,
-            Lsn* vouched) {
-  if (header.epoch() > manifest.epoch) {
-    return Status::Corruption(where, ": the record at LSN ", header.lsn, " is of term ",
-                              header.term, ", open ", header.open, ", but MANIFEST is of term ",
-                              manifest.epoch.term, ", open ", manifest.epoch.open,
-                              ": it is older than the log, or another log's");
-  }
-  *vouched = std::max(*vouched, header.synced_lsn);
-  return Status::Ok();
-}
+constexpr std::string_view kTheRing = "the ring";
 
 // The records of one segment file, wherever in it they begin.
 class FileScan {
@@ -53,7 +48,7 @@ class FileScan {
       : env_(env), path_(std::move(path)), manifest_(manifest), stop_(stop), block_(kReadBytes) {}
 
   /// From offset `begin` on.
-  Status Run(uint64_t begin, Lsn* vouched) {
+  Status Run(uint64_t begin, Search* search) {
     GEARDB_ASSIGN_OR_RETURN(file_, env_->OpenFile(path_, {.mode = FileMode::kRead}));
     GEARDB_ASSIGN_OR_RETURN(const uint64_t size, file_->Size());
     uint64_t at = begin;
@@ -64,7 +59,7 @@ class FileScan {
       for (; at < extent.end; at += kReadBytes) {
         const uint64_t wanted = AlignUp(std::min(kReadBytes, extent.end - at), kDirectAlignment);
         GEARDB_ASSIGN_OR_RETURN(const size_t read, file_->Read(at, block_.span().first(wanted)));
-        GEARDB_RETURN_IF_ERROR(ScanBlock(at, read, vouched));
+        GEARDB_RETURN_IF_ERROR(ScanBlock(at, read, search));
       }
       at = extent.end;
     }
@@ -72,27 +67,27 @@ class FileScan {
   }
 
  private:
-  Status ScanBlock(uint64_t at, size_t bytes, Lsn* vouched) {
+  Status ScanBlock(uint64_t at, size_t bytes, Search* search) {
     RecordHeader header;
     for (uint64_t i = 0; i + sizeof(RecordHeader) <= bytes; i += kRecordAlignment) {
       if (LooksLikeHeader(block_.data() + i, manifest_, stop_, manifest_.segment_bytes, at + i,
                           &header) &&
-          IsNews(header, manifest_, *vouched)) {
-        GEARDB_RETURN_IF_ERROR(CheckRecord(at + i, header, vouched));
+          search->Wants(header)) {
+        GEARDB_RETURN_IF_ERROR(CheckRecord(at + i, header, search));
       }
     }
     return Status::Ok();
   }
 
   // Rare, so the record is read by itself: its metadata may lie beyond the block.
-  Status CheckRecord(uint64_t at, const RecordHeader& header, Lsn* vouched) {
+  Status CheckRecord(uint64_t at, const RecordHeader& header, Search* search) {
     record_bytes_.resize(header.length);
     GEARDB_ASSIGN_OR_RETURN(const size_t read, file_->Read(at, record_bytes_));
     if (read != record_bytes_.size() ||
         !ParseRecord(record_bytes_, header.lsn, manifest_.Seed(), &record_)) {
       return Status::Ok();
     }
-    return Heed(record_.header, manifest_, path_, vouched);
+    return search->Take(record_, path_);
   }
 
   Env* const env_;
@@ -105,7 +100,7 @@ class FileScan {
   ParsedRecord record_;
 };
 
-Status ScanRing(RingFile* ring, const Manifest& manifest, Lsn stop, Lsn* vouched) {
+Status ScanRing(RingFile* ring, const Manifest& manifest, Lsn stop, Search* search) {
   ParsedRecord record;
   RecordHeader header;
   GEARDB_ASSIGN_OR_RETURN(const auto extents, ring->WrittenExtents());
@@ -113,34 +108,111 @@ Status ScanRing(RingFile* ring, const Manifest& manifest, Lsn stop, Lsn* vouched
     for (uint64_t at = AlignDown(extent.begin, kRecordAlignment);
          at + sizeof(RecordHeader) <= extent.end; at += kRecordAlignment) {
       if (LooksLikeHeader(ring->At(at), manifest, stop, ring->bytes(), at, &header) &&
-          IsNews(header, manifest, *vouched) && header.length <= ring->bytes() &&
+          search->Wants(header) && header.length <= ring->bytes() &&
           ParseRecord({ring->At(at), header.length}, header.lsn, manifest.Seed(), &record)) {
-        GEARDB_RETURN_IF_ERROR(Heed(record.header, manifest, "the ring", vouched));
+        GEARDB_RETURN_IF_ERROR(search->Take(record, std::string(kTheRing)));
       }
     }
   }
   return Status::Ok();
 }
 
-}  // namespace
-
-Result<Lsn> ScanForVouched(Env* env, const std::string& log_directory, const Manifest& manifest,
-                           const SegmentMap& map, RingFile* ring, const Followed& followed) {
+Status ScanAll(Env* env, const ScannedLog& log, const Followed& followed, Search* search) {
+  const uint64_t segment_bytes = log.manifest.segment_bytes;
   std::map<std::string, uint64_t> followed_bytes;
-  for (const auto& [base, name] : map.names) {
+  for (const auto& [base, name] : log.map.names) {
     if (base < followed.from || base >= followed.segments_end) continue;
-    followed_bytes[name] = std::min(followed.segments_end - base, manifest.segment_bytes);
+    followed_bytes[name] = std::min(followed.segments_end - base, segment_bytes);
   }
-  Lsn vouched = manifest.start;
-  for (const std::string& name : map.all) {
+  for (const std::string& name : log.map.all) {
     const auto found = followed_bytes.find(name);
     const uint64_t begin = found == followed_bytes.end() ? 0 : found->second;
-    if (begin == manifest.segment_bytes) continue;
-    FileScan scan(env, JoinPath(log_directory, name), manifest, followed.stop);
-    GEARDB_RETURN_IF_ERROR(scan.Run(begin, &vouched));
+    if (begin == segment_bytes) continue;
+    FileScan scan(env, JoinPath(log.directory, name), log.manifest, followed.stop);
+    GEARDB_RETURN_IF_ERROR(scan.Run(begin, search));
   }
-  if (ring != nullptr) GEARDB_RETURN_IF_ERROR(ScanRing(ring, manifest, followed.stop, &vouched));
-  return vouched;
+  if (log.ring == nullptr) return Status::Ok();
+  return ScanRing(log.ring, log.manifest, followed.stop, search);
+}
+
+// The largest synced LSN that a record knows of.
+class VouchSearch final : public Search {
+ public:
+  explicit VouchSearch(const Manifest& manifest) : manifest_(manifest), vouched_(manifest.start) {}
+
+  bool Wants(const RecordHeader& header) const override {
+    return header.epoch() > manifest_.epoch || header.synced_lsn > vouched_;
+  }
+  Status Take(const ParsedRecord& record, const std::string& where) override {
+    const RecordHeader& header = record.header;
+    if (header.epoch() > manifest_.epoch) {
+      return Status::Corruption(where, ": the record at LSN ", header.lsn, " is of term ",
+                                header.term, ", open ", header.open, ", but MANIFEST is of term ",
+                                manifest_.epoch.term, ", open ", manifest_.epoch.open,
+                                ": it is older than the log, or another log's");
+    }
+    vouched_ = std::max(vouched_, header.synced_lsn);
+    return Status::Ok();
+  }
+  Lsn vouched() const { return vouched_; }
+
+ private:
+  const Manifest& manifest_;
+  Lsn vouched_;
+};
+
+// Records that would be the log's if the one at the stop were there.
+class BeyondSearch final : public Search {
+ public:
+  BeyondSearch(const Manifest& manifest, std::string ring_path)
+      : manifest_(manifest), ring_path_(std::move(ring_path)) {}
+
+  bool Wants(const RecordHeader& header) const override {
+    return header.epoch() == manifest_.epoch && header.lsn < manifest_.cut &&
+           !found_.contains(header.lsn);
+  }
+  Status Take(const ParsedRecord& record, const std::string& where) override {
+    if (!PiecesGood(record, manifest_.Seed())) return Status::Ok();
+    found_[record.header.lsn] = where == kTheRing ? ring_path_ : where;
+    end_ = std::max(end_, record.header.lsn + record.header.length);
+    return Status::Ok();
+  }
+  RecordsBeyond Finish() const {
+    RecordsBeyond beyond{.records = found_.size(), .end_lsn = end_};
+    for (const auto& [lsn, path] : found_) {
+      ++beyond.by_file[path];
+      beyond.acknowledged |= path != ring_path_;
+    }
+    return beyond;
+  }
+
+ private:
+  const Manifest& manifest_;
+  const std::string ring_path_;
+  std::map<Lsn, std::string> found_;  // LSN → the file; segments are scanned first.
+  Lsn end_ = 0;
+};
+
+}  // namespace
+
+Result<Lsn> ScanForVouched(Env* env, const ScannedLog& log, const Followed& followed) {
+  VouchSearch search(log.manifest);
+  GEARDB_RETURN_IF_ERROR(ScanAll(env, log, followed, &search));
+  return search.vouched();
+}
+
+Result<RecordsBeyond> ScanBeyond(Env* env, const ScannedLog& log, const Followed& followed) {
+  BeyondSearch search(log.manifest, JoinPath(log.directory, kRingName));
+  GEARDB_RETURN_IF_ERROR(ScanAll(env, log, followed, &search));
+  RecordsBeyond beyond = search.Finish();
+  if (log.ring == nullptr) return beyond;
+  // A writer stores the header last. Where the stop has that of its own record, the record was
+  // complete once.
+  RecordHeader header;
+  std::memcpy(&header, log.ring->At(followed.stop), sizeof(header));
+  beyond.acknowledged |=
+      beyond.records > 0 && header.lsn == followed.stop && header.epoch() == log.manifest.epoch;
+  return beyond;
 }
 
 }  // namespace geardb::wal

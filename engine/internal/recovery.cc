@@ -22,8 +22,8 @@ Status Recovery::Visit(const wal::RecordView& record) {
                                  operation->table_id(), "; this version knows partition 0 only");
     }
     if (operation->change_type() <= fb::Change::MAX) continue;
-    return Status::Unsupported("the record at LSN ", record.lsn, " holds operation ",
-                               static_cast<int>(operation->change_type()),
+    return Status::Unsupported("written by a newer GearDB: the record at LSN ", record.lsn,
+                               " holds operation ", static_cast<int>(operation->change_type()),
                                ", which this version does not know");
   }
   GEARDB_RETURN_IF_ERROR(Fits(record, CheckOperations(**body)));

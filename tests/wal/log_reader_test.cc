@@ -274,7 +274,7 @@ TEST_F(LogReaderTest, AnUnknownTypeStopsAReaderUnlessItIsSafeToIgnore) {
     }
   }
   Stop();
-  EXPECT_STATUS(kUnsupported, ReadAll(), "record of type 99 at LSN");
+  EXPECT_STATUS(kUnsupported, ReadAll(), "written by a newer GearDB: record of type 99 at LSN");
 }
 
 }  // namespace

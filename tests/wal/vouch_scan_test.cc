@@ -36,13 +36,23 @@ class VouchScanTest : public ::testing::Test {
     env_.Put("log/" + name, bytes);
   }
 
-  Result<Lsn> Scan() {
+  template <typename T>
+  Result<T> Scan(Result<T> (*scan)(Env*, const ScannedLog&, const Followed&)) {
     SegmentMap map;
     map.all = {"segment-000001", "segment-000002"};
     auto ring = RingFile::Open(&env_, "log/ring", kRing, RingAccess::kReadOnly);
     EXPECT_OK(ring);
     map.names = names_;
-    return ScanForVouched(&env_, "log", manifest_, map, ring->get(), followed_);
+    const std::string directory = "log";
+    return scan(&env_,
+                {.directory = directory, .manifest = manifest_, .map = map, .ring = ring->get()},
+                followed_);
+  }
+  Result<Lsn> Scan() { return Scan(ScanForVouched); }
+  RecordsBeyond Beyond() {
+    auto beyond = Scan(ScanBeyond);
+    EXPECT_OK(beyond);
+    return beyond.ok() ? *beyond : RecordsBeyond();
   }
   Lsn Vouched() {
     const auto vouched = Scan();
@@ -130,6 +140,45 @@ TEST_F(VouchScanTest, ARecordAtAnotherOffsetThanItsLsnDoesNotVouch) {
 TEST_F(VouchScanTest, AClaimOverTheEndOfABlockOfTheRingCounts) {
   PutRecord("segment-000001", kSegment - 128, 1500);
   EXPECT_EQ(Vouched(), 1500u);
+}
+
+using Files = std::map<std::string, uint64_t>;
+
+TEST_F(VouchScanTest, NothingOfTheEpochLiesBeyondAnEnd) {
+  PutRecord("segment-000001", 2048, 0, 4);
+  PutRecord("segment-000001", 512, 0);
+  PutRecord("ring", 1024, 0);
+  const RecordsBeyond beyond = Beyond();
+  EXPECT_EQ(beyond.records, 0u);
+  EXPECT_EQ(beyond.by_file, Files());
+  EXPECT_FALSE(beyond.acknowledged);
+}
+
+TEST_F(VouchScanTest, RecordsBeyondTheEndAreCountedOnceByFile) {
+  PutRecord("segment-000001", 2048, 0);
+  PutRecord("segment-000002", kSegment + 4096, 0);
+  PutRecord("ring", 2048, 0);
+  PutRecord("ring", kSegment + 8192, 0);
+  PutRecord("segment-000002", kSegment + 16384, 0);
+  env_.FlipBit("log/segment-000002", 16384 + 20, 1);
+  const RecordsBeyond beyond = Beyond();
+  EXPECT_EQ(beyond.records, 3u);
+  EXPECT_EQ(beyond.end_lsn, kSegment + 8192 + 128);
+  EXPECT_EQ(beyond.by_file,
+            (Files{{"log/segment-000001", 1}, {"log/segment-000002", 1}, {"log/ring", 1}}));
+  EXPECT_TRUE(beyond.acknowledged);
+  manifest_.cut = kSegment;
+  EXPECT_EQ(Beyond().records, 1u);
+}
+
+TEST_F(VouchScanTest, InTheRingAloneTheyWereAcknowledgedIfTheOneBeforeThemWasComplete) {
+  PutRecord("ring", 2048, 0);
+  EXPECT_EQ(Beyond().records, 1u);
+  EXPECT_FALSE(Beyond().acknowledged);
+  PutRecord("ring", 1024, 0);
+  env_.FlipBit("log/ring", 1024 + 70, 1);
+  EXPECT_EQ(Beyond().records, 1u);
+  EXPECT_TRUE(Beyond().acknowledged);
 }
 
 }  // namespace

@@ -20,6 +20,10 @@ inline constexpr int kExitDamage = 1;  ///< Or any failure: stderr says which.
 inline constexpr int kExitUsage = 2;   ///< Options that do not exist, or cannot be meant.
 inline constexpr int kExitMemory =
     3;  ///< The database needs more than --memory. No damage is known.
+inline constexpr int kExitNewer =
+    4;  ///< A newer GearDB wrote what this one cannot read. No damage is known.
+inline constexpr int kExitBeyond =
+    5;  ///< verify: an open for writing drops valid records beyond the log's end.
 
 /// What an argument holds.
 enum class ArgumentKind : uint8_t {

@@ -78,13 +78,18 @@ constexpr std::array kCommands = {
             .arguments = kVerifyArguments,
             .run = RunVerify,
             .help = "Reads every byte, and names what is damaged with file and offset; exits 1 "
-                    "when anything is, 3 when --memory is too little to replay the log"},
+                    "when anything is, 3 when --memory is too little to replay the log, 4 when a "
+                    "newer GearDB wrote some of it, 5 when valid records lie beyond the log's end "
+                    "and an open for writing drops them"},
 };
 
 const char* const kExitCodes =
     "Exits 0 when all went well, 1 when damage was found or the command failed (standard error\n"
-    "says why), 2 when it was called in a wrong way, 3 when the database needs more than --memory\n"
-    "and no damage was found in what could be read without it.";
+    "says why), 2 when it was called in a wrong way, 3 when the database needs more than "
+    "--memory,\n"
+    "4 when a newer GearDB wrote what this one cannot read, 5 when 'verify' finds valid records\n"
+    "beyond the log's end, which an open for writing drops. With 3 to 5, no damage was found in\n"
+    "what could be read.";
 
 /// Where CLI11 leaves what it has read of one argument.
 struct Parsed {
@@ -176,6 +181,7 @@ int Report(const Status& failure, std::string_view command, bool json, const Str
   }
   *streams.err << "geardb " << command << ": " << Printable(failure.ToString()) << "\n";
   if (failure.code() == StatusCode::kResourceExhausted) return kExitMemory;  // See OpenStore.
+  if (failure.code() == StatusCode::kUnsupported) return kExitNewer;
   return failure.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitDamage;
 }
 

@@ -248,7 +248,9 @@ Result<int> RunLog(const Invocation& invocation) {
   }
   if (walk.report().records > 0) report = walk.report();
   sink->Finish(report, more);
-  return report.damage.ok() && !damaged ? kExitGood : kExitDamage;
+  if (damaged) return kExitDamage;
+  if (report.damage.code() == StatusCode::kUnsupported) return kExitNewer;
+  return report.damage.ok() ? kExitGood : kExitDamage;
 }
 
 }  // namespace geardb::cli

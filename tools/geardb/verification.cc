@@ -21,9 +21,47 @@ constexpr const char* kMended =
 
 }  // namespace
 
+bool NamesPlace(std::string_view text, std::string_view place) {
+  constexpr std::string_view kAround = " '\":;,";
+  for (size_t at = text.find(place); at != std::string_view::npos; at = text.find(place, at + 1)) {
+    const size_t end = at + place.size();
+    if ((at == 0 || kAround.find(text[at - 1]) != std::string_view::npos) &&
+        (end == text.size() || kAround.find(text[end]) != std::string_view::npos)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void Verification::AddProblem(std::string place, Lsn lsn, std::string text) {
   if (problems_.size() < kProblemsMax) {
     problems_.push_back({std::move(place), lsn, std::move(text)});
+  }
+}
+
+void Verification::AddFailure(std::string place, Lsn lsn, const Status& failure,
+                              const std::string& what) {
+  if (failure.code() == StatusCode::kUnsupported) {
+    if (newer_.ok()) newer_ = failure;
+    return;
+  }
+  const bool known = std::ranges::any_of(problems_, [&](const Problem& problem) {
+    return NamesPlace(failure.message(), problem.place) ||
+           (problem.lsn != kNoLsn &&
+            NamesPlace(failure.message(), "LSN " + std::to_string(problem.lsn)));
+  });
+  if (known) {
+    losses_.push_back(what + std::string(failure.message()));
+  } else {
+    AddProblem(std::move(place), lsn, what + failure.ToString());
+  }
+}
+
+void Verification::AddLoss(std::string text) {
+  if (problems_.empty()) {
+    AddProblem(files_->directory, kNoLsn, std::move(text));
+  } else {
+    losses_.push_back(std::move(text));
   }
 }
 
@@ -40,14 +78,21 @@ Status Verification::CheckFiles() {
   for (const std::string& name : names) {
     const std::string path = JoinPath(log_directory, name);
     uint64_t number = 0;
+    // What is wrong with one file is said, and the others are looked at all the same.
+    Status checked;
     if (name == wal::kRingName) {
       has_ring = true;
-      GEARDB_RETURN_IF_ERROR(CheckSize(path, files_->manifest.ring_bytes));
+      checked = CheckSize(path, files_->manifest.ring_bytes);
     } else if (wal::ParseSegmentName(name, &number)) {
       ++verified_.segment_files;
-      GEARDB_RETURN_IF_ERROR(CheckSegmentFile(path));
+      checked = CheckSegmentFile(path);
     } else {
       notes_.push_back("'" + Printable(path) + "' is no file of a database");
+    }
+    if (checked.code() == StatusCode::kCorruption) {
+      AddProblem(path, kNoLsn, std::string(checked.message()));
+    } else {
+      GEARDB_RETURN_IF_ERROR(checked);
     }
   }
   if (!has_ring) AddProblem(files_->ring_path(), kNoLsn, "the ring is missing");
@@ -56,12 +101,7 @@ Status Verification::CheckFiles() {
 
 Status Verification::CheckSegmentFile(const std::string& path) {
   Env* env = Env::Posix();
-  const Status ours = wal::CheckFreeSegment(env, path, files_->manifest);
-  if (ours.code() == StatusCode::kCorruption) {
-    AddProblem(path, kNoLsn, std::string(ours.message()));
-    return Status::Ok();
-  }
-  GEARDB_RETURN_IF_ERROR(ours);
+  GEARDB_RETURN_IF_ERROR(wal::CheckFreeSegment(env, path, files_->manifest));
   GEARDB_ASSIGN_OR_RETURN(const bool zeros, wal::HoldsOnlyZeros(env, path));
   if (!zeros) return CheckSize(path, files_->manifest.segment_bytes);
   GEARDB_ASSIGN_OR_RETURN(const auto file, env->OpenFile(path, {}));
@@ -89,17 +129,20 @@ Status Verification::CheckLog() {
   const wal::ReadOptions options{.all_types = true, .allow_damaged_prefix = true};
   auto opened = wal::LogReader::Open(Env::Posix(), files_->directory, files_->manifest, options);
   if (!opened.ok()) {
-    AddProblem(files_->log_directory(), kNoLsn, opened.status().ToString());
+    AddFailure(files_->log_directory(), kNoLsn, opened.status(), "the log cannot be read: ");
     return Status::Ok();
   }
   wal::LogReader& reader = **opened;
+  bool at_end = false;
   while (true) {
     const auto record = reader.Next();
     if (!record.ok()) {
-      AddProblem(files_->log_directory(), reader.report().end_lsn, record.status().ToString());
+      const Lsn at = reader.report().end_lsn;
+      AddFailure(files_->log_directory(), at, record.status(), "the log cannot be read further: ");
       break;
     }
-    if (!*record) break;
+    at_end = !*record;
+    if (at_end) break;
     NoteRecord(**record, CheckRecord(**record, reader));
   }
   const wal::ReadReport& report = reader.report();
@@ -108,6 +151,13 @@ Status Verification::CheckLog() {
   verified_.log_bytes = report.bytes;
   verified_.log_end = report.end_lsn;
   verified_.sealed = report.seal_lsn != kNoLsn;
+  return at_end ? CheckEnd(&reader) : Status::Ok();
+}
+
+// Says what is to be said of where the log ends.
+Status Verification::CheckEnd(wal::LogReader* of) {
+  wal::LogReader& reader = *of;
+  const wal::ReadReport& report = reader.report();
   if (!report.damage.ok()) {
     AddProblem(reader.PlaceOf(report.end_lsn), report.end_lsn,
                std::string(report.damage.message()));
@@ -127,6 +177,22 @@ Status Verification::CheckLog() {
   if (report.void_groups > 0) {
     notes_.push_back(Counted(report.void_groups, "group") +
                      " of records never came to an end, and counts for nothing");
+  }
+  return report.damage.ok() ? CheckBeyond(of) : Status::Ok();
+}
+
+// The log ends at the first record that is not there and was not known to be synced. What lies
+// behind it is dropped by an open for writing: by rule, but nobody should lose it unawares.
+Status Verification::CheckBeyond(wal::LogReader* reader) {
+  GEARDB_ASSIGN_OR_RETURN(wal::RecordsBeyond beyond, reader->FindBeyond());
+  if (beyond.records == 0) return Status::Ok();
+  const Lsn end = reader->report().end_lsn;
+  if (beyond.acknowledged) {
+    beyond_ = BeyondEnd{reader->PlaceOf(end), end, std::move(beyond)};
+  } else {
+    notes_.push_back(Counted(beyond.records, "record") + " beyond the log's end, up to LSN " +
+                     Grouped(beyond.end_lsn) + ", had overtaken in the ring one that was never " +
+                     "finished: none of them was acknowledged, and an open for writing drops them");
   }
   return Status::Ok();
 }
@@ -237,22 +303,23 @@ Status Verification::CheckReplay() {
     return Status::Ok();
   }
   if (!opened.ok()) {
-    AddProblem(files_->directory, kNoLsn,
-               "the log cannot be replayed: " + opened.status().ToString());
+    AddFailure(files_->directory, kNoLsn, opened.status(), "the log cannot be replayed: ");
     return Status::Ok();
   }
   Database& database = **opened;
   const RecoveryReport& recovery = database.recovery();
+  const bool trajectories_named =
+      recovery.note.find("trajectories with damaged pages:") != std::string::npos;
   if (recovery.damaged_pages > 0) {
-    const bool names = recovery.note.find("trajectories with damaged pages:") != std::string::npos;
-    AddProblem(files_->directory, kNoLsn,
-               Counted(recovery.damaged_pages, "page") + " cannot be restored" +
-                   (names ? ", and the trajectories that they belong to are lost: " + recovery.note
-                          : ", but no trajectory that is there needs them: those that did were "
-                            "removed, by an open for writing or before the damage"));
+    AddLoss(
+        Counted(recovery.damaged_pages, "page") + " cannot be restored" +
+        (trajectories_named
+             ? ", and the trajectories that they belong to are lost: " + recovery.note
+             : ", but no trajectory that is there needs them: those that did were removed, by an "
+               "open for writing or before the damage"));
   }
-  if (recovery.damaged_priorities + recovery.damaged_tags > 0) {
-    AddProblem(files_->directory, kNoLsn, recovery.note);
+  if (!trajectories_named && recovery.damaged_priorities + recovery.damaged_tags > 0) {
+    AddLoss(recovery.note);
   }
   for (const std::string& name : database.Tables()) {
     ++verified_.tables;

@@ -1,13 +1,15 @@
 // Verification: reads every byte of a database that is not running, and says what is wrong where.
 //
-// In this order: files and their sizes; every record of the log, its pieces and its operations; a
-// replay of the log, and every row of every table that it gives.
+// In this order: files and their sizes; every record of the log, its pieces and its operations;
+// what lies beyond the log's end; a replay of the log, and every row of every table that it gives.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -16,11 +18,21 @@
 
 namespace geardb::cli {
 
+/// Whether an error's text names the place, and not only one that begins or ends with the same.
+bool NamesPlace(std::string_view text, std::string_view place);
+
 /// Something that is damaged.
 struct Problem {
   std::string place;  ///< "path at offset n", or a table's name.
   Lsn lsn = kNoLsn;   ///< kNoLsn where there is none.
   std::string text;
+};
+
+/// Valid records beyond the log's end, and where that is.
+struct BeyondEnd {
+  std::string place;
+  Lsn lsn = 0;
+  wal::RecordsBeyond records;
 };
 
 /// What was read.
@@ -48,12 +60,21 @@ class Verification {
   Status Run();
 
   const std::vector<Problem>& problems() const { return problems_; }
+  /// What the problems cost, in words: each says what of the database is gone.
+  const std::vector<std::string>& losses() const { return losses_; }
+  /// Records that an open for writing drops, though they may have been acknowledged.
+  const std::optional<BeyondEnd>& beyond() const { return beyond_; }
   /// What is worth knowing and is no damage.
   const std::vector<std::string>& notes() const { return notes_; }
   const Verified& verified() const { return verified_; }
   /// ResourceExhausted when the log could not be replayed with the memory given: no damage, but
   /// rows and items were not looked at.
   const Status& memory() const { return memory_; }
+  /// Unsupported when a newer GearDB has written what this one cannot read: no damage, but it was
+  /// not looked at.
+  const Status& newer() const { return newer_; }
+  /// All was read, and all of it is good.
+  bool good() const { return problems_.empty() && memory_.ok() && newer_.ok() && !beyond_; }
 
  private:
   /// A record that was read from the ring.
@@ -67,6 +88,8 @@ class Verification {
   Status CheckSegmentFile(const std::string& path);
   Status CheckSize(const std::string& path, uint64_t expected);
   Status CheckLog();
+  Status CheckEnd(wal::LogReader* reader);
+  Status CheckBeyond(wal::LogReader* reader);
   /// Says what the record does.
   std::string CheckRecord(const wal::RecordView& record, const wal::LogReader& reader);
   void NoteRecord(const wal::RecordView& record, std::string what);
@@ -77,13 +100,20 @@ class Verification {
   Status CheckReplay();
   Status CheckTable(Table* table);
   void AddProblem(std::string place, Lsn lsn, std::string text);
+  /// What prevents reading on: damage, or a newer GearDB's work. No problem of its own where one of
+  /// a file that it names is known.
+  void AddFailure(std::string place, Lsn lsn, const Status& failure, const std::string& what);
+  void AddLoss(std::string text);
 
   const StoreFiles* files_;
   const Invocation* invocation_;
   std::vector<Problem> problems_;
+  std::vector<std::string> losses_;
   std::vector<std::string> notes_;
   Verified verified_;
+  std::optional<BeyondEnd> beyond_;
   Status memory_;
+  Status newer_;
   LogNames names_;
   std::vector<RingRecord> ring_records_;
   /// Up to here the records say that everything was synced.

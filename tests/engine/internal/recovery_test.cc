@@ -154,7 +154,8 @@ TEST_F(RecoveryTest, IdsArePromisedOnlyWhereThereAreSome) {
 TEST_F(RecoveryTest, AnOperationOfALaterVersionIsUnsupported) {
   CreateSteps();
   const auto later = static_cast<fb::Change>(static_cast<int>(fb::Change::MAX) + 1);
-  EXPECT_STATUS(kUnsupported, Feed(later, fb::CreateDropTable(builder_)), "holds operation 16");
+  EXPECT_STATUS(kUnsupported, Feed(later, fb::CreateDropTable(builder_)),
+                "written by a newer GearDB: the record at LSN");
 }
 
 TEST_F(RecoveryTest, PartitionsOfALaterVersionAreUnsupported) {

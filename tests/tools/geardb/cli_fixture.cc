@@ -7,6 +7,7 @@
 #include <memory>
 #include <sstream>
 
+#include "base/hash.h"
 #include "tools/geardb/command.h"
 #include "tools/geardb/record_words.h"
 
@@ -145,6 +146,24 @@ LoggedRecord CliTest::RecordSaying(std::string_view words) const {
   });
   EXPECT_TRUE(any) << "no record says '" << words << "'";
   return found;
+}
+
+void CliTest::RetypeRecord(const LoggedRecord& record, uint16_t type) {
+  const Place place = PlaceOf(record.lsn);
+  std::fstream file(place.path, std::ios::in | std::ios::out | std::ios::binary);
+  std::string bytes(record.length, '\0');
+  file.seekg(static_cast<std::streamoff>(place.offset));
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  wal::RecordHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  header.type = type;
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  const auto all = std::as_bytes(std::span(bytes));
+  header.checksum = Hash64(all.subspan(8, sizeof(header) - 8 + header.metadata_length),
+                           ManifestOf(store_).Seed());
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  file.seekp(static_cast<std::streamoff>(place.offset));
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 CliTest::Place CliTest::PlaceOf(Lsn lsn) const {

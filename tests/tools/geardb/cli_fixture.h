@@ -75,6 +75,8 @@ class CliTest : public ::testing::Test {
   };
   /// Where a byte of the log is, in its segment file.
   Place PlaceOf(Lsn lsn) const;
+  /// Gives a record another type, with a checksum that fits, as another version would write it.
+  void RetypeRecord(const LoggedRecord& record, uint16_t type);
   void Flip(Lsn lsn) { FlipByte(PlaceOf(lsn).path, PlaceOf(lsn).offset); }
 
  private:

@@ -1,8 +1,9 @@
-// What geardb cannot look into: every command says why, and exits 1.
+// What geardb cannot look into: every command says why, and exits 1 (4 for a newer format).
 
 #include "tools/geardb/open_store.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -23,10 +24,10 @@ using testing::WriteBytes;
 
 class OpenStoreTest : public testing::CliTest {
  protected:
-  static void ExpectAllFail(const std::string& directory, const std::string& part) {
+  static void ExpectAllFail(const std::string& directory, const std::string& part, int code = 1) {
     for (const std::string command : {"info", "head", "log", "verify"}) {
       const CliRun run = RunCli({command, directory});
-      EXPECT_EQ(run.code, 1) << command;
+      EXPECT_EQ(run.code, code) << command;
       EXPECT_EQ(run.out, "") << command;
       EXPECT_TRUE(run.err.starts_with("geardb " + command + ": ")) << run.err;
       EXPECT_NE(run.err.find(part), std::string::npos) << run.err;
@@ -103,8 +104,37 @@ TEST_F(OpenStoreTest, ANewerFormatNamesBothVersions) {
   const uint64_t checksum = hasher.Finish();
   std::memcpy(bytes.data() + 16, &checksum, sizeof(checksum));
   WriteBytes(File("MANIFEST"), bytes);
-  ExpectAllFail(store(), "Unsupported: " + File("MANIFEST") +
-                             " has format version 9, this program reads version 1");
+  ExpectAllFail(store(),
+                "Unsupported: " + File("MANIFEST") +
+                    " has format version 9, this program reads version 1: written by a "
+                    "newer GearDB",
+                cli::kExitNewer);
+}
+
+TEST_F(OpenStoreTest, WhatIsNoFileInAFilesPlaceIsNamedAndNotWaitedFor) {
+  for (const std::string name : {"MANIFEST", "LOCK"}) {
+    fs::rename(File(name), Scratch(name));
+    ASSERT_EQ(::mkfifo(File(name).c_str(), 0644), 0);
+    ExpectAllFail(store(), "Corruption: " + File(name) + " is a FIFO, expected a regular file");
+    EXPECT_STATUS(kCorruption, Database::Open(store(), testing::SampleOptions()),
+                  File(name) + " is a FIFO");
+    fs::remove(File(name));
+    fs::create_directory(File(name));
+    ExpectAllFail(store(), "Corruption: " + File(name) + " is a directory");
+    fs::remove(File(name));
+    fs::rename(Scratch(name), File(name));
+  }
+  EXPECT_EQ(Run("verify").code, 0);
+}
+
+TEST_F(OpenStoreTest, APathWithANulIsRefusedByName) {
+  const std::string path = store() + std::string("\0x", 2);
+  EXPECT_STATUS(kInvalidArgument, Database::Open(path, testing::SampleOptions()),
+                "the path '" + store() + "\\0x");
+  const std::string fresh = Scratch("fresh") + std::string("\0x", 2);
+  EXPECT_STATUS(kInvalidArgument, Database::Open(fresh, testing::SampleOptions()),
+                "has a NUL at byte " + std::to_string(Scratch("fresh").size()));
+  EXPECT_FALSE(fs::exists(Scratch("fresh")));
 }
 
 TEST_F(OpenStoreTest, MissingFilesAreNamed) {

@@ -254,12 +254,12 @@ SampleStore MakeSampleStore(const std::string& directory) {
   return store;
 }
 
-void DieAppending(const std::string& directory) {
+void DieAppending(const std::string& directory, int steps) {
   const pid_t child = ::fork();
   if (child == 0) {
     const auto database = Must(Database::Open(directory, SampleOptions()));
     const auto writer = Must(Must(database->OpenTable("arcade"))->NewWriter({}));
-    Append(writer.get(), 0, 1, {});
+    for (int step = 0; step < steps; ++step) Append(writer.get(), step, 1, {});
     ::raise(SIGKILL);
   }
   int status = 0;

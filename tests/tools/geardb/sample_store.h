@@ -44,9 +44,10 @@ DatabaseOptions SampleOptions();
 /// Makes the database. Ends the process where a call is refused: no test can go on then.
 SampleStore MakeSampleStore(const std::string& directory);
 
-/// Opens the database in a process of its own, appends one step to the table "arcade", and dies by
-/// SIGKILL: its records are in the ring alone.
-void DieAppending(const std::string& directory);
+/// Opens the database in a process of its own, appends steps to the table "arcade", one at a time,
+/// and dies by SIGKILL. The record of one step is in the ring alone; some hundreds are more than
+/// the ring holds: the older ones are in segments alone, and were never synced.
+void DieAppending(const std::string& directory, int steps = 1);
 
 /// A database without tables.
 void MakeEmptyStore(const std::string& directory);

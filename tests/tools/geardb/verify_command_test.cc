@@ -1,7 +1,9 @@
 // geardb verify on a whole store, and what every command says of a damaged one.
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -34,7 +36,22 @@ class VerifyCommandTest : public testing::CliTest {
     EXPECT_TRUE(found) << place << "\n" << run.out;
     EXPECT_GE(LinesWith(run.out, "DAMAGE: "), 1U);
     EXPECT_GE(LinesWith(run.out, place), 1U) << run.out;
+    EXPECT_EQ(LinesWith(run.out, place + ": " + place), 0U) << run.out;
     EXPECT_EQ(LinesWith(run.out, "no damage found"), 0U);
+  }
+  /// One of the losses that `geardb verify` names says this, and none counts as a problem.
+  void ExpectLoss(const std::string& text, size_t problems) {
+    const Json json = RunJson("verify", {}, 1);
+    EXPECT_EQ(json["problems"].items().size(), problems);
+    const CliRun run = Run("verify");
+    EXPECT_EQ(LinesWith(run.out, "DAMAGE: "), problems) << run.out;
+    EXPECT_EQ(LinesWith(run.out, std::to_string(problems) + " problem"), 1U) << run.out;
+    EXPECT_EQ(LinesWith(run.out, "by this damage: "), json["losses"].items().size());
+    bool found = false;
+    for (const Json& loss : json["losses"].items()) {
+      found |= loss.text().find(text) != std::string::npos;
+    }
+    EXPECT_TRUE(found) << text << "\n" << run.out;
   }
   /// The log is damaged in its middle: all commands say where, and show what is before.
   void ExpectDamageAt(Lsn lsn, const std::string& place) {
@@ -58,9 +75,12 @@ class VerifyCommandTest : public testing::CliTest {
 TEST_F(VerifyCommandTest, AWholeStoreIsGood) {
   const Json json = RunJson("verify");
   EXPECT_EQ(json.keys(),
-            (Keys{"directory", "good", "problems", "notes", "replayed", "memory", "segment_files",
-                  "records", "ring_records", "log_bytes", "log_end", "sealed", "pieces",
-                  "piece_bytes", "tables", "trajectories", "rows"}));
+            (Keys{"directory", "good",         "problems",  "losses",       "beyond_end",
+                  "notes",     "replayed",     "memory",    "newer",        "segment_files",
+                  "records",   "ring_records", "log_bytes", "log_end",      "sealed",
+                  "pieces",    "piece_bytes",  "tables",    "trajectories", "rows"}));
+  EXPECT_EQ(json["losses"].items().size(), 0U);
+  EXPECT_TRUE(json["beyond_end"].is_null());
   EXPECT_TRUE(json["good"].truth());
   EXPECT_EQ(json["problems"].items().size(), 0U);
   EXPECT_EQ(json["notes"].items().size(), 0U);
@@ -119,10 +139,10 @@ TEST_F(VerifyCommandTest, AFlippedByteOfAPieceNamesFileOffsetAndTrajectory) {
                     std::to_string(sample().walker));
   const std::string lost =
       "trajectories with damaged pages: 'walkers'/" + std::to_string(sample().walker);
-  ExpectProblem(store(), lost);
+  ExpectLoss(
+      "1 page cannot be restored, and the trajectories that they belong to are lost: " + lost, 1);
   const Json json = RunJson("verify", {}, 1);
   EXPECT_EQ(json["problems"][0]["lsn"].integer(), static_cast<int64_t>(record.lsn));
-  EXPECT_TRUE(json["problems"][1]["lsn"].is_null());
   EXPECT_EQ(json["trajectories"].integer(), 6);
 }
 
@@ -171,6 +191,41 @@ TEST_F(VerifyCommandTest, ATruncatedLastSegmentIsNamedWithItsSize) {
   ExpectDamageAt(tag.lsn, place.text());
 }
 
+TEST_F(VerifyCommandTest, AProblemOfAFileSaysItsNameOnce) {
+  testing::WriteBytes(File("log/segment-000098"), "something else");
+  const CliRun run = Run("verify");
+  EXPECT_EQ(LinesWith(run.out, "DAMAGE: " + File("log/segment-000098") + " has 14 bytes and is"),
+            1U)
+      << run.out;
+}
+
+TEST_F(VerifyCommandTest, WhatIsNoFileIsNamedAndTheRestIsRead) {
+  const int64_t records = RunJson("verify")["records"].integer();
+  const std::string path = File("log/segment-000098");
+  fs::create_directory(path);
+  ExpectProblem(path, path + " is a directory, expected a regular file");
+  EXPECT_EQ(RunJson("verify", {}, 1)["problems"].items().size(), 1U);
+  EXPECT_EQ(RunJson("verify", {}, 1)["records"].integer(), records);
+  EXPECT_EQ(RunJson("verify", {}, 1)["trajectories"].integer(), 7);
+  EXPECT_EQ(Run("info").code, 0) << "a reader passes over it";
+  EXPECT_STATUS(kCorruption, Database::Open(store(), testing::SampleOptions()), path);
+  fs::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0644), 0);
+  ExpectProblem(path, path + " is a FIFO, expected a regular file");
+  EXPECT_STATUS(kCorruption, Database::Open(store(), testing::SampleOptions()), path);
+  fs::remove(path);
+  EXPECT_EQ(Run("verify").code, 0);
+}
+
+TEST_F(VerifyCommandTest, AFifoInPlaceOfTheRingIsNamed) {
+  fs::remove(File("log/ring"));
+  ASSERT_EQ(::mkfifo(File("log/ring").c_str(), 0644), 0);
+  ExpectProblem(File("log/ring"), File("log/ring") + " is a FIFO, expected a regular file");
+  ExpectLoss("the log cannot be replayed: ", 1);
+  EXPECT_STATUS(kCorruption, Database::Open(store(), testing::SampleOptions()),
+                File("log/ring") + " is a FIFO");
+}
+
 TEST_F(VerifyCommandTest, AMissingSegmentIsNamed) {
   const Lsn middle = testing::SampleOptions().segment_bytes;
   fs::remove(PlaceOf(middle).path);
@@ -189,8 +244,10 @@ TEST_F(VerifyCommandTest, AMissingFirstSegmentIsNoEmptyLog) {
 TEST_F(VerifyCommandTest, AMissingOrShortRingIsNamed) {
   fs::resize_file(File("log/ring"), 4096);
   ExpectProblem(File("log/ring"), "the file has 4096 bytes, expected 32768");
+  ExpectLoss("the log cannot be replayed: ", 1);
   fs::remove(File("log/ring"));
   ExpectProblem(File("log/ring"), "the ring is missing");
+  ExpectLoss("the log cannot be replayed: ", 1);
   EXPECT_EQ(Run("info").code, 1);
 }
 
@@ -271,7 +328,7 @@ TEST_F(VerifyCommandTest, AfterAnOpenForWritingLostTrajectoriesAreSaidToBeRemove
   Flip(record.pieces[1]);
   ASSERT_OK(Database::Open(store(), testing::SampleOptions()));
   ExpectProblem(PlaceOf(record.pieces[1]).text(), "does not fit its checksum");
-  ExpectProblem(store(), "1 page cannot be restored, but no trajectory that is there needs them");
+  ExpectLoss("1 page cannot be restored, but no trajectory that is there needs them", 1);
   EXPECT_EQ(LinesWith(Run("verify").out, "are lost"), 0U);
   EXPECT_EQ(LinesWith(Run("head", {"walkers"}).err, "not all is shown: 1 page cannot be read"), 1U);
 }
@@ -291,6 +348,87 @@ TEST_F(VerifyCommandTest, AStoreWhoseOwnerWasKilledIsNotDamaged) {
   EXPECT_EQ(log.code, 0);
   EXPECT_EQ(LinesWith(log.out, "  ring  append 'arcade': trajectory "), 1U) << log.out;
   EXPECT_EQ(LinesWith(log.out, ", without a seal"), 1U);
+}
+
+TEST_F(VerifyCommandTest, ValidRecordsBeyondTheEndOfAKilledStoreAreNamed) {
+  testing::DieAppending(store(), 300);
+  const CliRun whole = Run("verify");
+  EXPECT_EQ(whole.code, 0) << whole.out;
+  const Json before = RunJson("verify");
+  EXPECT_TRUE(before["beyond_end"].is_null());
+  const Lsn end = static_cast<Lsn>(before["log_end"].integer());
+  // Drained and not synced, and overwritten in the ring since.
+  std::vector<LoggedRecord> records = Records();
+  const auto hit = std::ranges::find_if(records, [&](const LoggedRecord& record) {
+    return record.lsn > end - 2 * testing::SampleOptions().ring_bytes &&
+           record.type == wal::RecordType::kData;
+  });
+  ASSERT_NE(hit, records.end());
+  ASSERT_LT(hit->lsn, end - testing::SampleOptions().ring_bytes);
+  Flip(hit->lsn + 20);
+  const int64_t dropped = std::distance(hit, records.end()) - 1;
+
+  const Json json = RunJson("verify", {}, 5);
+  EXPECT_FALSE(json["good"].truth());
+  EXPECT_EQ(json["problems"].items().size(), 0U);
+  EXPECT_EQ(json["log_end"].integer(), static_cast<int64_t>(hit->lsn));
+  const Json& beyond = json["beyond_end"];
+  EXPECT_EQ(beyond.keys(), (Keys{"place", "lsn", "records", "end_lsn", "files", "text"}));
+  EXPECT_EQ(beyond["place"].text(), PlaceOf(hit->lsn).text());
+  EXPECT_EQ(beyond["lsn"].integer(), static_cast<int64_t>(hit->lsn));
+  EXPECT_EQ(beyond["records"].integer(), dropped);
+  EXPECT_EQ(beyond["end_lsn"].integer(), static_cast<int64_t>(end));
+  int64_t in_files = 0;
+  for (const Json& file : beyond["files"].items()) in_files += file["records"].integer();
+  EXPECT_EQ(in_files, dropped);
+  EXPECT_EQ(beyond["files"][0]["path"].text(), File("log/ring"));
+
+  const CliRun run = Run("verify");
+  EXPECT_EQ(run.code, 5);
+  EXPECT_EQ(LinesWith(run.out, "WARNING: the log ends at LSN " + std::to_string(hit->lsn) + ", " +
+                                   PlaceOf(hit->lsn).text() + ", but beyond it lie " +
+                                   std::to_string(dropped) + " valid records, up to LSN " +
+                                   std::to_string(end) + " ("),
+            1U)
+      << run.out;
+  EXPECT_EQ(LinesWith(run.out, "an open for writing drops them"), 1U);
+  EXPECT_EQ(LinesWith(run.out, "DAMAGE"), 0U) << run.out;
+  // And so it does.
+  ASSERT_OK(Database::Open(store(), testing::SampleOptions()));
+  EXPECT_EQ(Run("verify").code, 0);
+}
+
+TEST_F(VerifyCommandTest, ALastRecordThatIsDamagedHasNothingBeyondIt) {
+  testing::DieAppending(store(), 1);
+  const Lsn last = Records().back().lsn;
+  testing::FlipByte(File("log/ring"), last % testing::SampleOptions().ring_bytes + 20);
+  const CliRun run = Run("verify");
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_TRUE(RunJson("verify")["beyond_end"].is_null());
+}
+
+TEST_F(VerifyCommandTest, WhatANewerVersionWroteIsNoDamage) {
+  std::vector<LoggedRecord> records = Records();
+  while (records.back().type != wal::RecordType::kData) records.pop_back();
+  const LoggedRecord record = records.back();
+  RetypeRecord(record, 99);
+  const CliRun run = Run("verify");
+  EXPECT_EQ(run.code, 4) << run.out << run.err;
+  EXPECT_EQ(LinesWith(run.out, "DAMAGE"), 0U) << run.out;
+  EXPECT_EQ(
+      LinesWith(run.out, "NOT REPLAYED: written by a newer GearDB: record of type 99 at LSN " +
+                             std::to_string(record.lsn)),
+      1U)
+      << run.out;
+  EXPECT_EQ(LinesWith(run.out, "no damage found in what this version can read"), 1U) << run.out;
+  const Json json = RunJson("verify", {}, 4);
+  EXPECT_FALSE(json["good"].truth());
+  EXPECT_FALSE(json["replayed"].truth());
+  EXPECT_EQ(json["problems"].items().size(), 0U);
+  EXPECT_NE(json["newer"].text().find("type 99"), std::string::npos);
+  EXPECT_EQ(Run("info").code, 4);
+  EXPECT_EQ(Run("head", {"arcade"}).code, 4);
+  EXPECT_EQ(Run("log", {"-n", "0"}).code, 4);
 }
 
 TEST_F(VerifyCommandTest, AnEmptyDatabaseIsGood) {
