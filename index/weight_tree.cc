@@ -60,6 +60,37 @@ uint64_t WeightTree::NoteChange(uint32_t before, uint32_t after) {
   return uint64_t{after} - before;
 }
 
+uint64_t WeightTree::SetGroup(uint64_t begin, uint64_t end, uint32_t weight) {
+  uint32_t* const leaves = view_.leaves();
+  WeightTreeCounts& counts = *counts_;
+  uint64_t sum = 0;
+  uint32_t nonzero = 0;
+  uint32_t as_smallest = 0;
+  for (uint64_t leaf = begin; leaf < end; ++leaf) {
+    sum += leaves[leaf];
+    nonzero += leaves[leaf] != 0 ? 1u : 0u;
+    as_smallest += leaves[leaf] == counts.smallest ? 1u : 0u;
+    leaves[leaf] = weight;
+  }
+  const uint64_t count = end - begin;
+  // As NoteChange, for all of them together.
+  if (counts.nonzero == 0 && weight != 0) {
+    counts.smallest = weight;
+    counts.smallest_count = count;
+  } else if (counts.smallest_count != 0) {
+    uint64_t equal = counts.smallest_count - as_smallest;
+    if (weight != 0 && weight < counts.smallest) {
+      counts.smallest = weight;
+      equal = count;
+    } else if (weight == counts.smallest) {
+      equal += count;
+    }
+    counts.smallest_count = equal;
+  }
+  counts.nonzero += (weight != 0 ? count : 0) - nonzero;
+  return uint64_t{weight} * count - sum;
+}
+
 void WeightTree::Set(uint64_t leaf, uint32_t weight) { SetRange(leaf, leaf + 1, weight); }
 
 void WeightTree::Set(std::span<const uint64_t> leaves, std::span<const uint32_t> weights) {
@@ -104,28 +135,19 @@ void WeightTree::SetChunk(std::span<const uint64_t> leaves, std::span<const uint
   }
 }
 
-template <typename WeightAt>
-void WeightTree::SetConsecutive(uint64_t begin, uint64_t end, WeightAt weight_at) {
+template <typename ChangeGroup>
+void WeightTree::SetConsecutive(uint64_t begin, uint64_t end, ChangeGroup change_group) {
   constexpr uint64_t kSecondSpan = kTreeFanOut * kTreeFanOut;
-  uint32_t* leaves = view_.leaves();
-  if (bulk_) {
-    for (uint64_t leaf = begin; leaf < end; ++leaf) leaves[leaf] = weight_at(leaf);
-    return;
-  }
   for (uint64_t start = begin; start < end;) {
     const uint64_t stop = std::min(end, (start / kSecondSpan + 1) * kSecondSpan);
     uint64_t sum = 0;
     for (uint64_t leaf = start; leaf < stop;) {
       const uint64_t group = leaf / kTreeFanOut;
       const uint64_t group_end = std::min(stop, (group + 1) * kTreeFanOut);
-      uint64_t group_sum = 0;
-      for (; leaf < group_end; ++leaf) {
-        const uint32_t weight = weight_at(leaf);
-        group_sum += NoteChange(leaves[leaf], weight);
-        leaves[leaf] = weight;
-      }
-      view_.nodes(1)[group] += group_sum;
-      sum += group_sum;
+      const uint64_t change = change_group(leaf, group_end);
+      view_.nodes(1)[group] += change;
+      sum += change;
+      leaf = group_end;
     }
     uint64_t index = start / kTreeFanOut;
     for (int level = 2; level < view_.shape.level_count; ++level) {
@@ -137,12 +159,29 @@ void WeightTree::SetConsecutive(uint64_t begin, uint64_t end, WeightAt weight_at
 }
 
 void WeightTree::SetRange(uint64_t begin, uint64_t end, uint32_t weight) {
-  SetConsecutive(begin, end, [weight](uint64_t) { return weight; });
+  if (bulk_) {
+    std::fill(view_.leaves() + begin, view_.leaves() + end, weight);
+    return;
+  }
+  SetConsecutive(begin, end, [this, weight](uint64_t first, uint64_t last) {
+    return SetGroup(first, last, weight);
+  });
 }
 
 void WeightTree::SetRun(uint64_t begin, std::span<const uint32_t> weights) {
-  SetConsecutive(begin, begin + weights.size(),
-                 [begin, weights](uint64_t leaf) { return weights[leaf - begin]; });
+  uint32_t* const leaves = view_.leaves();
+  if (bulk_) {
+    std::copy(weights.begin(), weights.end(), leaves + begin);
+    return;
+  }
+  SetConsecutive(begin, begin + weights.size(), [=, this](uint64_t first, uint64_t last) {
+    uint64_t change = 0;
+    for (uint64_t leaf = first; leaf < last; ++leaf) {
+      change += NoteChange(leaves[leaf], weights[leaf - begin]);
+      leaves[leaf] = weights[leaf - begin];
+    }
+    return change;
+  });
 }
 
 void WeightTree::EndBulk() {

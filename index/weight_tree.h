@@ -76,8 +76,12 @@ class WeightTree {
  private:
   /// Notes a leaf's change in the counts and returns by how much sums change (mod 2^64).
   uint64_t NoteChange(uint32_t before, uint32_t after);
-  template <typename WeightAt>
-  void SetConsecutive(uint64_t begin, uint64_t end, WeightAt weight_at);
+  /// Sets leaves of one group to one weight; as NoteChange for each of them.
+  uint64_t SetGroup(uint64_t begin, uint64_t end, uint32_t weight);
+  /// Calls `change_group(first, last)` for the groups' parts of [begin, end), and adds what it
+  /// returns to the nodes above.
+  template <typename ChangeGroup>
+  void SetConsecutive(uint64_t begin, uint64_t end, ChangeGroup change_group);
   void SetChunk(std::span<const uint64_t> leaves, std::span<const uint32_t> weights);
 
   TreeView view_;

@@ -4,12 +4,12 @@
 
 namespace geardb::engine {
 
-void AnchorUpdate::Found(uint64_t leaf) {
-  ++count_;
-  if (!ranges_.empty() && ranges_.back().end == leaf) {
-    ++ranges_.back().end;
+void AnchorUpdate::Found(index::LeafRange leaves) {
+  count_ += leaves.size();
+  if (!ranges_.empty() && ranges_.back().end == leaves.begin) {
+    ranges_.back().end = leaves.end;
   } else {
-    ranges_.push_back({leaf, leaf + 1});
+    ranges_.push_back(leaves);
   }
 }
 
@@ -60,17 +60,34 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
   const Reach reach{PlacementReach(rule).left, INT64_MAX};
   Episode episode;
   int64_t episode_end = begin;  // Rows below it are in `episode`.
+  const TableLayout& layout = state_->layout();
+  // Where every row may begin a window, those of an episode that do follow one another: what holds
+  // at both ends of some rows holds for all of them.
+  int64_t unbroken_from = !flags_matter && rule.stride == 1 ? begin : end;
   for (int64_t row = begin; row < end; ++row) {
     if (row >= episode_end) {
       episode = FindEpisode(&cursor, rule, row, reach);
       episode_end = std::max(episode.rows_end, row + 1);
+    }
+    if (row >= unbroken_from) {
+      const int64_t in_page = layout.steps_per_page() - layout.OffsetInPage(row);
+      const int64_t rows = std::min({end, episode_end, row + in_page}) - row;
+      const uint64_t first = cursor.LeafOf(row);
+      const index::LeafRange leaves{first, first + static_cast<uint64_t>(rows)};
+      if (IsAnchor(rule, episode, row) && IsAnchor(rule, episode, row + rows - 1) &&
+          selector.members().Count(leaves) == 0) {
+        Found(leaves);
+        row += rows - 1;
+        continue;
+      }
+      unbroken_from = row + rows;  // One by one until there.
     }
     const bool anchor =
         IsAnchor(rule, episode, row) && (!flags_matter || MayBeAnchor(&cursor, rule, row));
     const uint64_t leaf = cursor.LeafOf(row);
     const bool member = selector.Contains(leaf);
     if (anchor && !member) {
-      Found(leaf);
+      Found({leaf, leaf + 1});
     } else if (!anchor && member) {
       selector.Erase({leaf, leaf + 1});
     }
@@ -80,7 +97,9 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
 void AnchorUpdate::AddTrajectory(Slot slot) {
   if (priority_->draws_windows()) return;
   const index::TrajectoryRecord& record = state_->trajectories().record(slot);
-  if (state_->IsTrajectoryItem(record) && !priority_->selector().Contains(slot)) Found(slot);
+  if (state_->IsTrajectoryItem(record) && !priority_->selector().Contains(slot)) {
+    Found({slot, uint64_t{slot} + 1});
+  }
 }
 
 void AnchorUpdate::Insert(float raw_priority) {

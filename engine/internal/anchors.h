@@ -43,7 +43,7 @@ class AnchorUpdate {
   void Clear();
 
  private:
-  void Found(uint64_t leaf);
+  void Found(index::LeafRange leaves);
 
   TableState* state_;
   PriorityState* priority_;
