@@ -1,53 +1,142 @@
 #!/usr/bin/env python3
-"""A second reader, by wal/FORMAT.md and engine/FORMAT.md alone, sees what `geardb head` shows.
+"""A second reader, by wal/FORMAT.md and engine/FORMAT.md alone, sees what `geardb` shows.
 
-    format_test.py EXAMPLE GEARDB FLATC      (from the root of the tree; three programs)
+    format_test.py EXAMPLE KILLED_STORE GEARDB FLATC    (from the root of the tree; four programs)
 
-It reads a store that was closed, so checksums and the ring (what a crash leaves) are not looked at.
+It reads stores that were closed and stores whose owner was killed: checksums of the manifest, of
+records and pieces, segments by their first records, the rest from the ring, records in parts. What
+it leaves to others: the vouch scan, damage below what was synced, and removals.
 """
 
+import ctypes
 import glob
 import json
 import os
+import re
+import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
-EXAMPLE = GEARDB = FLATC = ""
+EXAMPLE = KILLED_STORE = GEARDB = FLATC = ""
 ELEMENTS = "BbHhIiQqeHfdB"  # struct's letters by dtype; bf16 as its bits.
+DATA, SEGMENT, TAG, PART = 1, 3, 6, 7  # Types of records.
+
+_XXH3 = ctypes.CDLL("libxxhash.so.0").XXH3_64bits_withSeed
+_XXH3.restype = ctypes.c_uint64
+_XXH3.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64]
 
 
-def records(directory):
-    """(body, pieces) of the data records, in the order of the log."""
-    with open(f"{directory}/MANIFEST", "rb") as file:
-        manifest = file.read()
-    segment_bytes, = struct.unpack_from("<Q", manifest, 72)
-    segments = {}
-    for path in glob.glob(f"{directory}/log/segment-*"):
-        with open(path, "rb") as file:
-            segment = file.read()
-        if struct.unpack_from("<H", segment, 40)[0] == 3:
-            segments[struct.unpack_from("<Q", segment, 8)[0]] = segment
-    lsn = 0
-    while lsn // segment_bytes * segment_bytes in segments:
-        at = lsn % segment_bytes
-        segment = segments[lsn - at]
-        if struct.unpack_from("<Q", segment, at + 8)[0] != lsn or not any(segment[at:at + 8]):
+def checksum(content, seed=0):
+    return _XXH3(bytes(content), len(content), seed)
+
+
+class Record:
+    """A record whose checksum fits: its header, body, and (LSN, offset, length, sum) of pieces."""
+
+    def __init__(self, log, content):
+        (found, self.lsn, _, term, opened, self.length, metadata, self.type, _, self.part,
+         self.group, zero) = struct.unpack_from("<QQQIIIIHHIQQ", content)
+        self.epoch = (term, opened)
+        self.good = (64 + metadata <= self.length <= len(content) and self.length % 64 == 0
+                     and zero == 0 and checksum(content[8:64 + metadata], log.seed) == found)
+        self.body, self.pieces = b"", []
+        if not self.good or not metadata:
             return
-        length, metadata, kind = struct.unpack_from("<IIH", segment, at + 32)
-        if kind == 1:
-            count, body = struct.unpack_from("<II", segment, at + 64)
-            area = at + (64 + metadata + 15) // 16 * 16
+        count, body = struct.unpack_from("<II", content, 64)
+        self.pieces = [struct.unpack_from("<QIIQ", content, 72 + 24 * i) for i in range(count)]
+        self.body = content[72 + 24 * count:72 + 24 * count + body]
+        self.area = content[(64 + metadata + 15) // 16 * 16:self.length]
+        self.good = all(checksum(self.area[offset:offset + size], log.seed) == value
+                        for where, offset, size, value in self.pieces if where == 0)
+
+
+class Log:
+    """The files of a log, and what is valid in them."""
+
+    def __init__(self, directory):
+        with open(f"{directory}/MANIFEST", "rb") as file:
+            manifest = file.read()
+        assert manifest[:8] == b"GEARDB\r\n" and len(manifest) == 80
+        version, length, value = struct.unpack_from("<IIQ", manifest, 8)
+        assert (version, length) == (1, 80)
+        assert value == checksum(manifest[:16] + manifest[24:]), "the manifest is damaged"
+        self.uuid, self.seed = manifest[24:40], checksum(manifest[24:40])
+        self.epoch = struct.unpack_from("<II", manifest, 40)
+        (self.start, self.cut, self.ring_bytes,
+         self.segment_bytes) = struct.unpack_from("<QQQQ", manifest, 48)
+        with open(f"{directory}/log/ring", "rb") as file:
+            self.ring = file.read()
+        assert len(self.ring) == self.ring_bytes
+        self.segments = self._segments(directory)
+
+    def _segments(self, directory):
+        """Base -> bytes of the file that holds the segment."""
+        found = {}
+        for path in sorted(glob.glob(f"{directory}/log/segment-*")):
+            if not re.fullmatch(r"segment-\d{6,}", os.path.basename(path)):
+                continue
+            with open(path, "rb") as file:
+                content = file.read()
+            first = Record(self, content)
+            if not first.good or first.type != SEGMENT or first.lsn % self.segment_bytes:
+                continue
+            assert first.body == self.uuid, "a segment of another database"
+            base, epoch = first.lsn, first.epoch
+            if base >= self.start and epoch != self.epoch or epoch > self.epoch:
+                continue
+            if base not in found or found[base][0] < epoch:
+                found[base] = (epoch, content)
+        return {base: content for base, (_, content) in found.items()}
+
+    def _valid(self, content, lsn):
+        """The record at the front of `content`, if it is that of this LSN."""
+        if len(content) < 64:
+            return None
+        record = Record(self, content)
+        of_epoch = record.epoch == self.epoch if lsn >= self.start else record.epoch <= self.epoch
+        return record if record.good and record.lsn == lsn < self.cut and of_epoch else None
+
+    def records(self):
+        """(record, whether it is from the ring) in the order of the log."""
+        lsn, in_ring = 0, False
+        while True:
+            at, record = lsn % self.segment_bytes, None
+            if not in_ring:
+                record = self._valid(self.segments.get(lsn - at, b"")[at:], lsn)
+                assert record or lsn >= self.start, "the ring never helps below start"
+                in_ring = record is None
+            if in_ring:
+                turn = lsn % self.ring_bytes
+                content = self.ring[turn:] + self.ring[:turn]
+                record = self._valid(content[:self.segment_bytes - at], lsn)
+            if record is None:
+                return
+            yield record, in_ring
+            lsn += record.length
+
+    def bodies(self):
+        """(body, pieces) of the data and tag records, those in parts with their final record."""
+        areas = {}
+        for record, _ in self.records():
+            if record.type == PART:
+                areas[record.lsn] = record
+            if record.type not in (DATA, TAG):
+                continue
             pieces = []
-            for i in range(count):
-                where, offset, size, _ = struct.unpack_from("<QIIQ", segment, at + 72 + 24 * i)
-                assert where == 0, "pieces in part records are beyond this reader"
-                pieces.append(segment[area + offset:area + offset + size])
-            begin = at + 72 + 24 * count
-            yield segment[begin:begin + body], pieces
-        lsn += length
+            for where, offset, size, value in record.pieces:
+                held = record if where == 0 else areas[where]
+                assert held.group == record.group or where == 0
+                piece = held.area[offset:offset + size]
+                assert checksum(piece, self.seed) == value
+                pieces.append(piece)
+            if record.group:
+                parts = sorted(part.part for part in areas.values() if part.group == record.group)
+                assert [*parts, record.part] == list(range(len(parts) + 1))
+            yield record.body, pieces
 
 
 def operations(body):
@@ -72,57 +161,140 @@ def values_of(column, count, piece, at):
     return [list(r) if column.get("shape") else r[0] for r in rows], at + count * row.size
 
 
-def read(directory):
-    """{table id: {slot: {id, rows}}}: rows are {column: value}, with the final row's."""
-    tables, columns, steps = {}, {}, {}
-    for body, pieces in records(directory):
+class Table:
+    """The trajectories of a table: {slot: {id, rows}}; rows are {column: value}, final ones too."""
+
+    def __init__(self, spec):
+        assert not spec["stream"], "this reader has no use for flags"
+        self.steps = spec["steps_per_page"]
+        self.columns = [column for column in spec["columns"] if column["kind"] == 0]
+        self.trajectories = {}
+
+    def append(self, change, pieces):
+        for opened in change.get("opened", []):
+            self.trajectories[opened["slot"]] = {"id": opened["id"], "rows": [], "pages": []}
+        pages = iter(change.get("pages", []))
+        named = iter(zip(change["pieces"], pieces))
+        for rows in change["rows"]:
+            trajectory = self.trajectories[rows["slot"]]
+            assert len(trajectory["rows"]) == rows["first_row"]
+            while len(trajectory["rows"]) < rows["first_row"] + rows["count"]:
+                self._take(trajectory, *next(named), pages)
+
+    def _take(self, trajectory, where, piece, pages):
+        """One piece: rows of one page."""
+        assert where["first"] == len(trajectory["rows"]) % self.steps
+        if where["first"] == 0:
+            trajectory["pages"].append(next(pages)["lpn"])
+        assert where["lpn"] == trajectory["pages"][-1]
+        at, count, read = 0, where["count"], {}
+        for column in self.columns:
+            read[column["name"]], at = values_of(column, count, piece, at)
+        assert at == len(piece), "a piece holds its columns and nothing else"
+        trajectory["rows"] += [{name: rows[i] for name, rows in read.items()}
+                               for i in range(count)]
+
+
+def tables_of(log):
+    """{table id: Table}."""
+    tables = {}
+    for body, pieces in log.bodies():
         for operation in operations(body):
-            table, change = operation["table_id"], operation["change"]
             if operation["change_type"] == "CreateTable":
-                spec = change["spec"]
-                tables[table], steps[table] = {}, spec["steps_per_page"]
-                columns[table] = [c for c in spec["columns"] if c["kind"] == 0]
-                assert not spec["stream"], "this reader has no use for flags"
-            if operation["change_type"] != "Append":
-                continue
-            for opened in change.get("opened", []):
-                tables[table][opened["slot"]] = {"id": opened["id"], "rows": [], "pages": []}
-            pages = iter(change.get("pages", []))
-            named = iter(zip(change["pieces"], pieces))
-            for rows in change["rows"]:
-                trajectory = tables[table][rows["slot"]]
-                assert len(trajectory["rows"]) == rows["first_row"]
-                while len(trajectory["rows"]) < rows["first_row"] + rows["count"]:
-                    where, piece = next(named)
-                    assert where["first"] == len(trajectory["rows"]) % steps[table]
-                    if where["first"] == 0:
-                        trajectory["pages"].append(next(pages)["lpn"])
-                    assert where["lpn"] == trajectory["pages"][-1]
-                    at, count, read_columns = 0, where["count"], {}
-                    for column in columns[table]:
-                        read_columns[column["name"]], at = values_of(column, count, piece, at)
-                    assert at == len(piece), "a piece holds its columns and nothing else"
-                    trajectory["rows"] += [{name: rows[i] for name, rows in read_columns.items()}
-                                           for i in range(count)]
+                tables[operation["table_id"]] = Table(operation["change"]["spec"])
+            if operation["change_type"] == "Append":
+                tables[operation["table_id"]].append(operation["change"], pieces)
     return tables
 
 
+def geardb(*words):
+    """What geardb says, as JSON."""
+    return json.loads(subprocess.run([GEARDB, *words, "--json"], check=True, capture_output=True,
+                                     text=True).stdout)
+
+
 class FormatTest(unittest.TestCase):
-    def test_second_reader_sees_the_same_rows(self):
-        with tempfile.TemporaryDirectory() as directory:
-            for _ in range(2):
-                subprocess.run([EXAMPLE, directory], check=True, stdout=subprocess.DEVNULL)
-            (trajectories,) = read(directory).values()
-            self.assertEqual(len(trajectories), 2)
-            for trajectory in trajectories.values():
-                shown = json.loads(subprocess.run(
-                    [GEARDB, "head", directory, "replay", "--id", str(trajectory["id"]), "-n", "99",
-                     "--json"], check=True, capture_output=True, text=True).stdout)
-                self.assertEqual(len(trajectory["rows"]), 51)
-                self.assertEqual(trajectory["rows"], [row["columns"] for row in shown["rows"]])
-                self.assertEqual([row["final"] for row in shown["rows"]], [False] * 50 + [True])
+    def setUp(self):
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        self.store = os.path.join(made.name, "store")
+
+    def kill(self):
+        """A life of the store that ends by SIGKILL."""
+        died = subprocess.run([KILLED_STORE, self.store], check=False, capture_output=True)
+        self.assertEqual(died.returncode, -signal.SIGKILL, died.stderr)
+
+    def assert_records_agree(self):
+        """Both readers see the same records; returns (record, whether from the ring) of each."""
+        seen = list(Log(self.store).records())
+        shown = geardb("log", self.store, "-n", "0")
+        self.assertEqual([(record.lsn, record.length, record.epoch, in_ring)
+                          for record, in_ring in seen],
+                         [(record["lsn"], record["length"], (record["term"], record["open"]),
+                           record["from_ring"]) for record in shown["records"]])
+        self.assertEqual(seen[-1][0].lsn + seen[-1][0].length, shown["log_end"])
+        return seen
+
+    def assert_rows_agree(self):
+        """Both readers see the same rows; returns the number of trajectories."""
+        (table,) = tables_of(Log(self.store)).values()
+        listed = geardb("head", self.store, "replay", "-n", "9999")["shown"]
+        self.assertEqual(sorted(read["id"] for read in table.trajectories.values()),
+                         sorted(one["id"] for one in listed))
+        for read in table.trajectories.values():
+            shown = geardb("head", self.store, "replay", "--id", str(read["id"]), "-n", "9999")
+            self.assertEqual(read["rows"], [row["columns"] for row in shown["rows"]])
+            finals = [row["final"] for row in shown["rows"]]
+            self.assertEqual(finals, [False] * (len(finals) - 1) + [True])
+        return len(listed)
+
+    def test_second_reader_sees_the_same_rows_of_a_closed_store(self):
+        for _ in range(2):
+            subprocess.run([EXAMPLE, self.store], check=True, stdout=subprocess.DEVNULL)
+        self.assert_records_agree()
+        self.assertEqual(self.assert_rows_agree(), 2)
+
+    def test_second_reader_sees_what_a_killed_store_has_in_ring_and_segments(self):
+        for life in (1, 2):
+            self.kill()
+            seen = self.assert_records_agree()
+            self.assertTrue(seen[-1][1], "nothing was left in the ring")
+            self.assertIn(PART, {record.type for record, _ in seen})
+            self.assertGreater(len(Log(self.store).segments), 1)
+            self.assertEqual(self.assert_rows_agree(), 41 * life)
+
+    def test_a_bit_in_the_ring_ends_the_log_for_both(self):
+        self.kill()
+        log = Log(self.store)
+        from_ring = [record for record, in_ring in log.records() if in_ring]
+        ring = f"{self.store}/log/ring"
+        whole = shutil.copy(ring, f"{self.store}-ring")
+        last = from_ring[-1]
+        with_pieces = [record for record in from_ring if record.type == DATA and record.pieces][-1]
+        piece = with_pieces.length - len(with_pieces.area) + with_pieces.pieces[0][1]
+        for record, offset in ((last, 0), (last, 17), (last, 63), (with_pieces, 70),
+                               (with_pieces, piece)):
+            with self.subTest(lsn=record.lsn, offset=offset):
+                shutil.copy(whole, ring)
+                with open(ring, "r+b") as file:
+                    file.seek((record.lsn + offset) % log.ring_bytes)
+                    (byte,) = file.read(1)
+                    file.seek(-1, os.SEEK_CUR)
+                    file.write(bytes([byte ^ 4]))
+                seen = self.assert_records_agree()
+                self.assertEqual(seen[-1][0].lsn + seen[-1][0].length, record.lsn)
+
+    def test_a_bit_in_the_manifest_is_damage_for_both(self):
+        self.kill()
+        with open(f"{self.store}/MANIFEST", "r+b") as file:
+            file.seek(60)
+            file.write(b"\x01")
+        with self.assertRaisesRegex(AssertionError, "the manifest is damaged"):
+            Log(self.store)
+        said = subprocess.run([GEARDB, "log", self.store], check=False, capture_output=True)
+        self.assertIn(b"MANIFEST is damaged", said.stderr)
 
 
 if __name__ == "__main__":
-    FLATC, GEARDB, EXAMPLE = sys.argv.pop(), sys.argv.pop(), sys.argv.pop()
+    FLATC, GEARDB, KILLED_STORE, EXAMPLE = (sys.argv.pop() for _ in range(4))
     unittest.main()
