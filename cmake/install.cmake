@@ -15,7 +15,9 @@ add_library(geardb_shared SHARED ${objects})
 set_target_properties(geardb_shared PROPERTIES
   OUTPUT_NAME geardb EXPORT_NAME geardb
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-target_link_options(geardb_shared PRIVATE -Wl,--no-undefined)
+set(exports ${PROJECT_SOURCE_DIR}/cmake/geardb.map)
+target_link_options(geardb_shared PRIVATE -Wl,--no-undefined -Wl,--version-script=${exports})
+set_target_properties(geardb_shared PROPERTIES LINK_DEPENDS ${exports})
 foreach(library IN ITEMS geardb_static geardb_shared)
   target_link_libraries(${library} PUBLIC Threads::Threads)
   target_compile_features(${library} PUBLIC cxx_std_20)
