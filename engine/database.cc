@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "engine/internal/bulk_record.h"
+#include "engine/internal/change_scope.h"
 #include "engine/internal/core.h"
 #include "engine/internal/recovery.h"
 #include "engine/internal/table_change.h"
@@ -161,10 +162,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
           [&](const wal::RecordView& record) { return recovery.Visit(record); }));
   impl->manifest = opened.manifest;
   impl->lock = std::move(opened.lock);
-  impl->log = std::move(opened.writer);
-  if (impl->log != nullptr && options.background) {
-    impl->filler = std::make_unique<engine::Filler>(impl->log.get());
-  }
+  impl->UseLog(std::move(opened.writer));
   const wal::ReadReport& read = opened.report.read;
   RecoveryReport& report = impl->recovery;
   report.clean = read.seal_lsn != kNoLsn;
@@ -284,20 +282,20 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   const engine::CommitOptions how{.deadline = Deadline::AfterMs(kAdmissionMs)};
   wal::Reservation reservation;
   {
-    MutexLock lock(&core.commit);
+    engine::ChangeScope scope(&core, nullptr, how);
     TableId id = 0;
     wal::RecordSize size;
     for (bool waited = true; waited;) {
       id = core.NextTableId();  // Another table may take it while this one waits.
       BuildCreateTable(chosen, id, &change);
       size = wal::RecordSize::For(change.body_bytes().size(), {});
-      GEARDB_RETURN_IF_ERROR(core.AwaitRoom({&size, 1}, how, &waited));
+      GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, how, &waited));
     }
     if (core.FindTable(spec.name) != nullptr) {
       return Status::AlreadyExists("database '", core.directory, "' has a table '", spec.name, "'");
     }
     GEARDB_ASSIGN_OR_RETURN(table, AddTable(&core, chosen, id));
-    reservation = core.log->Reserve({.size = size});
+    reservation = scope.Reserve({.size = size});
   }
   core.Finish(reservation, {}, &change);
   // Ids may be handed out once the record that promises them is synced.
@@ -356,11 +354,11 @@ Status Database::DropTable(std::string_view name) {
                                   .deadline = Deadline::AfterMs(kAdmissionMs)};
   wal::Reservation reservation;
   {
-    MutexLock lock(&core.commit);
+    engine::ChangeScope scope(&core, nullptr, how);
     const wal::RecordSize bound = wal::RecordSize::For(512, {});
     bool waited = false;
-    GEARDB_RETURN_IF_ERROR(core.AwaitRoom({&bound, 1}, how, &waited));
-    GEARDB_RETURN_IF_ERROR(core.log->WaitPublished(core.log->end(), Deadline::Infinite()));
+    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&bound, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(core.CatchUp());
     table = core.FindTable(name);
     if (table == nullptr) {
       return Status::NotFound("database '", core.directory, "' has no table '", name, "'");
@@ -372,7 +370,7 @@ Status Database::DropTable(std::string_view name) {
       MutexLock state_lock(&table->state->mutex);
       table->state->changed.NotifyAll();
     });
-    reservation = core.log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+    reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     core.ForgetTable(id);
     core.room_made.NotifyAll();  // Its writers wait for nothing any more.
   }
@@ -399,16 +397,13 @@ Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte>
     tag.lsn = lsn;
     core.AddTag(tag);
   });
+  const engine::CommitOptions how{
+      .type = wal::RecordType::kTag,
+      .urgency = blob.size() <= kSmallTagBytes ? wal::Urgency::kReserve : wal::Urgency::kAppend,
+      .deadline = Deadline::AfterMs(kAdmissionMs)};
   {
-    MutexLock lock(&core.commit);
-    if (core.closed.load()) {
-      return Status::Cancelled("database '", core.directory, "' is closed");
-    }
-    GEARDB_RETURN_IF_ERROR(record.Reserve(
-        std::as_bytes(std::span(tag.blob)),
-        {.type = wal::RecordType::kTag,
-         .urgency = blob.size() <= kSmallTagBytes ? wal::Urgency::kReserve : wal::Urgency::kAppend,
-         .deadline = Deadline::AfterMs(kAdmissionMs)}));
+    engine::ChangeScope scope(&core, nullptr, how);
+    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, std::as_bytes(std::span(tag.blob))));
   }
   record.Finish();
   GEARDB_RETURN_IF_ERROR(core.Acknowledge(record.end(), Ack::kSync));

@@ -117,8 +117,10 @@ class Database {
   /// Everything whose call has returned is synced when this returns.
   Status Sync(Deadline deadline = Deadline::Infinite());
 
-  /// Ends all waits with Cancelled, seals and syncs the log, and releases the directory. Open
-  /// trajectories stay resumable. Idempotent; returns the first error.
+  /// Changes under way in other threads are finished first; those that begin later are refused with
+  /// Cancelled and change nothing. Waits for something to draw and for room in a table end with
+  /// Cancelled. Then seals and syncs the log, and releases the directory. Open trajectories stay
+  /// resumable. Idempotent; returns the first error.
   Status Close();
 
   const std::string& directory() const;

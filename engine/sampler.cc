@@ -196,7 +196,7 @@ Status Sampler::Impl::HandOver(const Drawn& batch) {
   const auto sampled = change.body.CreateVectorOfStructs(batch.sampled);
   change.FinishBody({.table = table->layout().id(), .priority_table = number}, fb::Change::HandOver,
                     fb::CreateHandOver(change.body, batch.rep->draw_number, sampled).Union());
-  GEARDB_ASSIGN_OR_RETURN(const Lsn end, database.Commit(&change, {}));
+  GEARDB_ASSIGN_OR_RETURN(const Lsn end, database.Commit(table.get(), &change, {}));
   return database.Acknowledge(end, Ack::kLog);
 }
 
@@ -320,7 +320,8 @@ Status RestartDraws(const std::shared_ptr<PriorityTable::Impl>& priority_table,
   change.FinishBody(
       {.table = table->layout().id(), .priority_table = number}, fb::Change::RestartDraws,
       fb::CreateRestartDraws(change.body, options.seed, *options.restart_draw).Union());
-  GEARDB_ASSIGN_OR_RETURN(const Lsn end, priority_table->database->Commit(&change, {}));
+  GEARDB_ASSIGN_OR_RETURN(const Lsn end,
+                          priority_table->database->Commit(table.get(), &change, {}));
   return priority_table->database->Acknowledge(end, Ack::kLog);
 }
 

@@ -377,9 +377,8 @@ Status LogWriter::Core::Close() {
       return Status::FailedPrecondition("closed with unpublished records: published up to LSN ",
                                         published(), ", reserved up to ", end());
     }
-    if (drain_.failed()) return drain_.failure();
-    GEARDB_RETURN_IF_ERROR(DrainOnce());
-    GEARDB_RETURN_IF_ERROR(SyncOnce());
+    // The drain hears of a record just after its callback: until it has heard of the last one.
+    GEARDB_RETURN_IF_ERROR(WaitSynced(end(), Deadline::Infinite()));
     return SealOnce();
   }();
   closed_.store(true, std::memory_order_release);
@@ -405,14 +404,14 @@ void LogWriter::Fill(const Reservation& reservation, const RecordContent& conten
 void LogWriter::Publish(const Reservation& reservation, PublishCallback* callback) {
   core_->Publish(reservation, callback);
 }
-Status LogWriter::CheckBound(std::span<const RecordSize> sizes, Urgency urgency) {
+Status LogWriter::CheckBound(std::span<const RecordSize> sizes, Urgency urgency) const {
   return core_->CheckBound(sizes, urgency);
 }
 uint64_t LogWriter::BytesToBound(Urgency urgency) const { return core_->BytesToBound(urgency); }
-Status LogWriter::WaitPublished(Lsn end, Deadline deadline) {
+Status LogWriter::WaitPublished(Lsn end, Deadline deadline) const {
   return core_->WaitPublished(end, deadline);
 }
-Status LogWriter::WaitSynced(Lsn end, Deadline deadline) {
+Status LogWriter::WaitSynced(Lsn end, Deadline deadline) const {
   return core_->WaitSynced(end, deadline);
 }
 Lsn LogWriter::end() const { return core_->end(); }

@@ -130,7 +130,7 @@ class LogWriter {
   /// ResourceExhausted if records of these sizes, one after the other from here, would pass
   /// log_bytes_max (for kReserve its reserve), naming the bytes asked for. For whoever writes more
   /// than one for one change: nothing is written of what cannot be finished.
-  Status CheckBound(std::span<const RecordSize> sizes, Urgency urgency);
+  Status CheckBound(std::span<const RecordSize> sizes, Urgency urgency) const;
 
   /// Bytes of whole segments that records may still take below log_bytes_max (for kReserve with its
   /// reserve).
@@ -150,10 +150,10 @@ class LogWriter {
 
   /// Until everything below `end` (a record's end) is published, its callbacks done.
   /// DeadlineExceeded: "published state unknown"; the record will still be published.
-  Status WaitPublished(Lsn end, Deadline deadline);
+  Status WaitPublished(Lsn end, Deadline deadline) const;
   /// Until everything below `end` is synced. The first waiter drains and syncs for all.
   /// DeadlineExceeded: "published, durability unknown" or as WaitPublished.
-  Status WaitSynced(Lsn end, Deadline deadline);
+  Status WaitSynced(Lsn end, Deadline deadline) const;
 
   /// The LSN that the next record takes, and the ends of the three prefixes. Any thread.
   Lsn end() const;

@@ -9,7 +9,6 @@ namespace geardb {
 
 using engine::AppendPlan;
 using engine::CallPlan;
-using engine::CommitOptions;
 using engine::Lane;
 using engine::LaneRows;
 using engine::PageRows;
@@ -129,13 +128,13 @@ void Writer::Impl::GiveUp(Calls calls, const AppendPlan& plan) {
   for (const LaneRows& call : calls) ForgetRemoved(lanes_[call.lane].get());
 }
 
-Status Writer::Impl::WritePart(const engine::PartOfPieces& part, const CommitOptions& how,
+Status Writer::Impl::WritePart(const engine::PartOfPieces& part, engine::ChangeScope* scope,
                                AppendPlan* plan) {
-  GEARDB_RETURN_IF_ERROR(database_->AwaitRoomHolding(part.size, how));
-  const wal::Reservation reservation = database_->log->Reserve({.type = wal::RecordType::kPart,
-                                                                .size = part.size,
-                                                                .part = plan->parts,
-                                                                .group_lsn = plan->group_lsn});
+  GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(part.size, {}));
+  const wal::Reservation reservation = scope->Reserve({.type = wal::RecordType::kPart,
+                                                       .size = part.size,
+                                                       .part = plan->parts,
+                                                       .group_lsn = plan->group_lsn});
   plan->group_lsn = reservation.group_lsn;
   ++plan->parts;
   if (plan->alone) {
@@ -151,7 +150,7 @@ Status Writer::Impl::WritePart(const engine::PartOfPieces& part, const CommitOpt
 void Writer::Impl::FillPart(const wal::Reservation& reservation, const engine::PartOfPieces& part,
                             AppendPlan* plan) {
   const auto pieces = std::span(plan->pieces).subspan(part.first, part.count);
-  database_->log->Fill(reservation, {.body = {}, .pieces = pieces});
+  database_->Finish(reservation, pieces, nullptr);
   uint64_t offset = 0;
   for (size_t i = part.first; i < part.first + part.count; ++i) {
     Hasher64 hasher(database_->manifest.Seed());
@@ -163,15 +162,14 @@ void Writer::Impl::FillPart(const wal::Reservation& reservation, const engine::P
                                    .checksum = hasher.Finish()}};
     offset += plan->piece_bytes[i];
   }
-  database_->log->Publish(reservation, nullptr);
 }
 
-Status Writer::Impl::WriteParts(Calls calls, Priorities priorities, const CommitOptions& how,
+Status Writer::Impl::WriteParts(Calls calls, Priorities priorities, engine::ChangeScope* scope,
                                 AppendPlan* plan) {
   const std::vector<engine::PartOfPieces> parts = plan->Parts(database_->log->record_bytes_max());
   plan->in_parts = true;
   GEARDB_ASSIGN_OR_RETURN(const std::vector<wal::RecordSize> sizes,
-                          AdmitParts(calls, priorities, how, parts, plan));
+                          AdmitParts(calls, priorities, scope, parts, plan));
   uint64_t bytes = 0;
   for (const wal::RecordSize& size : sizes) bytes += size.total();
   // Several that are each admitted with the whole rest of the log would use it up together, and
@@ -182,9 +180,9 @@ Status Writer::Impl::WriteParts(Calls calls, Priorities priorities, const Commit
   // Admitted; what is waited for from here on is the ring alone.
   Status status;
   for (const engine::PartOfPieces& part : parts) {
-    if (status.ok()) status = WritePart(part, {}, plan);
+    if (status.ok()) status = WritePart(part, scope, plan);
   }
-  if (status.ok() && plan->alone) status = database_->AwaitRoomHolding(sizes.back(), {});
+  if (status.ok() && plan->alone) status = scope->AwaitRoomHolding(sizes.back(), {});
   database_->bytes_in_parts -= bytes;
   return status;
 }

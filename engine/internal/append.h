@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/internal/append_plan.h"
+#include "engine/internal/change_scope.h"
 #include "engine/internal/core.h"
 #include "engine/writer.h"
 
@@ -68,16 +69,16 @@ class Writer::Impl {
   void GiveUp(Calls calls, const engine::AppendPlan& plan);
   /// The pieces of a large append go ahead of its record, in parts, once it is clear that nothing
   /// can refuse it. Far from the log's bound the commit mutex is released meanwhile.
-  Status WriteParts(Calls calls, Priorities priorities, const engine::CommitOptions& how,
+  Status WriteParts(Calls calls, Priorities priorities, engine::ChangeScope* scope,
                     engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
-  Status WritePart(const engine::PartOfPieces& part, const engine::CommitOptions& how,
+  Status WritePart(const engine::PartOfPieces& part, engine::ChangeScope* scope,
                    engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   /// Fills and publishes a part, and says in the plan where its pieces are.
   void FillPart(const wal::Reservation& reservation, const engine::PartOfPieces& part,
                 engine::AppendPlan* plan);
   /// The sizes of all records of the append: parts, removals, its own.
   Result<std::vector<wal::RecordSize>> AdmitParts(Calls calls, Priorities priorities,
-                                                  const engine::CommitOptions& how,
+                                                  engine::ChangeScope* scope,
                                                   std::span<const engine::PartOfPieces> parts,
                                                   engine::AppendPlan* plan)
       GEARDB_REQUIRES(database_->commit);
@@ -89,11 +90,11 @@ class Writer::Impl {
                                    engine::AppendPlan* plan, AppendChange* change);
   /// Whether the table takes the call, and what has to leave for it. Changes nothing that can be
   /// seen; with `*again` the commit mutex was released meanwhile.
-  Status Decide(Calls calls, Priorities priorities, const engine::CommitOptions& how,
+  Status Decide(Calls calls, Priorities priorities, engine::ChangeScope* scope,
                 engine::AppendPlan* plan, bool* again) GEARDB_REQUIRES(database_->commit);
   /// Decides, waits for room in the log, and takes out of the plan what leaves. Nothing can refuse
   /// the call after it.
-  Status Admit(Calls calls, Priorities priorities, const engine::CommitOptions& how,
+  Status Admit(Calls calls, Priorities priorities, engine::ChangeScope* scope,
                engine::AppendPlan* plan, bool* again) GEARDB_REQUIRES(database_->commit);
   /// InvalidArgument for a per-trajectory column that is a priority and no good one.
   Status CheckColumns(Calls calls) const;
@@ -101,11 +102,11 @@ class Writer::Impl {
   Status CheckLanes(Calls calls) const;
   /// What has to leave for the call, in `plan->eviction`. Nothing is taken out of the plan. Waits,
   /// where nothing leaves by itself, for somebody's removal.
-  Status ChooseEviction(const engine::CommitOptions& how, engine::AppendPlan* plan, bool* again)
+  Status ChooseEviction(engine::ChangeScope* scope, engine::AppendPlan* plan, bool* again)
       GEARDB_REQUIRES(database_->commit);
   /// Takes it out of the plan. What does not go into the append's own record, of size `append`, is
   /// logged ahead of it.
-  Status Evict(const wal::RecordSize& append, engine::AppendPlan* plan)
+  Status Evict(const wal::RecordSize& append, engine::ChangeScope* scope, engine::AppendPlan* plan)
       GEARDB_REQUIRES(database_->commit);
   size_t RemovedInRecordMax() const;
   /// Of the append's own record, at most. InvalidArgument when it can never fit.
@@ -115,8 +116,8 @@ class Writer::Impl {
   /// The largest raw priority that the call may bring; nothing when it is the table's maximum.
   std::optional<float> LargestIncoming(uint32_t priority_table, Calls calls,
                                        Priorities priorities) const;
-  Status RescaleIfDue(Calls calls, Priorities priorities, const engine::CommitOptions& how,
-                      bool* again) GEARDB_REQUIRES(database_->commit);
+  Status RescaleIfDue(Calls calls, Priorities priorities, engine::ChangeScope* scope, bool* again)
+      GEARDB_REQUIRES(database_->commit);
   void TakeNumbers(Calls calls, engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   void BuildBody(Calls calls, Priorities priorities, const engine::AppendPlan& plan,
                  AppendChange* change) GEARDB_REQUIRES(database_->commit);

@@ -10,6 +10,7 @@ namespace geardb {
 
 using engine::AppendPlan;
 using engine::CallPlan;
+using engine::ChangeScope;
 using engine::CommitOptions;
 using engine::Lane;
 using engine::LaneRows;
@@ -145,7 +146,7 @@ std::optional<float> Writer::Impl::LargestIncoming(uint32_t priority_table, Call
   return largest;
 }
 
-Status Writer::Impl::RescaleIfDue(Calls calls, Priorities priorities, const CommitOptions& how,
+Status Writer::Impl::RescaleIfDue(Calls calls, Priorities priorities, ChangeScope* scope,
                                   bool* again) {
   for (uint32_t i = 0; i < table_->state->priority_table_count(); ++i) {
     const std::optional<float> incoming = LargestIncoming(i, calls, priorities);
@@ -161,13 +162,13 @@ Status Writer::Impl::RescaleIfDue(Calls calls, Priorities priorities, const Comm
       }
     }
     if (!shift) continue;
-    GEARDB_RETURN_IF_ERROR(database_->LogRescale(table_, i, *shift, how));
+    GEARDB_RETURN_IF_ERROR(database_->LogRescale(scope, table_, i, *shift));
     *again = true;
   }
   return Status::Ok();
 }
 
-Status Writer::Impl::ChooseEviction(const CommitOptions& how, AppendPlan* plan, bool* again) {
+Status Writer::Impl::ChooseEviction(ChangeScope* scope, AppendPlan* plan, bool* again) {
   const engine::WaitPublished wait = [this](Lsn lsn) {
     return database_->log->WaitPublished(std::min(lsn, database_->log->end()),
                                          Deadline::Infinite());
@@ -175,33 +176,29 @@ Status Writer::Impl::ChooseEviction(const CommitOptions& how, AppendPlan* plan, 
   const Status status =
       engine::EvictionChoice(table_->plan.get(), wait).Choose(plan->growth, &plan->eviction);
   if (status.code() != StatusCode::kResourceExhausted) return status;
-  if (layout().spec().remover == Remover::kFifo || how.deadline.passed()) return status;
-  // Somebody may remove something by hand.
-  if (!database_->room_made.WaitUntil(&database_->commit, how.deadline)) return status;
+  const Deadline deadline = scope->how().deadline;
+  if (layout().spec().remover == Remover::kFifo || deadline.passed()) return status;
+  // Somebody may remove something by hand; once the database is closed, nobody will.
+  GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
+  if (!database_->room_made.WaitUntil(&database_->commit, deadline)) return status;
   *again = true;
   return Status::Ok();
 }
 
-Status Writer::Impl::Decide(Calls calls, Priorities priorities, const CommitOptions& how,
+Status Writer::Impl::Decide(Calls calls, Priorities priorities, ChangeScope* scope,
                             AppendPlan* plan, bool* again) {
   *again = false;
   plan->eviction = {};
-  if (database_->closed.load()) {
-    return Status::Cancelled("database '", database_->directory, "' is closed");
-  }
-  GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
+  GEARDB_RETURN_IF_ERROR(scope->status());
   GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
   if (!table_->plan->HasIds(plan->growth)) {
-    database_->commit.Unlock();
-    const Status status = database_->ExtendRanges(table_.get(), plan->growth, how.deadline);
-    database_->commit.Lock();
     *again = true;
-    return status;
+    return database_->ExtendRanges(scope, table_.get(), plan->growth);
   }
-  GEARDB_RETURN_IF_ERROR(RescaleIfDue(calls, priorities, how, again));
+  GEARDB_RETURN_IF_ERROR(RescaleIfDue(calls, priorities, scope, again));
   if (*again) return Status::Ok();
   if (table_->plan->Over(plan->growth)) {
-    GEARDB_RETURN_IF_ERROR(ChooseEviction(how, plan, again));
+    GEARDB_RETURN_IF_ERROR(ChooseEviction(scope, plan, again));
     if (*again) return Status::Ok();
   }
   GEARDB_RETURN_IF_ERROR(CheckItemCounts(calls, priorities, plan));
@@ -219,35 +216,34 @@ Result<wal::RecordSize> Writer::Impl::SizeOf(Priorities priorities, const Append
       database_->log->record_bytes_max(), " fit the ring (a quarter of it)");
 }
 
-Status Writer::Impl::Admit(Calls calls, Priorities priorities, const CommitOptions& how,
-                           AppendPlan* plan, bool* again) {
-  GEARDB_RETURN_IF_ERROR(Decide(calls, priorities, how, plan, again));
+Status Writer::Impl::Admit(Calls calls, Priorities priorities, ChangeScope* scope, AppendPlan* plan,
+                           bool* again) {
+  GEARDB_RETURN_IF_ERROR(Decide(calls, priorities, scope, plan, again));
   if (*again) return Status::Ok();
   GEARDB_ASSIGN_OR_RETURN(const wal::RecordSize size, SizeOf(priorities, *plan));
-  GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&size, 1}, how, again));
+  GEARDB_RETURN_IF_ERROR(scope->AwaitRoom({&size, 1}, scope->how(), again));
   if (*again) return Status::Ok();
-  return Evict(size, plan);
+  return Evict(size, scope, plan);
 }
 
 Result<std::vector<wal::RecordSize>> Writer::Impl::AdmitParts(
-    Calls calls, Priorities priorities, const CommitOptions& how,
+    Calls calls, Priorities priorities, ChangeScope* scope,
     std::span<const engine::PartOfPieces> parts, AppendPlan* plan) {
   for (bool again = true; again;) {
-    GEARDB_RETURN_IF_ERROR(Decide(calls, priorities, how, plan, &again));
+    GEARDB_RETURN_IF_ERROR(Decide(calls, priorities, scope, plan, &again));
   }
   std::vector<wal::RecordSize> sizes;
   for (const engine::PartOfPieces& part : parts) sizes.push_back(part.size);
   for (const wal::RecordSize& removal : RemovalsAhead(plan->eviction)) sizes.push_back(removal);
   GEARDB_ASSIGN_OR_RETURN(sizes.emplace_back(), SizeOf(priorities, *plan));
-  GEARDB_RETURN_IF_ERROR(database_->log->CheckBound(sizes, how.urgency));
+  GEARDB_RETURN_IF_ERROR(database_->log->CheckBound(sizes, scope->how().urgency));
   return sizes;
 }
 
 std::vector<wal::RecordSize> Writer::Impl::RemovalsAhead(const engine::Eviction& eviction) const {
   const size_t entries_max = RemovedInRecordMax();
   const size_t ahead = eviction.size() == 0 ? 0 : (eviction.size() - 1) / entries_max;
-  return std::vector<wal::RecordSize>(
-      ahead, wal::RecordSize::For(1024 + entries_max * sizeof(fb::Removed), {}));
+  return std::vector<wal::RecordSize>(ahead, engine::DatabaseCore::RemovalSize(entries_max));
 }
 
 size_t Writer::Impl::RemovedInRecordMax() const {
@@ -255,7 +251,7 @@ size_t Writer::Impl::RemovedInRecordMax() const {
       std::clamp<uint64_t>(database_->log->record_bytes_max() / 8 / sizeof(fb::Removed), 16, 4096));
 }
 
-Status Writer::Impl::Evict(const wal::RecordSize& append, AppendPlan* plan) {
+Status Writer::Impl::Evict(const wal::RecordSize& append, ChangeScope* scope, AppendPlan* plan) {
   const size_t entries_max = RemovedInRecordMax();
   if (plan->eviction.size() > entries_max) {
     // More than one record takes: the others go ahead, and nothing may stop the append after them.
@@ -263,11 +259,13 @@ Status Writer::Impl::Evict(const wal::RecordSize& append, AppendPlan* plan) {
     sizes.push_back(append);
     GEARDB_RETURN_IF_ERROR(database_->log->CheckBound(sizes, wal::Urgency::kAppend));
     while (plan->eviction.size() > entries_max) {
+      GEARDB_RETURN_IF_ERROR(
+          scope->AwaitRoomHolding(sizes.front(), {.urgency = wal::Urgency::kReserve}));
       const engine::Eviction first = plan->eviction.Split(entries_max);
       table_->plan->Take(first);
-      GEARDB_RETURN_IF_ERROR(database_->LogRemoval(table_, first, {}).status());
+      database_->LogRemoval(scope, table_, first);
     }
-    GEARDB_RETURN_IF_ERROR(database_->AwaitRoomHolding(append, {}));
+    GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(append, {}));
   }
   table_->plan->Take(plan->eviction);
   return Status::Ok();
@@ -446,13 +444,13 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   // The pieces of parts lie in frames, a tail page's among them, and the append's place in the log,
   // which keeps them otherwise, is taken after them: see CopyRows.
   EpochRegistry::Guard guard;
-  MutexLock lock(&database_->commit);
+  ChangeScope scope(database_.get(), table_.get(), how);
   if (plan->SizeWith(1024).total() > database_->log->record_bytes_max() / 2) {
     guard = database_->epochs.Enter();
-    GEARDB_RETURN_IF_ERROR(WriteParts(calls, priorities, how, plan));
+    GEARDB_RETURN_IF_ERROR(WriteParts(calls, priorities, &scope, plan));
   }
   for (bool again = true; again;) {
-    GEARDB_RETURN_IF_ERROR(Admit(calls, priorities, how, plan, &again));
+    GEARDB_RETURN_IF_ERROR(Admit(calls, priorities, &scope, plan, &again));
   }
   for (const auto& [number, value] : plan->largest_given) {
     table_->plan->max_priority[number] = std::max(table_->plan->max_priority[number], value);
@@ -462,10 +460,10 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   // A record that nobody will ever replay, in the tree that is built to lose data.
   const wal::RecordType type = kBreak.skip_log ? wal::RecordType::kPart : wal::RecordType::kData;
   const wal::Reservation reservation =
-      database_->log->Reserve({.type = type,
-                               .size = plan->SizeWith(change->body_bytes().size()),
-                               .part = plan->in_parts ? plan->parts : 0,
-                               .group_lsn = plan->group_lsn});
+      scope.Reserve({.type = type,
+                     .size = plan->SizeWith(change->body_bytes().size()),
+                     .part = plan->in_parts ? plan->parts : 0,
+                     .group_lsn = plan->group_lsn});
   AdvanceLanes(calls, *plan, reservation);
   change->new_frames = plan->new_frames;
   return reservation;

@@ -6,7 +6,8 @@
 
 namespace geardb::engine {
 
-Status BulkRecord::Reserve(std::span<const std::byte> bytes, const CommitOptions& how) {
+Status BulkRecord::Reserve(ChangeScope* scope, std::span<const std::byte> bytes) {
+  CommitOptions how = scope->how();
   const uint64_t record_max = database_->log->record_bytes_max();
   const uint64_t piece_max = record_max / 2;
   std::vector<uint64_t> sizes;
@@ -30,13 +31,13 @@ Status BulkRecord::Reserve(std::span<const std::byte> bytes, const CommitOptions
     // Parts of a change that is refused half-way would be bytes that nothing names.
     GEARDB_RETURN_IF_ERROR(database_->log->CheckBound(records, how.urgency));
     for (size_t i = 0; i < runs_.size(); ++i) {
-      GEARDB_RETURN_IF_ERROR(database_->AwaitRoomHolding(records[i], how));
-      const wal::Reservation at = database_->log->Reserve({.type = wal::RecordType::kPart,
-                                                           .size = records[i],
-                                                           .part = parts++,
-                                                           .group_lsn = group_lsn});
-      database_->log->Fill(at, {.body = {}, .pieces = std::span(pieces_).subspan(i, 1)});
-      database_->log->Publish(at, nullptr);
+      GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(records[i], how));
+      const wal::Reservation at = scope->Reserve({.type = wal::RecordType::kPart,
+                                                  .size = records[i],
+                                                  .part = parts++,
+                                                  .group_lsn = group_lsn});
+      database_->Finish(at, std::span(pieces_).subspan(i, 1), nullptr);
+      how.deadline = Deadline::Infinite();  // What has begun is finished.
       group_lsn = at.group_lsn;
       pieces_[i] = {.foreign = {.lsn = at.lsn,
                                 .offset = 0,
@@ -44,9 +45,9 @@ Status BulkRecord::Reserve(std::span<const std::byte> bytes, const CommitOptions
                                 .checksum = Hash64(runs_[i], database_->manifest.Seed())}};
     }
   }
-  GEARDB_RETURN_IF_ERROR(database_->AwaitRoomHolding(size, how));
-  reservation_ = database_->log->Reserve(
-      {.type = how.type, .size = size, .part = parts, .group_lsn = group_lsn});
+  GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(size, how));
+  reservation_ =
+      scope->Reserve({.type = how.type, .size = size, .part = parts, .group_lsn = group_lsn});
   return Status::Ok();
 }
 

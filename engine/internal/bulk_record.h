@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/internal/core.h"
+#include "engine/internal/change_scope.h"
 
 namespace geardb::engine {
 
@@ -17,7 +17,7 @@ class BulkRecord {
   /// Writes the parts and takes the record's LSN. Waits for room without releasing the commit
   /// mutex, so that nothing comes between what the caller decided and the record. `bytes` must
   /// stay until Finish.
-  Status Reserve(std::span<const std::byte> bytes, const CommitOptions& how)
+  Status Reserve(ChangeScope* scope, std::span<const std::byte> bytes)
       GEARDB_REQUIRES(database_->commit);
   /// Fills and publishes.
   void Finish();

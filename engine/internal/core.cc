@@ -4,6 +4,7 @@
 
 #include "base/break.h"
 #include "base/crash_point.h"
+#include "engine/internal/change_scope.h"
 
 namespace geardb::engine {
 namespace {
@@ -40,6 +41,7 @@ DatabaseCore::DatabaseCore(const DatabaseOptions& options_in)
 
 DatabaseCore::~DatabaseCore() {
   Close().ok();  // Whoever wants to know has called Close.
+  filler.reset();
   MutexLock guard(&tables_mutex_);
   tables_.clear();
 }
@@ -54,66 +56,43 @@ Status DatabaseCore::CheckWritable() const {
 
 Status DatabaseCore::CheckTable(const TableCore& table) const {
   if (closed.load()) return Status::Cancelled("database '", directory, "' is closed");
-  if (table.dropped.load()) {
-    return Status::Cancelled("table '", table.layout().spec().name, "' was dropped");
-  }
-  return Status::Ok();
+  return CheckNotDropped(table);
 }
 
-Status DatabaseCore::AwaitRoom(std::span<const wal::RecordSize> sizes, const CommitOptions& how,
-                               bool* waited) {
-  *waited = false;
-  while (!log->HasRoom(sizes, how.urgency)) {
-    *waited = true;
-    commit.Unlock();
-    const Status status = log->WaitForRoom(sizes, how.urgency, how.deadline);
-    commit.Lock();
-    GEARDB_RETURN_IF_ERROR(status);
-    if (closed.load()) return Status::Cancelled("database '", directory, "' is closed");
-  }
-  return Status::Ok();
-}
-
-Status DatabaseCore::AwaitRoomHolding(const wal::RecordSize& size, const CommitOptions& how) {
-  while (!log->HasRoom(size, how.urgency)) {
-    GEARDB_RETURN_IF_ERROR(log->WaitForRoom(size, how.urgency, how.deadline));
-  }
-  return Status::Ok();
+Status DatabaseCore::CheckNotDropped(const TableCore& table) const {
+  if (!table.dropped.load()) return Status::Ok();
+  return Status::Cancelled("table '", table.layout().spec().name, "' was dropped");
 }
 
 void DatabaseCore::Finish(const wal::Reservation& reservation,
                           std::span<const wal::PieceSource> pieces, Change* change) {
-  log->Fill(reservation, {.body = change->body_bytes(), .pieces = pieces});
-  log->Publish(reservation, change);
+  std::span<const std::byte> body;
+  if (change != nullptr) body = change->body_bytes();
+  log_writer_->Fill(reservation, {.body = body, .pieces = pieces});
+  log_writer_->Publish(reservation, change);
 }
 
-Result<Lsn> DatabaseCore::Commit(Change* change, const CommitOptions& how) {
-  GEARDB_RETURN_IF_ERROR(CheckWritable());
+Status DatabaseCore::CatchUp() { return Acknowledge(log->end(), Ack::kLog); }
+
+Result<Lsn> DatabaseCore::Commit(const TableCore* table, Change* change, const CommitOptions& how) {
   const wal::RecordSize size = wal::RecordSize::For(change->body_bytes().size(), {});
   wal::Reservation reservation;
   {
-    MutexLock guard(&commit);
-    if (closed.load()) return Status::Cancelled("database '", directory, "' is closed");
+    ChangeScope scope(this, table, how);
     bool waited = false;
-    GEARDB_RETURN_IF_ERROR(AwaitRoom({&size, 1}, how, &waited));
-    reservation = log->Reserve({.type = how.type, .size = size});
+    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, how, &waited));
+    reservation = scope.Reserve({.type = how.type, .size = size});
   }
   Finish(reservation, {}, change);
   return reservation.end;
 }
 
-Result<Lsn> DatabaseCore::CommitLocked(std::unique_ptr<Change> change, const CommitOptions& how) {
-  const wal::RecordSize size = wal::RecordSize::For(change->body_bytes().size(), {});
-  bool waited = false;
-  GEARDB_RETURN_IF_ERROR(AwaitRoom({&size, 1}, how, &waited));
-  const wal::Reservation reservation = log->Reserve({.type = how.type, .size = size});
-  change->deletes_itself = true;
-  Finish(reservation, {}, change.release());
-  return reservation.end;
+wal::RecordSize DatabaseCore::RemovalSize(size_t entries) {
+  return wal::RecordSize::For(1024 + entries * sizeof(fb::Removed), {});
 }
 
-Result<Lsn> DatabaseCore::LogRemoval(const std::shared_ptr<TableCore>& table,
-                                     const Eviction& eviction, const CommitOptions& how) {
+Lsn DatabaseCore::LogRemoval(ChangeScope* scope, const std::shared_ptr<TableCore>& table,
+                             const Eviction& eviction) {
   CrashPoint("removal");
   auto change = std::make_unique<FunctionChange>(nullptr);
   FunctionChange* record = change.get();
@@ -126,12 +105,9 @@ Result<Lsn> DatabaseCore::LogRemoval(const std::shared_ptr<TableCore>& table,
   const auto trimmed = body.CreateVectorOfStructs(eviction.trimmed);
   change->FinishBody({.table = table->layout().id()}, fb::Change::Remove,
                      fb::CreateRemove(body, removed, trimmed).Union());
-  // It has left the plan: nobody may plan on that before the record has its LSN, so `commit` stays
-  // taken. The room that the caller has seen is still there (after a seal too), so this waits only
-  // for what the log's first error ends.
   const wal::RecordSize size = wal::RecordSize::For(change->body_bytes().size(), {});
-  GEARDB_RETURN_IF_ERROR(AwaitRoomHolding(size, {.urgency = wal::Urgency::kReserve}));
-  const wal::Reservation reservation = log->Reserve({.type = how.type, .size = size});
+  GEARDB_CHECK(size.total() <= RemovalSize(eviction.size()).total());
+  const wal::Reservation reservation = scope->Reserve({.size = size});
   change->deletes_itself = true;
   Finish(reservation, {}, change.release());
   const Lsn end = reservation.end;
@@ -140,19 +116,22 @@ Result<Lsn> DatabaseCore::LogRemoval(const std::shared_ptr<TableCore>& table,
   return end;
 }
 
-Status DatabaseCore::LogRescale(const std::shared_ptr<TableCore>& table, uint32_t priority_table,
-                                int shift, const CommitOptions& how) {
-  auto change = std::make_unique<FunctionChange>(nullptr);
-  FunctionChange* record = change.get();
-  change->set_apply([table, record, priority_table](Lsn) {
+Status DatabaseCore::LogRescale(ChangeScope* scope, const std::shared_ptr<TableCore>& table,
+                                uint32_t priority_table, int shift) {
+  FunctionChange change(nullptr);
+  change.set_apply([&](Lsn) {
     MutexLock guard(&table->state->mutex);
-    table->state->Apply(*record->operation()->change_as_Rescale(), priority_table);
+    table->state->Apply(*change.operation()->change_as_Rescale(), priority_table);
   });
-  change->FinishBody({.table = table->layout().id(), .priority_table = priority_table},
-                     fb::Change::Rescale, fb::CreateRescale(change->body, shift).Union());
-  GEARDB_ASSIGN_OR_RETURN(const Lsn end, CommitLocked(std::move(change), how));
+  change.FinishBody({.table = table->layout().id(), .priority_table = priority_table},
+                    fb::Change::Rescale, fb::CreateRescale(change.body, shift).Union());
+  const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
+  bool waited = false;
+  GEARDB_RETURN_IF_ERROR(scope->AwaitRoom({&size, 1}, scope->how(), &waited));
+  const wal::Reservation reservation = scope->Reserve({.size = size});
+  Finish(reservation, {}, &change);
   // Whoever asks next must not be told the same again.
-  return log->WaitPublished(end, Deadline::Infinite());
+  return log->WaitPublished(reservation.end, Deadline::Infinite());
 }
 
 Status DatabaseCore::Acknowledge(Lsn end, Ack ack, Deadline deadline) {
@@ -169,34 +148,36 @@ Status DatabaseCore::Acknowledge(Lsn end, Ack ack, Deadline deadline) {
   return Status::InvalidArgument("unknown acknowledgement ", static_cast<int>(ack));
 }
 
-Status DatabaseCore::ExtendRanges(TableCore* table, const Growth& growth, Deadline deadline) {
-  uint64_t ids_end = 0;
-  uint64_t generations_end = 0;
-  {
-    MutexLock guard(&commit);
-    if (table->plan->HasIds(growth)) return Status::Ok();
-    if (table->plan->next_id + growth.trajectories > kIdsEnd) {
-      return Status::ResourceExhausted("table '", table->layout().spec().name,
-                                       "' has no ids left: ", growth.trajectories, " more from ",
-                                       table->plan->next_id, " on; they end at ", kIdsEnd);
-    }
-    ids_end = std::min(table->plan->next_id + growth.trajectories + kRangeStep, kIdsEnd);
-    generations_end =
-        table->plan->next_generation + growth.trajectories + growth.pages + kRangeStep;
+Status DatabaseCore::ExtendRanges(ChangeScope* scope, TableCore* table, const Growth& growth) {
+  const TablePlan& plan = *table->plan;
+  if (plan.next_id + growth.trajectories > kIdsEnd) {
+    return Status::ResourceExhausted("table '", table->layout().spec().name,
+                                     "' has no ids left: ", growth.trajectories, " more from ",
+                                     plan.next_id, " on; they end at ", kIdsEnd);
   }
+  const uint64_t ids_end = std::min(plan.next_id + growth.trajectories + kRangeStep, kIdsEnd);
+  const uint64_t generations_end =
+      plan.next_generation + growth.trajectories + growth.pages + kRangeStep;
   FunctionChange change([](Lsn) {});
   change.FinishBody(
       {.table = table->layout().id()}, fb::Change::Ranges,
       fb::CreateRanges(change.body, ids_end,
                        static_cast<uint32_t>(std::min<uint64_t>(generations_end, UINT32_MAX)))
           .Union());
-  GEARDB_ASSIGN_OR_RETURN(
-      const Lsn end, Commit(&change, {.urgency = wal::Urgency::kReserve, .deadline = deadline}));
-  const Status synced = log->WaitSynced(end, deadline);
+  const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
+  const Deadline deadline = scope->how().deadline;
+  bool waited = false;
+  GEARDB_RETURN_IF_ERROR(scope->AwaitRoom(
+      {&size, 1}, {.urgency = wal::Urgency::kReserve, .deadline = deadline}, &waited));
+  const wal::Reservation reservation = scope->Reserve({.size = size});
+  commit.Unlock();
+  Finish(reservation, {}, &change);
+  Status synced = log->WaitSynced(reservation.end, deadline);
   // The change is on this stack: it must have been applied before it goes.
-  GEARDB_RETURN_IF_ERROR(log->WaitPublished(end, Deadline::Infinite()));
+  const Status published = log->WaitPublished(reservation.end, Deadline::Infinite());
+  commit.Lock();
+  GEARDB_RETURN_IF_ERROR(published);
   GEARDB_RETURN_IF_ERROR(synced);
-  MutexLock guard(&commit);
   table->plan->ids_end = std::max(table->plan->ids_end, ids_end);
   table->plan->generations_end = std::max(table->plan->generations_end, generations_end);
   return Status::Ok();
@@ -280,32 +261,38 @@ void DatabaseCore::PromiseNothingMore() {
                            .Union());
     const wal::RecordSize size = wal::RecordSize::For(change->body_bytes().size(), {});
     const Status room =
-        log->WaitForRoom(size, wal::Urgency::kReserve, Deadline::AfterMs(kLastRecordsMs));
+        log_writer_->WaitForRoom(size, wal::Urgency::kReserve, Deadline::AfterMs(kLastRecordsMs));
     // Without the record the old promise holds: numbers are skipped, none comes twice.
-    if (!room.ok() || !log->HasRoom(size, wal::Urgency::kReserve)) return;
-    const wal::Reservation reservation = log->Reserve({.size = size});
+    if (!room.ok() || !log_writer_->HasRoom(size, wal::Urgency::kReserve)) return;
+    const wal::Reservation reservation = log_writer_->Reserve({.size = size});
     change->deletes_itself = true;
     Finish(reservation, {}, change.release());
   }
 }
 
+void DatabaseCore::UseLog(std::unique_ptr<wal::LogWriter> writer) {
+  log_writer_ = std::move(writer);
+  log = log_writer_.get();
+  if (log != nullptr && options.background) filler = std::make_unique<Filler>(log_writer_.get());
+}
+
 Status DatabaseCore::Close() {
-  MutexLock once(&close_mutex_);
-  if (close_done_) return close_status_;
-  close_done_ = true;
+  MutexLock once(&close_mutex_);  // A second caller waits for the first.
   {
-    // Whoever is between a plan and its reservation finishes; nobody begins after this.
     MutexLock guard(&commit);
-    closed.store(true);
+    // No ChangeScope is admitted from here on; those that were go on to their end.
+    const bool first = !closed.exchange(true);
     room_made.NotifyAll();
-    PromiseNothingMore();
+    while (changes_under_way_ > 0) changes_done_.WaitUntil(&commit, Deadline::Infinite());
+    if (first) PromiseNothingMore();
   }
-  if (log != nullptr) {
+  Status status;
+  if (log_writer_ != nullptr) {
     log->WaitPublished(log->end(), Deadline::Infinite()).ok();  // Close reports a failure.
-    close_status_ = log->Close();
+    status = log_writer_->Close();
   }
   lock.reset();
-  return close_status_;
+  return status;
 }
 
 // ---- The schema in the log.

@@ -1,6 +1,6 @@
 // DatabaseCore: what an open database is made of, and the way of a change into it:
 //
-//   build the record's body → [commit mutex: plan, room in the log, LSN] → fill the ring →
+//   build the record's body → [ChangeScope: plan, room in the log, LSN] → fill the ring →
 //   publish (in LSN order: apply to the TableState) → wait for the acknowledgement asked for
 //
 // Locks, in the order in which they are taken: `commit`, then a table's `state->mutex`. Whoever
@@ -86,6 +86,8 @@ struct CommitOptions {
   Deadline deadline = Deadline::Infinite();
 };
 
+class ChangeScope;
+
 class DatabaseCore {
  public:
   explicit DatabaseCore(const DatabaseOptions& options_in);
@@ -102,10 +104,12 @@ class DatabaseCore {
   std::unique_ptr<HostArena> arena;
   std::unique_ptr<index::IndexMemory> index_memory;
   std::unique_ptr<FileLock> lock;
-  std::unique_ptr<wal::LogWriter> log;  ///< Null when the database is read-only.
-  std::unique_ptr<Filler> filler;       ///< Null likewise, and without background threads.
+  /// Null when the database is read-only. Takes no records here: those go through a ChangeScope.
+  const wal::LogWriter* log = nullptr;
+  std::unique_ptr<Filler> filler;  ///< Null likewise, and without background threads.
+  void UseLog(std::unique_ptr<wal::LogWriter> writer);
 
-  /// Plan and LSN order.
+  /// Plan and LSN order. A change takes it with a ChangeScope.
   Mutex commit;
   /// Of changes in parts that are being written: they were admitted together with the rest of the
   /// log, which others use meanwhile.
@@ -117,40 +121,42 @@ class DatabaseCore {
   const std::shared_ptr<std::atomic<uint64_t>> batch_bytes =
       std::make_shared<std::atomic<uint64_t>>(0);
 
-  /// OK when changes may be made: FailedPrecondition (read-only), Cancelled (closed), or the log's
-  /// first error.
+  // What refuses a call before it does any work. A change is admitted by its ChangeScope alone:
+  // what these say may be old by then.
+
+  /// OK when changes may be made: FailedPrecondition (read-only) or Cancelled (closed).
   Status CheckWritable() const;
+  /// Cancelled: closed, or the table was dropped.
   Status CheckTable(const TableCore& table) const;
+  Status CheckNotDropped(const TableCore& table) const;
 
   /// Builds nothing, plans nothing: commits a finished body with no pieces. Returns its end.
-  Result<Lsn> Commit(Change* change, const CommitOptions& how);
-
-  // The steps of a commit, for changes that plan under the mutex.
-
-  /// Until the log has room for records of these sizes. Releases `commit` while it waits, so what
-  /// was decided before must be decided again when `*waited`.
-  Status AwaitRoom(std::span<const wal::RecordSize> sizes, const CommitOptions& how, bool* waited)
-      GEARDB_REQUIRES(commit);
-  /// Likewise, but keeps `commit`: nothing comes between what was decided and the record.
-  Status AwaitRoomHolding(const wal::RecordSize& size, const CommitOptions& how)
-      GEARDB_REQUIRES(commit);
-  /// Fills and publishes a reserved record.
+  /// `table` is the one it is of, or null.
+  Result<Lsn> Commit(const TableCore* table, Change* change, const CommitOptions& how);
+  /// Fills and publishes a reserved record. Without a change it is a part: pieces alone.
   void Finish(const wal::Reservation& reservation, std::span<const wal::PieceSource> pieces,
               Change* change);
+  /// Until everything that has an LSN is published: the state is what the plan says.
+  Status CatchUp();
   /// Until the change that ends at `end` is acknowledged.
   Status Acknowledge(Lsn end, Ack ack, Deadline deadline = Deadline::Infinite());
 
-  /// Logs that trajectories leave a table, and trims; they are out of its plan already, and the
-  /// caller has seen that there is room. Returns the record's end.
-  Result<Lsn> LogRemoval(const std::shared_ptr<TableCore>& table, const Eviction& eviction,
-                         const CommitOptions& how) GEARDB_REQUIRES(commit);
-  /// Logs a new scale of a priority table's weights. May release `commit` likewise.
-  Status LogRescale(const std::shared_ptr<TableCore>& table, uint32_t priority_table, int shift,
-                    const CommitOptions& how) GEARDB_REQUIRES(commit);
+  /// Logs that trajectories leave a table, and trims; they are out of its plan already. Cannot
+  /// fail: the caller has seen, without releasing `commit` since, that there is room for
+  /// RemovalSize. Returns the record's end.
+  Lsn LogRemoval(ChangeScope* scope, const std::shared_ptr<TableCore>& table,
+                 const Eviction& eviction) GEARDB_REQUIRES(commit);
+  /// What a LogRemoval of so many entries takes at most.
+  static wal::RecordSize RemovalSize(size_t entries);
+  /// Logs a new scale of a priority table's weights, and waits until it is published. May release
+  /// `commit` while it waits for room.
+  Status LogRescale(ChangeScope* scope, const std::shared_ptr<TableCore>& table,
+                    uint32_t priority_table, int shift) GEARDB_REQUIRES(commit);
 
-  /// Gives a table more ids and generations than it has, for `growth` more; waits for the sync that
-  /// makes them safe to use only when it has run out.
-  Status ExtendRanges(TableCore* table, const Growth& growth, Deadline deadline);
+  /// Gives a table more ids and generations than it has, for `growth` more. Releases `commit` while
+  /// it waits for the sync that makes them safe to use.
+  Status ExtendRanges(ChangeScope* scope, TableCore* table, const Growth& growth)
+      GEARDB_REQUIRES(commit);
 
   std::shared_ptr<TableCore> FindTable(std::string_view name) const;
   std::vector<std::shared_ptr<TableCore>> AllTables() const;
@@ -165,11 +171,11 @@ class DatabaseCore {
   void AddTag(Tag tag);
   std::vector<Tag> Tags() const;
 
+  /// Refuses new changes, lets those under way finish, and seals the log. Idempotent.
   Status Close();
 
  private:
-  Result<Lsn> CommitLocked(std::unique_ptr<Change> change, const CommitOptions& how)
-      GEARDB_REQUIRES(commit);
+  friend class ChangeScope;
   /// Logs for each table that no number beyond those in use was handed out: the next open goes on
   /// right behind them. A seal alone does not say so, what came after it may be lost.
   void PromiseNothingMore() GEARDB_REQUIRES(commit);
@@ -178,9 +184,10 @@ class DatabaseCore {
   std::map<TableId, std::shared_ptr<TableCore>> tables_ GEARDB_GUARDED_BY(tables_mutex_);
   TableId last_table_id_ GEARDB_GUARDED_BY(tables_mutex_) = 0;
   std::map<std::string, Tag, std::less<>> tags_ GEARDB_GUARDED_BY(tables_mutex_);
+  std::unique_ptr<wal::LogWriter> log_writer_;
   Mutex close_mutex_;
-  bool close_done_ GEARDB_GUARDED_BY(close_mutex_) = false;
-  Status close_status_ GEARDB_GUARDED_BY(close_mutex_);
+  uint64_t changes_under_way_ GEARDB_GUARDED_BY(commit) = 0;  // Admitted scopes.
+  CondVar changes_done_;  // There is none, and the database is closed; with `commit`.
 };
 
 /// The schema as the log stores it.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/internal/bulk_record.h"
+#include "engine/internal/change_scope.h"
 
 namespace geardb::engine {
 namespace {
@@ -38,7 +39,7 @@ Status RaiseMax(PriorityTable::Impl* impl, std::span<const fb::Item> items)
   if (Largest(items) <= max) return Status::Ok();
   // Rare: look at the items as they will be when this record is applied.
   DatabaseCore& database = *impl->database;
-  GEARDB_RETURN_IF_ERROR(database.log->WaitPublished(database.log->end(), Deadline::Infinite()));
+  GEARDB_RETURN_IF_ERROR(database.CatchUp());
   MutexLock lock(&impl->table->state->mutex);
   const PriorityState& priority = impl->state();
   for (const fb::Item& item : items) {
@@ -53,7 +54,7 @@ Status RaiseMax(PriorityTable::Impl* impl, std::span<const fb::Item> items)
 }
 
 /// Logs a rescale first where the weights to come need it.
-Status RescaleIfDue(PriorityTable::Impl* impl, float largest, bool* again)
+Status RescaleIfDue(PriorityTable::Impl* impl, ChangeScope* scope, float largest, bool* again)
     GEARDB_REQUIRES(impl->database->commit) {
   std::optional<int> shift;
   {
@@ -64,7 +65,7 @@ Status RescaleIfDue(PriorityTable::Impl* impl, float largest, bool* again)
   }
   if (!shift) return Status::Ok();
   *again = true;
-  return impl->database->LogRescale(impl->table, impl->number, *shift, {});
+  return impl->database->LogRescale(scope, impl->table, impl->number, *shift);
 }
 
 /// After an update that made the weights much smaller: a scale that fits what there is now, instead
@@ -76,8 +77,8 @@ void RescaleIfFaded(PriorityTable::Impl* impl) {
     if (selector == nullptr || !selector->AdviseShift(0)) return;
   }
   bool again = false;
-  MutexLock lock(&impl->database->commit);
-  (void)RescaleIfDue(impl, 0, &again).ok();
+  ChangeScope scope(impl->database.get(), impl->table.get(), {});
+  if (scope.status().ok()) (void)RescaleIfDue(impl, &scope, 0, &again).ok();
 }
 
 /// The records of a Set: one, or as many as its items take.
@@ -163,24 +164,25 @@ Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item
   wal::Reservation last;
   {
     // Kept from the first record to the last: all of it fits the log, or nothing of it is done.
-    MutexLock lock(&database.commit);
+    ChangeScope scope(&database, impl->table.get(), {});
     for (bool again = true; again;) {
-      GEARDB_RETURN_IF_ERROR(database.AwaitRoom({&first, 1}, {}, &again));
-      if (!again) GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, Largest(items), &again));
+      GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&first, 1}, {}, &again));
+      if (!again) GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, &scope, Largest(items), &again));
     }
     GEARDB_RETURN_IF_ERROR(database.log->CheckBound(records.sizes(), wal::Urgency::kAppend));
     GEARDB_RETURN_IF_ERROR(RaiseMax(impl, items));
-    last = database.log->Reserve({.size = first});
+    last = scope.Reserve({.size = first});
     for (size_t i = 1; i < records.sizes().size(); ++i) {
       database.Finish(last, {}, records.change(i - 1));
       end = last.end;
-      const Status room = database.AwaitRoomHolding(records.sizes()[i], {});
+      const Status room = scope.AwaitRoomHolding(records.sizes()[i], {});
       if (!room.ok()) {
-        // The log has failed. What was published before is still to be applied, from here.
+        // The log has failed, or its disk is full. What was published before is still to be
+        // applied, from here.
         database.log->WaitPublished(end, Deadline::Infinite()).ok();
         return room;
       }
-      last = database.log->Reserve({.size = records.sizes()[i]});
+      last = scope.Reserve({.size = records.sizes()[i]});
     }
     end = last.end;
   }
@@ -208,12 +210,13 @@ Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float
   BulkRecord record(&database, &change);
   {
     // Kept to the end: no item may come or go between the list and the record.
-    MutexLock lock(&database.commit);
+    ChangeScope scope(&database, impl->table.get(), {});
+    GEARDB_RETURN_IF_ERROR(scope.status());
     for (bool again = true; again;) {
       again = false;
-      GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, largest, &again));
+      GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, &scope, largest, &again));
     }
-    GEARDB_RETURN_IF_ERROR(database.log->WaitPublished(database.log->end(), Deadline::Infinite()));
+    GEARDB_RETURN_IF_ERROR(database.CatchUp());
     uint64_t items = 0;
     {
       MutexLock state_lock(&impl->table->state->mutex);
@@ -236,7 +239,7 @@ Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float
         {.table = impl->table->layout().id(), .priority_table = impl->number}, fb::Change::SetAll,
         fb::CreateSetAll(change.body, by_leaf[0], 0, by_leaf.size() > 1, items).Union());
     const auto bytes = std::as_bytes(std::span(by_leaf));
-    GEARDB_RETURN_IF_ERROR(record.Reserve(by_leaf.size() > 1 ? bytes : bytes.first(0), {}));
+    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, by_leaf.size() > 1 ? bytes : bytes.first(0)));
     float& max = impl->table->plan->max_priority[impl->number];
     if (items > 0) max = std::max(max, largest);
   }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <set>
 
+#include "engine/internal/change_scope.h"
+
 namespace geardb::engine {
 namespace {
 
@@ -14,11 +16,6 @@ CommitOptions ReserveUrgency() {
 }
 
 CommitOptions AppendUrgency() { return {.deadline = Deadline::AfterMs(kAdmissionMs)}; }
-
-/// Everything that has an LSN is published: the state is what the plan says.
-Status CatchUp(DatabaseCore* database) {
-  return database->log->WaitPublished(database->log->end(), Deadline::Infinite());
-}
 
 }  // namespace
 
@@ -37,12 +34,11 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
   const CommitOptions how = ReserveUrgency();
   Lsn end = 0;
   {
-    MutexLock lock(&database->commit);
-    const wal::RecordSize size =
-        wal::RecordSize::For(1024 + wanted.size() * sizeof(fb::Removed), {});
+    ChangeScope scope(database, table.get(), how);
+    const wal::RecordSize size = DatabaseCore::RemovalSize(wanted.size());
     bool waited = false;
-    GEARDB_RETURN_IF_ERROR(database->AwaitRoom({&size, 1}, how, &waited));
-    GEARDB_RETURN_IF_ERROR(CatchUp(database));
+    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(database->CatchUp());
     std::vector<Slot> slots;
     {
       MutexLock state_lock(&table->state->mutex);
@@ -56,7 +52,7 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
     }
     Eviction eviction;
     for (const Slot slot : slots) eviction.removed.push_back(table->plan->Remove(slot));
-    GEARDB_ASSIGN_OR_RETURN(end, database->LogRemoval(table, eviction, how));
+    end = database->LogRemoval(&scope, table, eviction);
   }
   return database->Acknowledge(end, Ack::kLog);
 }
@@ -81,11 +77,11 @@ Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCor
   const CommitOptions how = ReserveUrgency();
   Lsn end = 0;
   {
-    MutexLock lock(&database->commit);
-    const wal::RecordSize size = wal::RecordSize::For(1024, {});
+    ChangeScope scope(database, table.get(), how);
+    const wal::RecordSize size = DatabaseCore::RemovalSize(1);
     bool waited = false;
-    GEARDB_RETURN_IF_ERROR(database->AwaitRoom({&size, 1}, how, &waited));
-    GEARDB_RETURN_IF_ERROR(CatchUp(database));
+    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(database->CatchUp());
     Slot slot = kNoSlot;
     {
       MutexLock state_lock(&table->state->mutex);
@@ -107,7 +103,7 @@ Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCor
     }
     Eviction eviction;
     eviction.trimmed.push_back(table->plan->Trim(slot, static_cast<uint64_t>(first.row)));
-    GEARDB_ASSIGN_OR_RETURN(end, database->LogRemoval(table, eviction, how));
+    end = database->LogRemoval(&scope, table, eviction);
   }
   return database->Acknowledge(end, Ack::kLog);
 }
@@ -166,14 +162,14 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
   const CommitOptions how = AppendUrgency();
   wal::Reservation reservation;
   {
-    MutexLock lock(&database->commit);
+    ChangeScope scope(database, table.get(), how);
     uint64_t value_bytes = 0;
     for (const size_t column : columns) value_bytes += layout.trajectory_columns()[column].bytes;
     const wal::RecordSize bound =
         wal::RecordSize::For(1024 + columns.size() * sizeof(fb::ColumnSet) + value_bytes, {});
     bool waited = false;
-    GEARDB_RETURN_IF_ERROR(database->AwaitRoom({&bound, 1}, how, &waited));
-    GEARDB_RETURN_IF_ERROR(CatchUp(database));
+    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&bound, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(database->CatchUp());
     Slot slot = kNoSlot;
     {
       MutexLock state_lock(&table->state->mutex);
@@ -202,8 +198,7 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
     const auto bytes_offset = change.body.CreateVector(bytes);
     change.FinishBody({.table = layout.id()}, fb::Change::SetColumns,
                       fb::CreateSetColumns(change.body, sets_offset, bytes_offset).Union());
-    reservation =
-        database->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+    reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     table->plan->Note(slot, reservation.end);
   }
   database->Finish(reservation, {}, &change);
@@ -230,9 +225,9 @@ Status CheckInitialColumn(const TableState& state, const PriorityTableSpec& spec
 }
 
 /// What was stored may have priorities whose weights were cut: they get a scale that fits them.
-Status RescaleSaturated(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                        size_t priority_table) {
-  MutexLock lock(&database->commit);
+Status RescaleSaturated(DatabaseCore* database, ChangeScope* scope,
+                        const std::shared_ptr<TableCore>& table, size_t priority_table)
+    GEARDB_REQUIRES(database->commit) {
   int shift = 0;
   {
     MutexLock state_lock(&table->state->mutex);
@@ -241,8 +236,7 @@ Status RescaleSaturated(DatabaseCore* database, const std::shared_ptr<TableCore>
     if (selector == nullptr || !selector->saturated()) return Status::Ok();
     shift = index::ChooseShift(selector->LargestWeightBound());
   }
-  return database->LogRescale(table, static_cast<uint32_t>(priority_table), shift,
-                              ReserveUrgency());
+  return database->LogRescale(scope, table, static_cast<uint32_t>(priority_table), shift);
 }
 
 }  // namespace
@@ -258,11 +252,13 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
   size_t number = 0;
   wal::Reservation reservation;
   {
-    MutexLock lock(&database->commit);
-    const wal::RecordSize bound = wal::RecordSize::For(4096, {});
+    ChangeScope scope(database, table.get(), how);
+    // The second is of a rescale: what comes after the first must not be refused.
+    const wal::RecordSize bounds[] = {wal::RecordSize::For(4096, {}),
+                                      wal::RecordSize::For(1024, {})};
     bool waited = false;
-    GEARDB_RETURN_IF_ERROR(database->AwaitRoom({&bound, 1}, how, &waited));
-    GEARDB_RETURN_IF_ERROR(CatchUp(database));
+    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom(bounds, how, &waited));
+    GEARDB_RETURN_IF_ERROR(database->CatchUp());
     {
       MutexLock state_lock(&table->state->mutex);
       number = table->state->priority_table_count();
@@ -285,12 +281,12 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
       table->state->Apply(*change.operation()->change_as_CreatePriorityTable(), number);
       table->state->changed.NotifyAll();
     });
-    reservation =
-        database->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+    reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+    database->Finish(reservation, {}, &change);
+    GEARDB_RETURN_IF_ERROR(database->CatchUp());
+    GEARDB_RETURN_IF_ERROR(RescaleSaturated(database, &scope, table, number));
   }
-  database->Finish(reservation, {}, &change);
-  GEARDB_RETURN_IF_ERROR(database->Acknowledge(reservation.end, Ack::kSync));
-  return RescaleSaturated(database, table, number);
+  return database->Acknowledge(reservation.end, Ack::kSync);
 }
 
 }  // namespace geardb::engine

@@ -55,9 +55,9 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
   Appended appended{.id = lane.id, .first_row = lane.rows_end};
   wal::Reservation reservation;
   {
-    MutexLock lock(&database_->commit);
+    engine::ChangeScope scope(database_.get(), table_.get(), how);
     bool waited = false;
-    GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&bound, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&bound, 1}, how, &waited));
     if (lane.removed.load()) {
       const TrajectoryId id = lane.id;
       ForgetRemoved(&lane);
@@ -77,8 +77,7 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
         layout().spec().final_row && lane.rows_end - first_row == 1 && !between_episodes;
     if (nothing_left) appended.id = 0;
     BuildClose(lane, nothing_left, &change);
-    reservation =
-        database_->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+    reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     if (!nothing_left) {
       table_->plan->NoteUse(lane.slot, reservation.end);
       table_->plan->NoteClosed(lane.slot);
@@ -127,17 +126,15 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
   const wal::RecordSize bound = wal::RecordSize::For(1024, {});
   wal::Reservation reservation;
   {
-    MutexLock lock(&database_->commit);
+    engine::ChangeScope scope(database_.get(), table_.get(), how);
     bool waited = false;
-    GEARDB_RETURN_IF_ERROR(database_->AwaitRoom({&bound, 1}, how, &waited));
-    GEARDB_RETURN_IF_ERROR(
-        database_->log->WaitPublished(database_->log->end(), Deadline::Infinite()));
+    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&bound, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(database_->CatchUp());
     GEARDB_RETURN_IF_ERROR(TakeOverOrphan(id, &lane));
     const fb::Adopted adopted(lane.slot, lane.generation, database_->manifest.epoch.open, number,
                               false);
     change.Say({&adopted, 1});
-    reservation =
-        database_->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+    reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     table_->plan->SetOpenLane(lane.slot, &lane);
     table_->plan->NoteUse(lane.slot, reservation.end);
   }
@@ -206,11 +203,10 @@ void Writer::Impl::Leave(std::span<const Lane* const> lanes) {
   std::vector<fb::Adopted> orphans;
   std::optional<wal::Reservation> reservation;
   {
-    MutexLock lock(&database_->commit);
+    engine::ChangeScope scope(database_.get(), table_.get(), how);
     bool waited = false;
     // Where there is no room, nobody is to be told: they become orphans at the next open.
-    const bool logged = database_->CheckWritable().ok() && !table_->dropped.load() &&
-                        database_->AwaitRoom({&bound, 1}, how, &waited).ok();
+    const bool logged = scope.AwaitRoom({&bound, 1}, how, &waited).ok();
     for (const Lane* lane : lanes) {
       if (lane->removed.load()) continue;
       orphans.emplace_back(lane->slot, lane->generation, 0, 0, true);
@@ -218,8 +214,7 @@ void Writer::Impl::Leave(std::span<const Lane* const> lanes) {
     if (orphans.empty()) return;
     if (logged) {
       change.Say(orphans);
-      reservation =
-          database_->log->Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+      reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     }
     for (const fb::Adopted& orphan : orphans) {
       if (reservation) table_->plan->NoteUse(orphan.slot(), reservation->end);

@@ -26,8 +26,8 @@ class BulkRecordTest : public testing::StoreTest {
                       fb::CreateWriteTag(change.body, name, 0, 1, true).Union());
     BulkRecord record(core_.get(), &change);
     {
-      MutexLock lock(&core_->commit);
-      ASSERT_OK(record.Reserve(blob, {.type = wal::RecordType::kTag}));
+      ChangeScope scope(core_.get(), nullptr, {.type = wal::RecordType::kTag});
+      ASSERT_OK(record.Reserve(&scope, blob));
     }
     EXPECT_EQ(applied_at, 0u);
     record.Finish();

@@ -1,0 +1,54 @@
+#include "engine/internal/change_scope.h"
+
+#include "base/check.h"
+
+namespace geardb::engine {
+
+ChangeScope::ChangeScope(DatabaseCore* database, const TableCore* table, const CommitOptions& how)
+    : database_(database), table_(table), how_(how) {
+  database_->commit.Lock();
+  refused_ = database_->CheckWritable();
+  if (refused_.ok()) ++database_->changes_under_way_;
+}
+
+ChangeScope::~ChangeScope() {
+  if (refused_.ok() && --database_->changes_under_way_ == 0 && database_->closed.load()) {
+    database_->changes_done_.NotifyAll();
+  }
+  database_->commit.Unlock();
+}
+
+Status ChangeScope::status() const {
+  if (!refused_.ok()) return refused_;
+  return table_ == nullptr ? Status::Ok() : database_->CheckNotDropped(*table_);
+}
+
+Status ChangeScope::AwaitRoom(std::span<const wal::RecordSize> sizes, const CommitOptions& how,
+                              bool* waited) GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
+  *waited = false;
+  GEARDB_RETURN_IF_ERROR(status());
+  while (!database_->log_writer_->HasRoom(sizes, how.urgency)) {
+    *waited = true;
+    database_->commit.Unlock();
+    const Status room = database_->log_writer_->WaitForRoom(sizes, how.urgency, how.deadline);
+    database_->commit.Lock();
+    GEARDB_RETURN_IF_ERROR(room);
+    GEARDB_RETURN_IF_ERROR(status());
+  }
+  return Status::Ok();
+}
+
+Status ChangeScope::AwaitRoomHolding(const wal::RecordSize& size, const CommitOptions& how) {
+  GEARDB_RETURN_IF_ERROR(status());
+  while (!database_->log_writer_->HasRoom(size, how.urgency)) {
+    GEARDB_RETURN_IF_ERROR(database_->log_writer_->WaitForRoom(size, how.urgency, how.deadline));
+  }
+  return Status::Ok();
+}
+
+wal::Reservation ChangeScope::Reserve(const wal::RecordRequest& request) {
+  GEARDB_CHECK(status().ok());
+  return database_->log_writer_->Reserve(request);
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,52 @@
+// ChangeScope: the one door of a change into the log.
+//
+// Invariants:
+//   Whoever has an admitted scope holds `commit`, but for the waits that say otherwise.
+//   No scope is admitted once the database is closed, and no record of a table has an LSN behind
+//   the one that drops it.
+//   Close waits until every admitted scope is gone, and then until all that was reserved is
+//   published: a change is refused before it reserved anything, or finished whole.
+//   DatabaseCore shows its log const: nothing but a scope (and Close itself) reserves a record.
+#pragma once
+
+#include <span>
+
+#include "engine/internal/core.h"
+
+namespace geardb::engine {
+
+/// Lives on the stack from the first decision of a change to its last reservation, in parts and
+/// several records too. What was reserved may be filled and published after it.
+class GEARDB_THREAD_ANNOTATION(scoped_lockable) ChangeScope {
+ public:
+  /// Takes `database->commit`. `table` is the one that the change is of, or null.
+  ChangeScope(DatabaseCore* database, const TableCore* table, const CommitOptions& how)
+      GEARDB_THREAD_ANNOTATION(acquire_capability(database->commit));
+  ~ChangeScope() GEARDB_THREAD_ANNOTATION(release_capability());
+  ChangeScope(const ChangeScope&) = delete;
+  ChangeScope& operator=(const ChangeScope&) = delete;
+
+  /// Whether the change may go on. Cancelled: the database is closed, or the table was dropped,
+  /// before the scope began or in a wait that released `commit`. FailedPrecondition: read-only.
+  /// Closing does not stop what was admitted before it.
+  Status status() const;
+  const CommitOptions& how() const { return how_; }
+
+  /// Until the log has room for records of these sizes. Releases `commit` while it waits, so what
+  /// was decided before must be decided again when `*waited`.
+  Status AwaitRoom(std::span<const wal::RecordSize> sizes, const CommitOptions& how, bool* waited);
+  /// Likewise, but keeps `commit`: nothing comes between what was decided and the record. An error
+  /// is that of the log (its first error, a full disk) or the deadline; Close causes none.
+  Status AwaitRoomHolding(const wal::RecordSize& size, const CommitOptions& how);
+
+  /// Takes a place in the log; the scope was admitted, and has seen that there is room.
+  wal::Reservation Reserve(const wal::RecordRequest& request);
+
+ private:
+  DatabaseCore* const database_;
+  const TableCore* const table_;
+  const CommitOptions how_;
+  Status refused_;
+};
+
+}  // namespace geardb::engine
