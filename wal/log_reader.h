@@ -73,9 +73,11 @@ struct RecordsBeyond {
   uint64_t records = 0;
   Lsn end_lsn = 0;                               ///< The end of the last of them.
   std::map<std::string, uint64_t> by_file = {};  ///< Path → how many it holds.
-  /// The record at the log's end was once complete, so they may have been acknowledged. False: they
-  /// lie in the ring, where other writers have overtaken one that died before its record was there.
+  /// They may have been acknowledged. False: they lie in the ring, where other writers have
+  /// overtaken one that died before its record was there.
   bool acknowledged = false;
+  /// The header of the record at the log's end is there: it was once complete.
+  bool header_at_end = false;
 };
 
 /// Iterates over a log. Not thread-safe.

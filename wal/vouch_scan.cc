@@ -135,6 +135,25 @@ Status ScanAll(Env* env, const ScannedLog& log, const Followed& followed, Search
   return ScanRing(log.ring, log.manifest, followed.stop, search);
 }
 
+// Whether the header of the record at `lsn` is there, in ring or segment, whatever else is of it. A
+// writer stores it last.
+Result<bool> HasHeader(Env* env, const ScannedLog& log, Lsn lsn) {
+  RecordHeader header;
+  const auto is_its_own = [&] { return header.lsn == lsn && header.epoch() == log.manifest.epoch; };
+  if (log.ring != nullptr) {
+    std::memcpy(&header, log.ring->At(lsn), sizeof(header));
+    if (is_its_own()) return true;
+  }
+  const uint64_t offset = lsn % log.manifest.segment_bytes;
+  const auto found = log.map.names.find(lsn - offset);
+  if (found == log.map.names.end()) return false;
+  GEARDB_ASSIGN_OR_RETURN(const auto file, env->OpenFile(JoinPath(log.directory, found->second),
+                                                         {.mode = FileMode::kRead}));
+  GEARDB_ASSIGN_OR_RETURN(const size_t read,
+                          file->Read(offset, std::as_writable_bytes(std::span(&header, 1))));
+  return read == sizeof(header) && is_its_own();
+}
+
 // The largest synced LSN that a record knows of.
 class VouchSearch final : public Search {
  public:
@@ -205,13 +224,11 @@ Result<RecordsBeyond> ScanBeyond(Env* env, const ScannedLog& log, const Followed
   BeyondSearch search(log.manifest, JoinPath(log.directory, kRingName));
   GEARDB_RETURN_IF_ERROR(ScanAll(env, log, followed, &search));
   RecordsBeyond beyond = search.Finish();
-  if (log.ring == nullptr) return beyond;
-  // A writer stores the header last. Where the stop has that of its own record, the record was
-  // complete once.
-  RecordHeader header;
-  std::memcpy(&header, log.ring->At(followed.stop), sizeof(header));
-  beyond.acknowledged |=
-      beyond.records > 0 && header.lsn == followed.stop && header.epoch() == log.manifest.epoch;
+  GEARDB_ASSIGN_OR_RETURN(beyond.header_at_end, HasHeader(env, log, followed.stop));
+  // What the ring has room for (rule 3) says what had been drained, and so published.
+  const bool stop_was_drained =
+      beyond.end_lsn > AlignDown(followed.stop, kBlockBytes) + log.manifest.ring_bytes;
+  beyond.acknowledged |= beyond.records > 0 && (beyond.header_at_end || stop_was_drained);
   return beyond;
 }
 

@@ -171,6 +171,30 @@ TEST_F(VouchScanTest, RecordsBeyondTheEndAreCountedOnceByFile) {
   EXPECT_EQ(Beyond().records, 1u);
 }
 
+TEST_F(VouchScanTest, InTheRingAloneTheyWereAcknowledgedIfTheRingHasGoneRoundSince) {
+  PutRecord("ring", kRing - 128, 0);
+  EXPECT_EQ(Beyond().end_lsn, kRing);
+  EXPECT_FALSE(Beyond().acknowledged);
+  PutRecord("ring", kRing, 0);  // There was no room for it before the stop was drained.
+  EXPECT_EQ(Beyond().records, 2u);
+  EXPECT_TRUE(Beyond().acknowledged);
+  EXPECT_FALSE(Beyond().header_at_end);
+}
+
+TEST_F(VouchScanTest, AHeaderAtTheStopIsSeenInRingAndSegment) {
+  EXPECT_FALSE(Beyond().header_at_end);
+  PutRecord("segment-000002", 1024, 0);
+  EXPECT_FALSE(Beyond().header_at_end);
+  names_ = {{0, "segment-000002"}};
+  EXPECT_TRUE(Beyond().header_at_end);
+  names_.clear();
+  PutRecord("ring", 1024, 0, 4);
+  EXPECT_FALSE(Beyond().header_at_end);
+  PutRecord("ring", 1024, 0);
+  EXPECT_TRUE(Beyond().header_at_end);
+  EXPECT_FALSE(Beyond().acknowledged);
+}
+
 TEST_F(VouchScanTest, InTheRingAloneTheyWereAcknowledgedIfTheOneBeforeThemWasComplete) {
   PutRecord("ring", 2048, 0);
   EXPECT_EQ(Beyond().records, 1u);

@@ -185,14 +185,21 @@ Status Verification::CheckEnd(wal::LogReader* of) {
 // behind it is dropped by an open for writing: by rule, but nobody should lose it unawares.
 Status Verification::CheckBeyond(wal::LogReader* reader) {
   GEARDB_ASSIGN_OR_RETURN(wal::RecordsBeyond beyond, reader->FindBeyond());
-  if (beyond.records == 0) return Status::Ok();
   const Lsn end = reader->report().end_lsn;
+  if (beyond.records == 0) {
+    if (beyond.header_at_end) {
+      notes_.push_back("a record at LSN " + Grouped(end) + " has its header, but is not whole: a " +
+                       "power loss has torn it, or it is damaged; nothing valid lies behind it");
+    }
+    return Status::Ok();
+  }
   if (beyond.acknowledged) {
     beyond_ = BeyondEnd{reader->PlaceOf(end), end, std::move(beyond)};
   } else {
     notes_.push_back(Counted(beyond.records, "record") + " beyond the log's end, up to LSN " +
-                     Grouped(beyond.end_lsn) + ", had overtaken in the ring one that was never " +
-                     "finished: none of them was acknowledged, and an open for writing drops them");
+                     Grouped(beyond.end_lsn) + ", lie in the ring behind one that is not there: " +
+                     "where its writer died before it was finished, none of them was " +
+                     "acknowledged. An open for writing drops them");
   }
   return Status::Ok();
 }

@@ -404,7 +404,20 @@ TEST_F(VerifyCommandTest, ALastRecordThatIsDamagedHasNothingBeyondIt) {
   testing::FlipByte(File("log/ring"), last % testing::SampleOptions().ring_bytes + 20);
   const CliRun run = Run("verify");
   EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_EQ(LinesWith(run.out, "has its header, but is not whole"), 1U) << run.out;
   EXPECT_TRUE(RunJson("verify")["beyond_end"].is_null());
+}
+
+TEST_F(VerifyCommandTest, ALastSegmentThatIsGoneIsSeenByWhatTheRingHoldsBeyondIt) {
+  testing::DieAppending(store(), 300);
+  const Json before = RunJson("verify");
+  const Lsn end = static_cast<Lsn>(before["log_end"].integer());
+  const Place last = PlaceOf(end - 1);
+  ASSERT_GT(last.offset, testing::SampleOptions().ring_bytes);
+  fs::resize_file(last.path, 0);
+  const Json json = RunJson("verify", {}, 5);
+  EXPECT_EQ(json["log_end"].integer(), static_cast<int64_t>(end - 1 - last.offset));
+  EXPECT_EQ(json["beyond_end"]["end_lsn"].integer(), static_cast<int64_t>(end));
 }
 
 TEST_F(VerifyCommandTest, WhatANewerVersionWroteIsNoDamage) {
