@@ -60,10 +60,12 @@ struct RecoveryReport {
   uint64_t damaged_pages = 0;  ///< Pages with a bad piece; their trajectories are lost by name.
   uint64_t damaged_priorities = 0;  ///< Of a SetAll, in a bad piece: they stayed as they were.
   uint64_t damaged_tags = 0;        ///< Tags with a bad piece: they have lost their blob.
-  bool clean = false;               ///< The log ended with a seal: nothing can have been lost.
-  double seconds = 0;               ///< Of the whole open.
-  double prefault_seconds = 0;      ///< Of these, faulting in the frames (options.prefault).
-  std::string note = {};            ///< For people: "cut at LSN x, durability unknown", or empty.
+  /// The log ended with a seal, as a closed or idle one does: nothing before that was lost. (What
+  /// came after it and was never synced, a power loss takes without a trace.)
+  bool clean = false;
+  double seconds = 0;           ///< Of the whole open.
+  double prefault_seconds = 0;  ///< Of these, faulting in the frames (options.prefault).
+  std::string note = {};        ///< For people: "cut at LSN x, durability unknown", or empty.
   /// Read-only opens: the damage in the middle of the log that ended the reading. What is shown is
   /// the state before it.
   Status damage = {};

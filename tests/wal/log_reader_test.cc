@@ -1,9 +1,11 @@
 #include "wal/log_reader.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/hash.h"
 #include "tests/wal/log_fixture.h"
+#include "wal/record_codec.h"
 
 namespace geardb::wal {
 namespace {
@@ -114,6 +116,31 @@ TEST_F(LogReaderTest, WritesNothing) {
   const uint64_t before = env_->operations();
   ASSERT_OK(ReadAll());
   EXPECT_EQ(env_->operations(), before);
+}
+
+// A block that came back from before an open, say: such a record was cut off, or is another one's.
+TEST_F(LogReaderTest, BelowStartAnEpochThatFallsIsDamage) {
+  CreateAndOpen();
+  Append(1, 100);
+  CrashAndOpen(testing::CrashKind::kProcess);
+  Append(2, 100);
+  const Reservation third = Append(3, 100);
+  CrashAndOpen(testing::CrashKind::kProcess);
+  const Epoch first_epoch{.term = 0, .open = 1};
+  ASSERT_GT(seen_.log.manifest.epoch, first_epoch);
+  ASSERT_GE(seen_.log.manifest.start, third.end);
+  const uint64_t seed = seen_.log.manifest.Seed();
+  Stop();
+  ASSERT_OK_AND_ASSIGN(const auto whole, ReadAll());
+  EXPECT_EQ(whole.size(), 3u);
+  auto bytes = env_->Contents("db/log/segment-000001");
+  RecordHeader header;
+  std::memcpy(&header, bytes.data() + third.lsn, sizeof(header));
+  ASSERT_EQ(header.lsn, third.lsn);
+  header.open = first_epoch.open;
+  FinishHeader(bytes.data() + third.lsn, header, seed);
+  env_->Put("db/log/segment-000001", bytes);
+  EXPECT_STATUS(kCorruption, ReadAll(), "damaged at LSN " + std::to_string(third.lsn));
 }
 
 TEST_F(LogReaderTest, AllTypesShowWhatTheEngineDoesNotSee) {
