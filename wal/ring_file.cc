@@ -19,7 +19,14 @@ Status RingFile::Create(Env* env, const std::string& path, uint64_t bytes) {
 Result<std::unique_ptr<RingFile>> RingFile::Open(Env* env, const std::string& path, uint64_t bytes,
                                                  RingAccess access) {
   const FileMode mode = access == RingAccess::kReadOnly ? FileMode::kRead : FileMode::kReadWrite;
-  GEARDB_ASSIGN_OR_RETURN(auto file, env->OpenFile(path, {.mode = mode}));
+  auto opened = env->OpenFile(path, {.mode = mode});
+  if (opened.status().code() == StatusCode::kNotFound) {
+    return Status::Corruption(path,
+                              " is missing: it held the newest bytes of the log; put it back, ",
+                              "or ", bytes, " zeros to do without what only it held");
+  }
+  if (!opened.ok()) return opened.status();
+  std::unique_ptr<File> file = std::move(opened).value();
   GEARDB_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
   if (size != bytes) {
     return Status::Corruption(path, " has ", size, " bytes, the manifest says ", bytes);

@@ -1,5 +1,6 @@
 #include "wal/segment_map.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/break.h"
@@ -11,9 +12,13 @@ Result<SegmentMap> SegmentMap::Read(Env* env, const std::string& log_directory,
                                     const Manifest& manifest, Lsn from) {
   SegmentMap map;
   std::map<Lsn, Epoch> epochs;
-  GEARDB_ASSIGN_OR_RETURN(const auto names, env->List(log_directory));
+  const auto names = env->List(log_directory);
+  if (names.status().code() == StatusCode::kNotFound) {
+    return Status::Corruption(log_directory, " is missing: the database has lost its log");
+  }
+  if (!names.ok()) return names.status();
   ParsedRecord record;
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     uint64_t number = 0;
     if (!ParseSegmentName(name, &number)) {
       if (name != kRingName) map.ignored.push_back(name);
@@ -30,7 +35,11 @@ Result<SegmentMap> SegmentMap::Read(Env* env, const std::string& log_directory,
     std::array<std::byte, kSegmentRecordBytes> bytes = {};
     GEARDB_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes));
     const std::optional<Uuid> owner = SegmentOwner(std::span(bytes).first(read));
-    if (!owner) continue;
+    if (!owner) {
+      const auto zero = [](std::byte byte) { return byte == std::byte{0}; };
+      if (!std::all_of(bytes.begin(), bytes.end(), zero)) map.unreadable.push_back(name);
+      continue;
+    }
     if (*owner != manifest.uuid) {
       return Status::Corruption(path, " belongs to database ", UuidText(*owner), ", this is ",
                                 UuidText(manifest.uuid));

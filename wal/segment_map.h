@@ -17,6 +17,8 @@ struct SegmentMap {
   std::vector<std::string> all;       ///< Every segment file, also the free ones.
   std::vector<std::string> no_files;  ///< Have a segment's name, but are directories or the like.
   std::vector<std::string> ignored;   ///< Names that are neither ring nor segment.
+  /// Of `all`: files that begin neither with a segment's record nor with zeros.
+  std::vector<std::string> unreadable;
 
   /// Reads the first record of every file (rule 13: a base at or beyond `start` with another epoch
   /// is free; otherwise the highest epoch wins). Segments that end at or below `from` are left

@@ -32,7 +32,14 @@ SegmentStream::~SegmentStream() {
 
 std::string SegmentStream::PlaceOf(Lsn lsn) const {
   const auto it = map_->names.find(AlignDown(lsn, segment_bytes_));
-  if (it == map_->names.end()) return log_directory_ + " (no file holds that segment)";
+  if (it == map_->names.end()) {
+    std::string place = log_directory_ + " (no file holds that segment";
+    if (!map_->unreadable.empty()) place += "; the first record is damaged of";
+    for (const std::string& name : map_->unreadable) {
+      place += (name == map_->unreadable.front() ? " " : ", ") + JoinPath(log_directory_, name);
+    }
+    return place + ")";
+  }
   return JoinPath(log_directory_, it->second) + " at offset " +
          std::to_string(lsn % segment_bytes_);
 }

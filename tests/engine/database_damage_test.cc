@@ -46,6 +46,49 @@ class DatabaseDamageTest : public StoreTest {
   }
 };
 
+TEST_F(DatabaseDamageTest, ASegmentWhoseFirstRecordIsDamagedIsNamed) {
+  options_.segment_bytes = uint64_t{64} << 10;
+  OpenEmpty();
+  Create(StepSpec());
+  for (int i = 0; i < 10; ++i) AppendClosed(0, 1000);
+  Reopen();
+  Close();
+  // The segment from LSN 65536 on; which file has it, its first record alone says.
+  std::string path;
+  for (const auto& entry : std::filesystem::directory_iterator(dir_->File("log"))) {
+    std::fstream file(entry.path(), std::ios::binary | std::ios::in | std::ios::out);
+    uint64_t header[2] = {};
+    file.read(reinterpret_cast<char*>(header), sizeof(header));
+    if (header[1] != options_.segment_bytes || entry.path().filename() == "ring") continue;
+    path = entry.path();
+    header[0] ^= 1;
+    file.seekp(0);
+    file.write(reinterpret_cast<const char*>(header), sizeof(header));
+  }
+  const auto opened = Database::Open(dir_->path(), options_);
+  EXPECT_STATUS(kCorruption, opened, "damaged at LSN 65536, ");
+  EXPECT_STATUS(kCorruption, opened, "the first record is damaged of " + path);
+  std::filesystem::remove(path);
+  EXPECT_STATUS(kCorruption, Database::Open(dir_->path(), options_),
+                "no file holds that segment): no valid record there");
+}
+
+// NotFound would mean that there is no database.
+TEST_F(DatabaseDamageTest, ALostRingIsCorruption) {
+  Create(StepSpec());
+  AppendClosed(0, 10);
+  Close();
+  std::filesystem::remove(dir_->File("log/ring"));
+  EXPECT_STATUS(kCorruption, Database::Open(dir_->path(), options_),
+                dir_->File("log/ring") + " is missing");
+  options_.read_only = true;
+  EXPECT_STATUS(kCorruption, Database::Open(dir_->path(), options_),
+                dir_->File("log/ring") + " is missing");
+  std::filesystem::remove_all(dir_->File("log"));
+  EXPECT_STATUS(kCorruption, Database::Open(dir_->path(), options_),
+                dir_->File("log") + " is missing");
+}
+
 TEST_F(DatabaseDamageTest, AStreamsLostPageLeavesThePrioritiesOfOthersWhereTheyWere) {
   TableSpec spec = StepSpec(/*final_row=*/true);
   spec.stream = true;

@@ -64,6 +64,17 @@ TEST_F(SegmentMapTest, TheFirstRecordSaysWhatAFileHolds) {
   EXPECT_EQ(map.ignored, std::vector<std::string>{"notes.txt"});
 }
 
+TEST_F(SegmentMapTest, FilesThatBeginWithNeitherARecordNorZerosAreNamed) {
+  PutSegment("segment-000001", 0, 1);
+  PutSegment("segment-000002", kSegment, 1);
+  env_.Put("log/segment-000003", std::vector<std::byte>(kSegment));
+  env_.FlipBit("log/segment-000002", 9, 1);
+  ASSERT_OK_AND_ASSIGN(const SegmentMap map, SegmentMap::Read(&env_, "log", manifest_, 0));
+  EXPECT_EQ(map.unreadable, std::vector<std::string>{"segment-000002"});
+  EXPECT_STATUS(kCorruption, SegmentMap::Read(&env_, "elsewhere", manifest_, 0),
+                "elsewhere is missing");
+}
+
 TEST_F(SegmentMapTest, BelowStartTheHighestEpochWins) {
   PutSegment("segment-000001", kSegment, 2);
   PutSegment("segment-000002", kSegment, 4);
