@@ -15,6 +15,8 @@ namespace {
 namespace fb = engine::fb;
 
 constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
+/// Of each budget: what no machine has, and its address space still holds.
+constexpr uint64_t kBudgetBytesMax = uint64_t{1} << 44;
 constexpr int64_t kAdmissionMs = 10'000;
 /// Bytes of a record that its header, metadata and body may take beside the pieces of one page.
 constexpr uint64_t kRecordOverhead = 4096;
@@ -41,6 +43,12 @@ Status CheckBudgets(const DatabaseOptions& options) {
   if (options.sync_interval_ms < 1) {
     return Status::InvalidArgument("sync_interval_ms is ", options.sync_interval_ms,
                                    "; expected at least 1");
+  }
+  const Budgets& budgets = options.budgets;
+  for (const auto& [name, bytes] : {std::pair("budgets.frames_bytes", budgets.frames_bytes),
+                                    std::pair("budgets.index_bytes", budgets.index_bytes)}) {
+    if (bytes <= kBudgetBytesMax) continue;
+    return Status::InvalidArgument(name, " is ", bytes, "; expected at most ", kBudgetBytesMax);
   }
   if (options.log_bytes_max == 0) {
     return Status::InvalidArgument("log_bytes_max is 0; expected at least one segment of the log");
@@ -206,8 +214,10 @@ Status CheckTableFits(const engine::DatabaseCore& database, const TableSpec& spe
   if (piece + kRecordOverhead > record_max) {
     return Status::InvalidArgument(
         "table '", spec.name, "': a page of ", layout.steps_per_page(), " steps has ", piece,
-        " bytes; at most ", record_max - kRecordOverhead, " fit a record of the log (a ",
-        "quarter of the ring): use a larger ring_bytes or a smaller ", "steps_per_page");
+        " bytes; at most ", record_max - kRecordOverhead,
+        " fit a record of the log (a quarter of the ring's ", database.manifest.ring_bytes,
+        " bytes and half of a segment's ", database.manifest.segment_bytes, " bytes, less ",
+        kRecordOverhead, "): use a larger ring_bytes or a smaller steps_per_page");
   }
   const uint64_t frames = database.arena->budget_bytes();
   if (spec.bytes_max > frames) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "base/page_view.h"
@@ -142,15 +144,59 @@ std::string Describe(const Column& column) {
          (column.in_final_row ? " in the final row" : "");
 }
 
-/// The first field in which two specs of one priority table differ.
-std::string_view DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b) {
-  if (a.item != b.item) return "item";
-  if (!(a.window.extent == b.window.extent)) return "extent";
-  if (!(a.window == b.window)) return "window rule (stride, edges or cross_ends)";
-  if (a.selector != b.selector) return "selector";
-  if (a.alpha != b.alpha) return "alpha";
-  if (a.seed != b.seed) return "seed";
-  return "initial priority";
+/// As short as it says which number it is.
+template <typename Float>
+std::string Text(Float value) {
+  char text[32];
+  const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
+  return std::string(text, end);
+}
+
+std::string_view NameOf(EdgeRule rule) {
+  constexpr std::string_view kNames[] = {"require", "clip", "pad", "repeat", "shift"};
+  return kNames[static_cast<size_t>(rule)];
+}
+
+std::string Describe(const Extent& extent) {
+  return "{" + std::to_string(extent.before) + ", " + std::to_string(extent.length) + ", " +
+         std::to_string(extent.after) + "}";
+}
+
+std::string Describe(const WindowRule& window) {
+  return "stride " + std::to_string(window.stride) +
+         (window.stride_from_end ? " from the end" : "") + ", left " +
+         std::string(NameOf(window.left)) + ", right " + std::string(NameOf(window.right)) +
+         (window.cross_ends ? ", cross_ends" : "");
+}
+
+std::string DescribeInitial(const PriorityTableSpec& spec) {
+  constexpr std::string_view kKinds[] = {"max", "constant", "column"};
+  return std::string(kKinds[static_cast<size_t>(spec.initial)]) + " (value " +
+         Text(spec.initial_priority_value) + ", column '" + spec.initial_priority_column + "')";
+}
+
+/// The first field in which two specs of one priority table differ, and what it is in each.
+std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b) {
+  const auto differs = [](const std::string& field, const std::string& was, const std::string& is) {
+    return field + " " + was + ", not " + is;
+  };
+  const auto item = [](ItemKind kind) {
+    return std::string(kind == ItemKind::kWindow ? "window" : "trajectory");
+  };
+  const auto selector = [](SelectorKind kind) {
+    return std::string(kind == SelectorKind::kUniform ? "uniform" : "prioritized");
+  };
+  if (a.item != b.item) return differs("item", item(a.item), item(b.item));
+  if (!(a.window.extent == b.window.extent)) {
+    return differs("extent", Describe(a.window.extent), Describe(b.window.extent));
+  }
+  if (!(a.window == b.window)) return differs("window", Describe(a.window), Describe(b.window));
+  if (a.selector != b.selector) {
+    return differs("selector", selector(a.selector), selector(b.selector));
+  }
+  if (a.alpha != b.alpha) return differs("alpha", Text(a.alpha), Text(b.alpha));
+  if (a.seed != b.seed) return differs("seed", std::to_string(a.seed), std::to_string(b.seed));
+  return differs("initial priority", DescribeInitial(a), DescribeInitial(b));
 }
 
 }  // namespace
@@ -265,7 +311,7 @@ Status CheckSameSpec(const TableSpec& stored, const TableSpec& wanted) {
     }
     if (!(*found == priority)) {
       return Status::FailedPrecondition("table '", stored.name, "': priority table '",
-                                        priority.name, "' is stored with another ",
+                                        priority.name, "' is stored with ",
                                         DifferenceOf(*found, priority));
     }
   }

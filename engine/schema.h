@@ -25,7 +25,8 @@ inline constexpr size_t kPriorityTablesMax = 64;                    ///< Made wi
 /// Each of before, length, after and stride of a window.
 inline constexpr int64_t kExtentMax = int64_t{1} << 24;
 // Besides, a page holds at most 256 rows, and with all its columns it must fit a quarter of the
-// ring (ring_bytes) and the frame budget (budgets.frames_bytes).
+// ring (ring_bytes) and half of a segment (segment_bytes), each less 4 KiB for the rest of a
+// record, and the frame budget (budgets.frames_bytes).
 
 /// Where a column has its values. In stored schemas: frozen.
 enum class ColumnKind : uint8_t {

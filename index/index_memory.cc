@@ -86,13 +86,15 @@ Result<std::unique_ptr<IndexMemory>> IndexMemory::Create(const Options& options)
   }
   if (::ftruncate(memory->fd_, static_cast<off_t>(memory->reserve_bytes_)) != 0) {
     return Status::IoError("sizing index memory '", options.name, "' to ", memory->reserve_bytes_,
-                           " bytes: ", std::strerror(errno));
+                           " bytes, for ", options.budget_name, " = ", options.budget_bytes, ": ",
+                           std::strerror(errno));
   }
   void* base = ::mmap(nullptr, memory->reserve_bytes_, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_NORESERVE, memory->fd_, 0);
   if (base == MAP_FAILED) {
     return Status::IoError("mapping ", memory->reserve_bytes_, " bytes of index memory '",
-                           options.name, "': ", std::strerror(errno));
+                           options.name, "', for ", options.budget_name, " = ",
+                           options.budget_bytes, ": ", std::strerror(errno));
   }
   memory->base_ = static_cast<std::byte*>(base);
   MutexLock lock(&memory->mutex_);

@@ -53,21 +53,24 @@ Result<std::unique_ptr<HostArena>> HostArena::Create(const ArenaOptions& options
   const uint64_t budget = AlignDown(options.budget_bytes, kSlabBytes);
   if (budget == 0) {
     return Status::InvalidArgument("the frame budget of ", options.budget_bytes,
-                                   " bytes holds no slab of ", kSlabBytes, " bytes");
+                                   " bytes (budgets.frames_bytes) holds no slab of ", kSlabBytes,
+                                   " bytes");
   }
   const int fd = memfd_create("geardb-frames", MFD_CLOEXEC);
   if (fd < 0) return Status::IoError("memfd_create for frames: ", std::strerror(errno));
   if (ftruncate(fd, static_cast<off_t>(budget + kArenaSpareBytes)) != 0) {
     const int error = errno;
     close(fd);
-    return Status::IoError("sizing the frame arena to ", budget, " bytes: ", std::strerror(error));
+    return Status::IoError("sizing the frame arena to budgets.frames_bytes = ", budget, ": ",
+                           std::strerror(error));
   }
   void* base = mmap(nullptr, budget + kArenaSpareBytes, PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (base == MAP_FAILED) {
     const int error = errno;
     close(fd);
-    return Status::IoError("mapping the frame arena of ", budget, " bytes: ", std::strerror(error));
+    return Status::IoError("mapping the frame arena of budgets.frames_bytes = ", budget, ": ",
+                           std::strerror(error));
   }
   madvise(base, budget, MADV_HUGEPAGE);
   std::unique_ptr<HostArena> arena(

@@ -34,6 +34,33 @@ class DatabaseBudgetTest : public StoreTest {
   }
 };
 
+TEST_F(DatabaseBudgetTest, WhatNoMachineHasIsRefusedByName) {
+  Close();
+  const uint64_t huge = uint64_t{1} << 60;
+  options_.budgets.frames_bytes = huge;
+  EXPECT_STATUS(kInvalidArgument, Database::Open(dir_->path(), options_),
+                "budgets.frames_bytes is 1152921504606846976; expected at most 17592186044416");
+  options_ = testing::SmallOptions();
+  options_.budgets.index_bytes = huge;
+  EXPECT_STATUS(kInvalidArgument, Database::Open(dir_->path(), options_),
+                "budgets.index_bytes is 1152921504606846976; expected at most 17592186044416");
+}
+
+// What the text says of a page is what is refused.
+TEST_F(DatabaseBudgetTest, APageFitsAQuarterOfTheRingLessFourKiB) {
+  options_.ring_bytes = 32 << 10;
+  OpenEmpty();
+  TableSpec spec;
+  spec.name = "small";
+  spec.steps_per_page = 1;
+  spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {4097}}};
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec),
+                "has 4097 bytes; at most 4096 fit a record of the log (a quarter of the ring's "
+                "32768 bytes and half of a segment's 1048576 bytes, less 4096)");
+  spec.columns[0].shape = {4096};
+  EXPECT_OK(database_->CreateTable(spec));
+}
+
 TEST_F(DatabaseBudgetTest, FramesRunOutAndComeBack) {
   options_.budgets.frames_bytes = 4 * kMiB;
   OpenEmpty();

@@ -245,10 +245,23 @@ TEST(SchemaTest, FirstDifferenceIsNamed) {
       {[](TableSpec& s) { s.bytes_max = 8; }, "bytes_max 0, not 8"},
       {[](TableSpec& s) { s.remover = Remover::kNone; }, "remover"},
       {[](TableSpec& s) { s.priority_tables[0].alpha = 0.5; },
-       "'per' is stored with another alpha"},
-      {[](TableSpec& s) { s.priority_tables[0].window.stride = 2; }, "another window rule"},
-      {[](TableSpec& s) { s.priority_tables[0].window.extent.after = 7; }, "another extent"},
-      {[](TableSpec& s) { s.priority_tables[0].seed = 8; }, "another seed"},
+       "'per' is stored with alpha 1, not 0.5"},
+      {[](TableSpec& s) { s.priority_tables[0].window.stride = 2; },
+       "window stride 1, left repeat, right clip, not stride 2, left repeat, right clip"},
+      {[](TableSpec& s) { s.priority_tables[0].window.right = EdgeRule::kRequire; },
+       "not stride 1, left repeat, right require"},
+      {[](TableSpec& s) { s.priority_tables[0].window.extent.after = 7; },
+       "extent {1, 2, 1}, not {1, 2, 7}"},
+      {[](TableSpec& s) { s.priority_tables[0].seed = 8; }, "with seed 7, not 8"},
+      {[](TableSpec& s) { s.priority_tables[0].item = ItemKind::kTrajectory; },
+       "item window, not trajectory"},
+      {[](TableSpec& s) { s.priority_tables[0].selector = SelectorKind::kUniform; },
+       "selector prioritized, not uniform"},
+      {[](TableSpec& s) {
+         s.priority_tables[0].initial = InitialPriority::kConstant;
+         s.priority_tables[0].initial_priority_value = 0.1f;
+       },
+       "initial priority max (value 1, column ''), not constant (value 0.1, column '')"},
       {[](TableSpec& s) { s.priority_tables[0].name = "other"; }, "'other'"},
   };
   for (const Case& one : cases) {
