@@ -46,6 +46,10 @@ Ack Writer::Impl::AckOf(const std::optional<Ack>& wanted) const {
   return wanted.value_or(options_.ack.value_or(database_->options.ack));
 }
 
+Status Writer::Impl::AwaitOwn(Lsn end) const {
+  return database_->Acknowledge(end, std::max(AckOf({}), Ack::kLog));
+}
+
 void Writer::Impl::ForgetRemoved(Lane* lane) {
   if (!lane->removed.load()) return;
   lane->Reset();
@@ -105,6 +109,7 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
   // should its trajectory be removed meanwhile; later the order of the log does.
   const EpochRegistry::Guard guard = database_->epochs.Enter();
   GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
+  CrashPoint("copy_rows");
   std::vector<uint64_t> done(calls.size(), 0);
   for (const PageRows& rows : plan->pages) {
     const Lane& lane = *lanes_[calls[rows.call].lane];

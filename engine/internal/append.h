@@ -57,6 +57,9 @@ class Writer::Impl {
   /// NotFound or InvalidArgument, naming the priority table and the first wrong value.
   Status CheckPriorities(Priorities priorities) const;
   Ack AckOf(const std::optional<Ack>& wanted) const;
+  /// Until a change on the caller's stack is acknowledged as this writer's calls are; at least
+  /// published, since it must have been applied before it goes.
+  Status AwaitOwn(Lsn end) const;
   /// A lane whose trajectory was removed is free again.
   void ForgetRemoved(engine::Lane* lane);
 

@@ -86,7 +86,7 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
     lane.removed.store(false);
   }
   database_->Finish(reservation, {}, &change);
-  GEARDB_RETURN_IF_ERROR(database_->Acknowledge(reservation.end, Ack::kLog));
+  GEARDB_RETURN_IF_ERROR(AwaitOwn(reservation.end));
   appended.end_lsn = reservation.end;
   return appended;
 }
@@ -139,7 +139,7 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
     table_->plan->NoteUse(lane.slot, reservation.end);
   }
   database_->Finish(reservation, {}, &change);
-  return database_->Acknowledge(reservation.end, Ack::kLog);
+  return AwaitOwn(reservation.end);
 }
 
 Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {

@@ -46,6 +46,7 @@ struct Phase {
 // Each must be hit. The points that an open passes are hit in a child that does nothing else.
 constexpr Phase kPhases[] = {
     {nullptr, 0},
+    {"copy_rows", 400},
     {"copy_into_ring", 400},
     {"drain", 30},
     {"rotate", 2},
