@@ -98,8 +98,8 @@ class Database {
   Result<std::shared_ptr<Table>> OpenOrCreateTable(const TableSpec& spec);
   /// Names in order of creation.
   std::vector<std::string> Tables() const;
-  /// Removes a table with all it holds. Its writers and samplers end with Cancelled; its memory
-  /// comes back when the last handle on it is gone.
+  /// Removes a table with all it holds. Durable (synced) when it returns. Its writers and samplers
+  /// end with Cancelled; its memory comes back when the last handle on it is gone.
   Status DropTable(std::string_view name);
 
   /// Records an atomic cut: everything whose call returned before this one began is in it. Synced

@@ -11,7 +11,7 @@ class Clock;
 class Env;
 
 /// Hard limits of memory, each itemised in Stats. Over them a call waits by its deadline or fails
-/// with ResourceExhausted.
+/// with ResourceExhausted. Frames and index may have 2^44 bytes each at most.
 struct Budgets {
   /// Frames of pages in host memory. 0: a quarter of the memory that the cgroup (or the machine)
   /// allows.
@@ -28,7 +28,7 @@ struct DatabaseOptions {
   bool error_if_exists = false;
   /// Nothing is written: no manifest, no drained tail. Only observer samplers may draw.
   bool read_only = false;
-  /// Acknowledgement of appends and closes that do not name their own.
+  /// Acknowledgement of writers' calls where neither the call nor the writer names one.
   Ack ack = Ack::kLog;
   /// The log's segments may come to this; at least one segment. Then all that brings bytes of the
   /// user's fails with ResourceExhausted naming what pins the log: appends, Set and SetAll, draws,

@@ -26,7 +26,8 @@ struct Ticket;
 struct WriterOptions {
   /// Trajectories that may be open at once: the number of environments of a vectorised simulator.
   uint32_t lanes = 1;
-  /// Default acknowledgement of this writer's calls; absent: the database's.
+  /// Acknowledgement of this writer's calls that do not name their own; absent: the database's. Cut
+  /// and Resume wait for kLog at least.
   std::optional<Ack> ack = {};
   /// How long a call may wait for admission (room in the log, in memory, in the table).
   int64_t admission_timeout_ms = 10'000;
