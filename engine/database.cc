@@ -6,6 +6,7 @@
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/core.h"
+#include "engine/internal/index_budget.h"
 #include "engine/internal/recovery.h"
 #include "engine/internal/table_change.h"
 
@@ -304,7 +305,9 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
     if (core.FindTable(spec.name) != nullptr) {
       return Status::AlreadyExists("database '", core.directory, "' has a table '", spec.name, "'");
     }
-    GEARDB_ASSIGN_OR_RETURN(table, AddTable(&core, chosen, id));
+    auto added = AddTable(&core, chosen, id);
+    if (!added.ok()) return engine::NameIndexBudget(added.status(), core, chosen);
+    table = std::move(*added);
     reservation = scope.Reserve({.size = size});
   }
   core.Finish(reservation, {}, &change);

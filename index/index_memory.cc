@@ -131,10 +131,8 @@ Result<Region> IndexMemory::Reserve(std::string_view name, std::span<const uint6
   uint64_t taken = reserve_bytes_;
   for (const auto& [offset, bytes] : free_ranges_) taken -= bytes;
   return Status::ResourceExhausted("index memory '", name_, "': ", budget_name_, " = ",
-                                   budget_bytes_, " is too small: raise it to ",
-                                   BudgetFor(taken + total), " or more; '", name, "' asks for ",
-                                   total, " bytes of address space in one range, and of ",
-                                   reserve_bytes_, " bytes ", taken, " are taken");
+                                   budget_bytes_, " is too small for '", name, "': it takes ",
+                                   BudgetFor(taken + total), " at least");
 }
 
 uint64_t IndexMemory::BudgetFor(uint64_t reserve_bytes) const {
@@ -148,9 +146,9 @@ Status IndexMemory::Charge(uint64_t bytes, std::string_view for_name) {
   do {
     if (bytes > budget_bytes_ - used) {
       return Status::ResourceExhausted("index memory '", name_, "': ", budget_name_, " = ",
-                                       budget_bytes_, " is too small: raise it to ", used + bytes,
-                                       " or more; ", used, " are used, '", for_name, "' asks for ",
-                                       bytes, " more");
+                                       budget_bytes_, " is too small for '", for_name,
+                                       "': it takes ", used + bytes, " at least; ", used,
+                                       " are used, and it asks for ", bytes, " more");
     }
   } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   return Status::Ok();

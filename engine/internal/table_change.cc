@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/internal/change_scope.h"
+#include "engine/internal/index_budget.h"
 
 namespace geardb::engine {
 namespace {
@@ -239,6 +240,17 @@ Status RescaleSaturated(DatabaseCore* database, ChangeScope* scope,
   return database->LogRescale(scope, table, static_cast<uint32_t>(priority_table), shift);
 }
 
+/// What the table would be with one more.
+TableSpec WithPriorityTable(TableCore* table, const PriorityTableSpec& spec) {
+  TableSpec with = table->layout().spec();
+  MutexLock lock(&table->state->mutex);
+  for (size_t i = 0; i < table->state->priority_table_count(); ++i) {
+    with.priority_tables.push_back(table->state->priority(i).spec());
+  }
+  with.priority_tables.push_back(spec);
+  return with;
+}
+
 }  // namespace
 
 Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
@@ -250,6 +262,7 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
   const auto stored = EncodePriorityTableSpec(&change.body, spec);
   const CommitOptions how = AppendUrgency();
   size_t number = 0;
+  Status added;
   wal::Reservation reservation;
   {
     ChangeScope scope(database, table.get(), how);
@@ -269,8 +282,9 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
         }
       }
       GEARDB_RETURN_IF_ERROR(CheckInitialColumn(*table->state, spec));
-      GEARDB_RETURN_IF_ERROR(table->state->AddPriorityTable(spec));
+      added = table->state->AddPriorityTable(spec);
     }
+    if (!added.ok()) return NameIndexBudget(added, *database, WithPriorityTable(table.get(), spec));
     table->plan->max_priority.push_back(1.0f);
     change.FinishBody(
         {.table = table->layout().id(), .priority_table = static_cast<uint32_t>(number)},

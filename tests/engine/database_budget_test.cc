@@ -135,7 +135,7 @@ TEST_F(DatabaseBudgetTest, AnIndexTooSmallForATableMakesNone) {
   TableSpec spec = StepSpec();
   spec.priority_tables = {WindowSpec("per"), WindowSpec("other")};
   EXPECT_STATUS(kResourceExhausted, database_->CreateTable(spec),
-                "budgets.index_bytes = 65536 is too small: ");
+                "table 'steps' with 2 priority tables does not fit budgets.index_bytes = 65536");
   EXPECT_TRUE(database_->Tables().empty());
   options_.budgets.index_bytes = 64 * kMiB;
   Reopen();

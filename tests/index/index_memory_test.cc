@@ -71,17 +71,17 @@ TEST(IndexMemoryTest, FullBudgetIsNamedAndNothingChanges) {
   const Status status = region.Commit(0, 3 * kMiB);
   EXPECT_STATUS(kResourceExhausted, status, "'replay/per'");
   EXPECT_STATUS(kResourceExhausted, status, "budget_bytes = 1048576 is too small");
-  EXPECT_STATUS(kResourceExhausted, status, std::to_string(used) + " are used, '");
+  EXPECT_STATUS(kResourceExhausted, status, std::to_string(used) + " are used, and it asks");
   EXPECT_EQ(memory->used_bytes(), used);
   EXPECT_EQ(region.committed_bytes(), used);
   EXPECT_OK(region.Commit(0, kMiB));  // Exactly the budget fits.
   EXPECT_EQ(memory->used_bytes(), kMiB);
 }
 
-/// The number behind "raise it to ".
+/// The number behind "it takes ".
 uint64_t RaiseTo(const Status& status) {
   const std::string text(status.message());
-  const std::string before = "raise it to ";
+  const std::string before = "it takes ";
   const size_t at = text.find(before);
   EXPECT_NE(at, std::string::npos) << text;
   return at == std::string::npos ? 1 : std::stoull(text.substr(at + before.size()));
@@ -96,10 +96,10 @@ TEST(IndexMemoryTest, TheBudgetThatIsAskedForIsEnough) {
     return second.ok() ? second->Commit(0, 3 * kMiB) : second.status();
   };
   const Status space = ask(64 * kKiB);
-  EXPECT_STATUS(kResourceExhausted, space, "'second' asks for 734003200 bytes of address space");
+  EXPECT_STATUS(kResourceExhausted, space, "is too small for 'second': it takes 1048576 at least");
   ASSERT_EQ(RaiseTo(space), kMiB);
   const Status charge = ask(RaiseTo(space));
-  EXPECT_STATUS(kResourceExhausted, charge, "0 are used, 'second' asks for 3145728 more");
+  EXPECT_STATUS(kResourceExhausted, charge, "0 are used, and it asks for 3145728 more");
   EXPECT_OK(ask(RaiseTo(charge)));
 }
 
@@ -113,7 +113,7 @@ TEST(IndexMemoryTest, AddressSpaceEnds) {
   auto memory = IndexMemory::Create({.reserve_bytes = kMiB, .name = "narrow"});
   ASSERT_OK(memory);
   ASSERT_OK_AND_ASSIGN(Region a, memory.value()->Reserve("a", {kMiB - 4096}));
-  EXPECT_STATUS(kResourceExhausted, memory.value()->Reserve("b", {8192}), "8192");
+  EXPECT_STATUS(kResourceExhausted, memory.value()->Reserve("b", {8192}), "for 'b'");
   EXPECT_OK(memory.value()->Reserve("c", {4096}));
 }
 

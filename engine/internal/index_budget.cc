@@ -1,0 +1,76 @@
+#include "engine/internal/index_budget.h"
+
+#include <memory>
+#include <vector>
+
+#include "base/epoch.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr uint64_t kStepBytes = uint64_t{1} << 20;
+constexpr uint64_t kBudgetBytesMax = uint64_t{1} << 44;
+constexpr uint64_t kArenaBytes = uint64_t{2} << 20;  // Nothing is put there.
+
+struct EmptyTable {
+  std::unique_ptr<TableState> state;
+  std::unique_ptr<TablePlan> plan;
+};
+
+Result<EmptyTable> Make(const TableState::Memory& memory, TableSpec spec) {
+  const std::vector<PriorityTableSpec> priorities = std::move(spec.priority_tables);
+  spec.priority_tables.clear();
+  EmptyTable table;
+  GEARDB_ASSIGN_OR_RETURN(table.state, TableState::Create(memory, spec, 1));
+  GEARDB_ASSIGN_OR_RETURN(table.plan, TablePlan::Create(memory.index, table.state.get()));
+  {
+    MutexLock lock(&table.state->mutex);
+    for (const PriorityTableSpec& priority : priorities) {
+      GEARDB_RETURN_IF_ERROR(table.state->AddPriorityTable(priority));
+    }
+  }
+  GEARDB_RETURN_IF_ERROR(table.plan->TakeOver(/*created=*/true));
+  return table;
+}
+
+bool Fits(std::span<const TableSpec> tables, HostArena* arena, uint64_t used_bytes,
+          uint64_t budget_bytes) {
+  auto memory = index::IndexMemory::Create({.budget_bytes = budget_bytes});
+  if (!memory.ok()) return false;
+  std::vector<EmptyTable> made;
+  for (const TableSpec& spec : tables) {
+    auto table = Make({.index = memory->get(), .arena = arena}, spec);
+    if (!table.ok()) return false;
+    made.push_back(std::move(*table));
+  }
+  return used_bytes + (*memory)->used_bytes() <= budget_bytes;
+}
+
+}  // namespace
+
+Status NameIndexBudget(const Status& refused, const DatabaseCore& core, const TableSpec& wanted) {
+  if (refused.code() != StatusCode::kResourceExhausted) return refused;
+  EpochRegistry epochs;
+  GEARDB_ASSIGN_OR_RETURN(const auto arena,
+                          HostArena::Create({.budget_bytes = kArenaBytes}, &epochs));
+  std::vector<TableSpec> tables = {wanted};
+  for (const auto& table : core.AllTables()) {
+    TableSpec spec = table->layout().spec();
+    if (spec.name == wanted.name) continue;
+    MutexLock lock(&table->state->mutex);
+    for (size_t i = 0; i < table->state->priority_table_count(); ++i) {
+      spec.priority_tables.push_back(table->state->priority(i).spec());
+    }
+    tables.push_back(std::move(spec));
+  }
+  const uint64_t budget = core.index_memory->budget_bytes();
+  const uint64_t used = core.index_memory->used_bytes();
+  uint64_t enough = AlignUp(budget + 1, kStepBytes);
+  while (enough <= kBudgetBytesMax && !Fits(tables, arena.get(), used, enough)) enough *= 2;
+  if (enough > kBudgetBytesMax) return refused;
+  return Status::ResourceExhausted("table '", wanted.name, "' with ", wanted.priority_tables.size(),
+                                   " priority tables does not fit budgets.index_bytes = ", budget,
+                                   ", of which ", used, " are used: raise it to ", enough);
+}
+
+}  // namespace geardb::engine

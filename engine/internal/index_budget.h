@@ -1,0 +1,17 @@
+// What tables take of the index budget before they hold a row, for errors that say how much is
+// enough.
+#pragma once
+
+#include "base/status.h"
+#include "engine/internal/core.h"
+#include "engine/schema.h"
+
+namespace geardb::engine {
+
+/// What to say when `wanted`, a new table or one with a new priority table, was refused with
+/// `refused`: where that is for want of index memory, ResourceExhausted with a budgets.index_bytes
+/// that is enough beside what is used and all other tables. It is found by making the tables in
+/// memory of their own, with larger and larger budgets. Takes the tables' state mutexes.
+Status NameIndexBudget(const Status& refused, const DatabaseCore& core, const TableSpec& wanted);
+
+}  // namespace geardb::engine
