@@ -36,7 +36,7 @@ class LogWriterFullDiskTest : public LogFixture {
   /// Records of fewer and fewer bytes, until none fits; what the last was told.
   Status Fill(Urgency urgency) {
     Status status;
-    for (const uint64_t bytes : {4000, 400, 0}) {
+    for (const uint64_t bytes : {4000u, 400u, 0u}) {
       do {
         status = Write(bytes, urgency);
       } while (status.ok());
@@ -56,7 +56,7 @@ class LogWriterFullDiskTest : public LogFixture {
 };
 
 TEST_F(LogWriterFullDiskTest, AppendsAndUrgentRecordsEachLeaveTheirSpareFiles) {
-  for (const uint64_t ring_segments : {2, 4}) {
+  for (const uint64_t ring_segments : {2u, 4u}) {
     SCOPED_TRACE(ring_segments);
     env_ = std::make_unique<testing::FaultEnv>(1);
     written_ = 0;
