@@ -49,6 +49,9 @@ Result<SetOutcome> PriorityTable::Set(std::span<const RowId> rows,
                                       std::span<const float> priorities) {
   GEARDB_RETURN_IF_ERROR(CheckSizes(spec(), rows.size(), priorities.size()));
   GEARDB_RETURN_IF_ERROR(CheckPriorities(spec(), priorities));
+  GEARDB_RETURN_IF_ERROR(impl_->database->CheckWritable());
+  // Rows may be those of an append at Ack::kMemory, whose record is still being filled.
+  GEARDB_RETURN_IF_ERROR(impl_->database->CatchUp());
   std::vector<engine::fb::Item> items;
   uint64_t stale = 0;
   {
@@ -69,9 +72,6 @@ Result<SetOutcome> PriorityTable::Set(std::span<const RowId> rows,
 
 Result<SetOutcome> PriorityTable::SetAll(std::span<const float> priorities) {
   GEARDB_RETURN_IF_ERROR(CheckPriorities(spec(), priorities));
-  if (priorities.empty()) {
-    return Status::InvalidArgument("priority table '", spec().name, "': no priorities are given");
-  }
   return engine::CommitSetAll(impl_.get(), priorities);
 }
 

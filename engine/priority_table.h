@@ -39,10 +39,13 @@ class PriorityTable {
   /// uniform selector has no priorities: it counts what its items would have got, and draws as
   /// before.
   Result<SetOutcome> Set(std::span<const ItemHandle> handles, std::span<const float> priorities);
-  /// By (id, row) of the anchor; for trajectories the row is ignored.
+  /// By (id, row) of the anchor; for trajectories the row is ignored. Waits for what was admitted
+  /// before, at Ack::kMemory too: the rows of an append that has returned are there, and row -1 is
+  /// its last.
   Result<SetOutcome> Set(std::span<const RowId> rows, std::span<const float> priorities);
   /// All items at once: in order of (id, row), or a single value for all. FailedPrecondition naming
-  /// both numbers when the table has another number of items.
+  /// both numbers when the table has another number of items, which are those of everything
+  /// admitted before. None is right for none, and logs nothing.
   Result<SetOutcome> SetAll(std::span<const float> priorities);
 
   /// Number of items, undrawable ones (priority 0) included; number that can be drawn.

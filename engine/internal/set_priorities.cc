@@ -199,7 +199,8 @@ Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float
   DatabaseCore& database = *impl->database;
   GEARDB_RETURN_IF_ERROR(database.CheckWritable());
   GEARDB_RETURN_IF_ERROR(database.CheckTable(*impl->table));
-  const float largest = *std::max_element(priorities.begin(), priorities.end());
+  const float largest =
+      priorities.empty() ? 0 : *std::max_element(priorities.begin(), priorities.end());
   std::vector<float> by_leaf(priorities.begin(), priorities.end());
   PriorityOutcome outcome;
   FunctionChange change([impl, &outcome, &by_leaf](Lsn) {
@@ -212,7 +213,7 @@ Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float
     // Kept to the end: no item may come or go between the list and the record.
     ChangeScope scope(&database, impl->table.get(), {});
     GEARDB_RETURN_IF_ERROR(scope.status());
-    for (bool again = true; again;) {
+    for (bool again = !priorities.empty(); again;) {
       again = false;
       GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, &scope, largest, &again));
     }
@@ -231,10 +232,11 @@ Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float
         for (size_t i = 0; i < order.size(); ++i) by_leaf[i] = order[i].second;
       }
     }
-    if (priorities.size() > 1 && items != priorities.size()) {
+    if (priorities.size() != 1 && items != priorities.size()) {
       return Status::FailedPrecondition("priority table '", impl->spec.name, "' has ", items,
                                         " items; ", priorities.size(), " priorities are given");
     }
+    if (priorities.empty()) return SetOutcome{};
     change.FinishBody(
         {.table = impl->table->layout().id(), .priority_table = impl->number}, fb::Change::SetAll,
         fb::CreateSetAll(change.body, by_leaf[0], 0, by_leaf.size() > 1, items).Union());

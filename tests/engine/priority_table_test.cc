@@ -75,6 +75,20 @@ TEST_F(PriorityTableTest, TheLastOfDuplicatesWins) {
   EXPECT_EQ(RawPriorities("per"), (std::vector<float>{1, 5, 2}));
 }
 
+TEST_F(PriorityTableTest, SetAllOfNoItemsTakesNoPriorities) {
+  CreateWith({WindowSpec("per")});
+  const auto outcome = priority("per")->SetAll({});
+  ASSERT_OK(outcome);
+  EXPECT_EQ(outcome->applied, 0u);
+  EXPECT_EQ(outcome->end_lsn, 0u);
+  const float one[] = {1};
+  EXPECT_OK(priority("per")->SetAll(one));
+  const float two[] = {1, 2};
+  EXPECT_STATUS(kFailedPrecondition, priority("per")->SetAll(two), "0 items; 2 priorities");
+  AppendClosed(0, 3);
+  EXPECT_STATUS(kFailedPrecondition, priority("per")->SetAll({}), "3 items; 0 priorities");
+}
+
 TEST_F(PriorityTableTest, SetAllFollowsIdAndRow) {
   CreateWith({WindowSpec("per")});
   AppendClosed(0, 3);
@@ -96,7 +110,7 @@ TEST_F(PriorityTableTest, SetAllFollowsIdAndRow) {
   EXPECT_EQ(RawPriorities("per"), std::vector<float>(11, 2.0f));
   EXPECT_STATUS(kFailedPrecondition, priority("per")->SetAll(std::span(values).first(7)),
                 "11 items; 7 priorities");
-  EXPECT_STATUS(kInvalidArgument, priority("per")->SetAll({}), "no priorities");
+  EXPECT_STATUS(kFailedPrecondition, priority("per")->SetAll({}), "11 items; 0 priorities");
   EXPECT_EQ(RawPriorities("per"), std::vector<float>(11, 2.0f));
 }
 

@@ -66,6 +66,31 @@ TEST_F(FillerConcurrentTest, CloseLosesNothingThatWasAdmitted) {
   }
 }
 
+TEST_F(FillerConcurrentTest, TheirPrioritiesMayBeSetAtOnce) {
+  for (int64_t i = 0; i < 20; ++i) {
+    const Appended appended = AppendLarge(i * kRows);
+    const RowId rows[] = {{appended.id, 5}, {appended.id, -1}};
+    const float values[] = {3, 4};
+    const auto outcome = priority("per")->Set(rows, values);
+    ASSERT_OK(outcome);
+    EXPECT_EQ(outcome->applied, 2u);
+    EXPECT_EQ(outcome->stale, 0u);
+    const auto last = priority("per")->Priority({appended.id, kRows - 1});
+    ASSERT_OK(last);
+    EXPECT_EQ(*last, 4.0f);
+  }
+}
+
+TEST_F(FillerConcurrentTest, AllPrioritiesMayBeSetAtOnce) {
+  for (int64_t i = 0; i < 10; ++i) {
+    AppendLarge(i * kRows);
+    const std::vector<float> values(static_cast<size_t>((i + 1) * kRows), 2.0f);
+    const auto outcome = priority("per")->SetAll(values);
+    ASSERT_OK(outcome);
+    EXPECT_EQ(outcome->applied, values.size());
+  }
+}
+
 TEST_F(FillerConcurrentTest, ALaterAcknowledgedRowIsNotAheadOfThem) {
   for (int64_t i = 0; i < 30; ++i) {
     AppendLarge(i * kRows);
