@@ -300,19 +300,23 @@ Status LogWriter::Core::WaitSynced(Lsn until, Deadline deadline) {
   return drain_.WaitSynced(until, deadline);
 }
 
-Status LogWriter::Core::SealOnce() {
+Status LogWriter::Core::Seal(bool begins_segment) {
+  constexpr RecordSize kSize;
+  static_assert(kSize.total() == kSealRecordBytes);
   Lsn sealed_end = 0;
   {
     MutexLock lock(&reserve_mutex_);
     GEARDB_RETURN_IF_ERROR(UsableOrError());
     const Lsn at = next_.load(std::memory_order_relaxed);
-    // Rule 7. A seal never begins a segment: it is not worth a file.
+    // Rule 7. For an idle log it is not worth a file; nor is an empty log's.
+    const bool new_segment = at % segment_bytes_ == 0;
     if (seal_end_.load(std::memory_order_relaxed) == at || drain_.synced() != at ||
-        at % segment_bytes_ == 0) {
+        (new_segment && (!begins_segment || at == 0 ||
+                         FindObstacle(at, {&kSize, 1}, Urgency::kReserve) != Obstacle::kNone))) {
       return Status::Ok();
     }
     const Reservation seal =
-        ReserveLocked({.type = RecordType::kSeal, .size = {}}, kSealRecordBytes);
+        ReserveLocked({.type = RecordType::kSeal, .size = kSize}, kSealRecordBytes);
     WritePlainRecord(ring_->At(seal.lsn), HeaderFor(RecordType::kSeal, seal.lsn, kSealRecordBytes),
                      {}, seed_);
     Commit(seal.lsn, kSealRecordBytes);
@@ -379,7 +383,7 @@ Status LogWriter::Core::Close() {
     }
     // The drain hears of a record just after its callback: until it has heard of the last one.
     GEARDB_RETURN_IF_ERROR(WaitSynced(end(), Deadline::Infinite()));
-    return SealOnce();
+    return Seal(/*begins_segment=*/true);
   }();
   closed_.store(true, std::memory_order_release);
   drain_.Interrupt();

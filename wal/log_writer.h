@@ -169,8 +169,9 @@ class LogWriter {
   Status failure() const;
   LogStats Stats() const;
 
-  /// Drains, seals, syncs and stops the background thread. Everything reserved must have been
-  /// published. Later calls return Cancelled; a second Close returns what the first did.
+  /// Drains, syncs, seals and stops the background thread. Everything reserved must have been
+  /// published. Where the log ends exactly where a segment ends, the seal begins another, if a
+  /// spare file is there. Later calls return Cancelled; a second Close returns what the first did.
   Status Close();
 
   // What the background thread does, for tests that run without it. Any thread.
@@ -181,7 +182,8 @@ class LogWriter {
   Status DrainBlocksOnce();
   /// Syncs what is drained.
   Status SyncOnce();
-  /// Writes, drains and syncs a seal if everything is synced and the last record is none.
+  /// Writes, drains and syncs a seal if everything is synced, the last record is none, and it
+  /// does not end exactly where a segment ends.
   Status SealOnce();
   /// Makes the spare segment files that are missing.
   Status PrepareSpares();

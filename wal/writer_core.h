@@ -61,7 +61,7 @@ class LogWriter::Core final : private PublishObserver {
   Status DrainOnce() { return drain_.Write(/*partial=*/true); }
   Status DrainBlocksOnce() { return drain_.Write(/*partial=*/false); }
   Status SyncOnce() { return drain_.Sync(); }
-  Status SealOnce();
+  Status SealOnce() { return Seal(/*begins_segment=*/false); }
   Status PrepareSpares();
 
  private:
@@ -76,6 +76,7 @@ class LogWriter::Core final : private PublishObserver {
   };
 
   void OnAdvance(Lsn published) override;
+  Status Seal(bool begins_segment);
   Place PlaceAt(Lsn at, uint64_t bytes) const;
   Obstacle FindObstacle(Lsn at, std::span<const RecordSize> sizes, Urgency urgency) const;
   Obstacle FindObstacle(std::span<const RecordSize> sizes, Urgency urgency) const;

@@ -152,6 +152,27 @@ class DatabaseReopenTest : public StoreTest {
   std::vector<PriorityTableSpec> specs_;
 };
 
+TEST_F(DatabaseReopenTest, ALogThatEndsWhereASegmentEndsIsCleanToo) {
+  options_.background = false;  // Nothing else is logged.
+  OpenEmpty();
+  const auto end = [this] { return database_->Stats().log_end; };
+  const auto tag = [this](uint64_t bytes) {
+    ASSERT_OK(database_->WriteTag("t", std::vector<std::byte>(bytes)));
+  };
+  tag(6400);
+  const uint64_t before = end();
+  tag(6400);
+  const uint64_t beside_blob = end() - before - 6400;
+  while (options_.segment_bytes - end() > 100'000) tag(64'000);
+  tag(options_.segment_bytes - end() - beside_blob);
+  ASSERT_EQ(end(), options_.segment_bytes);
+  for (int open = 0; open < 2; ++open) {
+    Reopen();
+    EXPECT_TRUE(database_->recovery().clean) << database_->recovery().note;
+    EXPECT_EQ(database_->Tags().size(), 1u);
+  }
+}
+
 TEST_F(DatabaseReopenTest, EverythingIsThereAfterRandomWork) {
   for (const uint64_t seed : {1u, 2u, 3u, 4u}) {
     SCOPED_TRACE(seed);

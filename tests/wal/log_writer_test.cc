@@ -10,6 +10,26 @@ class LogWriterTest : public LogFixture {
   static RecordSize Sized(uint64_t piece_bytes) {
     return SizeOf({.number = 1, .piece_bytes = {piece_bytes}});
   }
+  /// Records to the very end of the segment that the next one falls into.
+  void FillSegment(Urgency urgency = Urgency::kAppend) {
+    const uint64_t segment = options_.log.segment_bytes;
+    const Lsn target = AlignDown(writer()->end(), segment) + segment;
+    const auto put = [&](uint64_t piece_bytes) {
+      const TestRecord record{.number = 1, .piece_bytes = {piece_bytes}};
+      ASSERT_OK(writer()->WaitForRoom(SizeOf(record), urgency, Deadline::Infinite()));
+      const Reservation reservation = ReserveRecord(writer(), record);
+      FillRecord(writer(), reservation, record);
+      writer()->Publish(reservation, nullptr);
+    };
+    while (target - writer()->end() > 8000) put(4000);
+    // Room for one seal is kept, unless the log has just got one.
+    ASSERT_OK(writer()->WaitSynced(writer()->end(), Deadline::Infinite()));
+    ASSERT_OK(writer()->SealOnce());
+    uint64_t last = target - writer()->end();
+    while (Sized(last).total() > target - writer()->end()) --last;
+    put(last);
+    ASSERT_EQ(writer()->end(), target);
+  }
 };
 
 TEST_F(LogWriterTest, TheFirstRecordFollowsASegmentRecord) {
@@ -317,6 +337,39 @@ TEST_F(LogWriterTest, CloseSealsAndEndsTheWriter) {
   EXPECT_EQ(Numbers(), std::vector<uint64_t>{1});
   EXPECT_EQ(report().note, "");
   EXPECT_EQ(report().cut_lsn, kNoLsn);
+}
+
+TEST_F(LogWriterTest, OnlyCloseSealsALogThatEndsWhereASegmentEnds) {
+  CreateAndOpen();
+  const uint64_t segment = options_.log.segment_bytes;
+  FillSegment();
+  ASSERT_OK(writer()->WaitSynced(segment, Deadline::Infinite()));
+  ASSERT_OK(writer()->SealOnce());
+  EXPECT_EQ(writer()->end(), segment);
+  ASSERT_OK(writer()->Close());
+  EXPECT_EQ(writer()->end(), segment + kSegmentRecordBytes + kSealRecordBytes);
+  EXPECT_EQ(writer()->synced(), writer()->end());
+  CrashAndOpen(testing::CrashKind::kPowerLoss);
+  EXPECT_EQ(report().read.seal_lsn, segment + kSegmentRecordBytes);
+  EXPECT_EQ(report().note, "");
+  // What comes next goes on behind it.
+  EXPECT_EQ(Append(99, 100).lsn, segment + kSegmentRecordBytes + kSealRecordBytes);
+  ASSERT_OK(writer()->Close());
+  CrashAndOpen(testing::CrashKind::kPowerLoss);
+  EXPECT_EQ(Numbers().back(), 99u);
+}
+
+TEST_F(LogWriterTest, WithoutASpareFileSuchALogIsClosedUnsealed) {
+  options_.log.log_bytes_max = options_.log.segment_bytes;
+  CreateAndOpen();
+  const uint64_t segment = options_.log.segment_bytes;
+  // The bound's segment, and all of the reserve's: 1 MiB.
+  const uint64_t segments = 1 + (uint64_t{1} << 20) / segment;
+  for (uint64_t i = 0; i < segments; ++i) FillSegment(Urgency::kReserve);
+  ASSERT_EQ(writer()->end(), segments * segment);
+  ASSERT_OK(writer()->Close());
+  EXPECT_EQ(writer()->end(), segments * segment);
+  EXPECT_EQ(writer()->synced(), segments * segment);
 }
 
 TEST_F(LogWriterTest, CloseRefusesUnpublishedRecords) {
