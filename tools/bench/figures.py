@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the figures of a results file between the README's marks.
+"""Writes the figures of a results file between the README's marks, beside those of others.
 
-    tools/bench/figures.py tools/bench/results/<file>.json
+    tools/bench/figures.py tools/bench/results/<file>.json [tools/bench/results/<other>.json...]
 """
 
 import json
@@ -36,9 +36,22 @@ def sizes(row):
     return f"{row['size']:,}".replace(",", "\u202f") + " " + row["size_of"]
 
 
-def line(row):
+def in_short(row):
+    """What a row came to on another machine: the number that its target is about."""
+    if row is None or "value" not in row:
+        return "not measured"
+    if "reached" not in row:
+        return with_unit(row["value"]["median"], row["unit"])
+    of_ceiling = "%" in row["target"] or " x" in row["target"]
+    text = (percent(row["ratio"]["median"]) if of_ceiling
+            else with_unit(row["value"]["median"], row["unit"]))
+    return text if row["reached"] else f"**{text}**"
+
+
+def line(row, others):
+    short = "".join(f" {in_short(found)} |" for found in others)
     if "error" in row:
-        return f"| {row['row']} | {sizes(row)} | not measured | | | | |"
+        return f"| {row['row']} | {sizes(row)} | not measured | | | | |{short}"
     ratio = ""
     ceiling = ""
     if "ratio" in row:
@@ -50,7 +63,7 @@ def line(row):
         target += ": reached" if row["reached"] else ": **missed**"
     peer = with_unit(row["cpprb"], row["unit"]) if "cpprb" in row else ""
     value = with_unit(row["value"]["median"], row["unit"])
-    return f"| {row['row']} | {sizes(row)} | {value} | {ceiling} | {ratio} | {target} | {peer} |"
+    return f"| {row['row']} | {sizes(row)} | {value} | {ceiling} | {ratio} | {target} | {peer} |{short}"
 
 
 def is_told(row):
@@ -58,38 +71,50 @@ def is_told(row):
     return "reached" in row or "cpprb" in row or "error" in row
 
 
-def section(results, path):
+def machine_text(results):
     machine = results["machine"]
-    void = any(row.get("void") for row in results["rows"])
+    return (f"{machine['processors']} cores of {machine['processor']}, "
+            f"{machine['memory_bytes'] >> 30} GiB, {machine['file_system']}")
+
+
+def section(results, path, others):
+    files = [(results, path)] + others
     text = [
-        "Taken with `tools/dev bench` on "
-        f"{machine['processors']} cores of {machine['processor']}, "
-        f"{machine['memory_bytes'] >> 30} GiB, {machine['file_system']}: each figure beside its "
+        f"Taken with `tools/dev bench` on {machine_text(results)}: each figure beside its "
         "ceiling (a bare loop doing what cannot be left out) measured in the same repetition; "
-        "medians, and the quartiles of the ratio. "
-        "All rows, and what each row and each ceiling is, stand in "
-        f"[{os.path.basename(path)}]({path}).",
-        "",
+        "medians, and the quartiles of the ratio. ",
     ]
-    if void:
+    if others:
+        machines = "; ".join(machine_text(found) for found, _ in others)
+        text[0] += (f"In the last column, what the target is about, on {machines}; bold where it "
+                    "is missed. ")
+    text[0] += ("All rows, and what each row and each ceiling is, stand in "
+                + " and ".join(f"[{os.path.basename(name)}]({name})" for _, name in files) + ".")
+    text += [""]
+    if any(row.get("void") for found, _ in files for row in found["rows"]):
         text += ["**Void**: a compiler was running beside some of these rows.", ""]
-    text += ["| row | size | GearDB | ceiling | of the ceiling | target | cpprb |",
-             "| --- | --- | --- | --- | --- | --- | --- |"]
-    text += [line(row) for row in results["rows"] if is_told(row)]
+    heads = "".join(f" {found['machine']['processors']} cores |" for found, _ in others)
+    text += ["| row | size | GearDB | ceiling | of the ceiling | target | cpprb |" + heads,
+             "| --- | --- | --- | --- | --- | --- | --- |" + " --- |" * len(others)]
+    tables = [{(row["row"], row["size"]): row for row in found["rows"]} for found, _ in others]
+    for row in results["rows"]:
+        if is_told(row):
+            text.append(line(row, [table.get((row["row"], row["size"])) for table in tables]))
     return "\n".join(text) + "\n"
 
 
 def main():
-    path = sys.argv[1]
-    with open(path, encoding="utf-8") as file:
-        results = json.load(file)
+    files = []
+    for path in sys.argv[1:]:
+        with open(path, encoding="utf-8") as file:
+            files.append((json.load(file), os.path.relpath(path, ROOT)))
     readme = os.path.join(ROOT, "README.md")
     with open(readme, encoding="utf-8") as file:
         text = file.read()
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
     with open(readme, "w", encoding="utf-8") as file:
-        file.write(before + BEGIN + section(results, os.path.relpath(path, ROOT)) + END + after)
+        file.write(before + BEGIN + section(*files[0], files[1:]) + END + after)
 
 
 main()
