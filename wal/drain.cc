@@ -146,6 +146,20 @@ void Drain::WakeNextLeader() {
   if (MayBegin()) Sleepers(syncs_begun_ + 1).NotifyOne();
 }
 
+void Drain::PassOnCall(uint64_t slept_for) {
+  if (slept_for > syncs_begun_) WakeNextLeader();
+}
+
+uint64_t Drain::sync_sleepers() {
+  MutexLock lock(&sync_mutex_);
+  return sync_sleepers_;
+}
+
+uint64_t Drain::syncs_begun() {
+  MutexLock lock(&sync_mutex_);
+  return syncs_begun_;
+}
+
 uint64_t Drain::SyncServing(Lsn end) const {
   uint64_t number = syncs_ended_ + 1;
   while (number <= syncs_begun_ && targets_[number % targets_.size()] < end) ++number;
@@ -196,14 +210,19 @@ Status Drain::WaitSynced(Lsn end, Deadline deadline) {
 Status Drain::Reach(Lsn end, bool drain_first, Deadline deadline) {
   if (synced() >= end && !failed()) return Status::Ok();
   MutexLock lock(&sync_mutex_);
+  uint64_t slept_for = 0;  // The sync that this one waited for last.
   while (synced() < end && !failed()) {
     const uint64_t number = SyncServing(end);
     const bool leads = number > syncs_begun_ && MayBegin();
+    if (number != slept_for) PassOnCall(slept_for);
     if (leads && !deadline.passed()) {
       LeadSync(drain_first);
       continue;
     }
+    slept_for = number;
+    ++sync_sleepers_;
     const bool in_time = !leads && Sleepers(number).WaitUntil(&sync_mutex_, deadline);
+    --sync_sleepers_;
     if (!in_time && synced() < end) {
       WakeNextLeader();  // Had the notification to lead gone here, another takes it.
       return Status::DeadlineExceeded("published, durability unknown: waited for a sync up to LSN ",
@@ -215,6 +234,7 @@ Status Drain::Reach(Lsn end, bool drain_first, Deadline deadline) {
     for (CondVar& sleepers : sleepers_) sleepers.NotifyAll();
     return failure();
   }
+  PassOnCall(slept_for);
   return Status::Ok();
 }
 

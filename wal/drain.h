@@ -9,6 +9,9 @@
 //   Syncs overlap, and end in the order in which they began: a later one relies on the files that
 //   an earlier one took.
 //   The first error is kept; nothing is written after it.
+//   While a sync may begin and somebody sleeps for it, one of the sleepers has been called to lead
+//   it. Who was called and is served by an earlier sync (whose target rose when it had drained), or
+//   leaves, calls the next; so nobody sleeps for a sync that nobody begins.
 #pragma once
 
 #include <array>
@@ -64,6 +67,10 @@ class Drain {
   /// Keeps `status` if it is the first error, and returns the first error.
   Status Fail(const Status& status);
 
+  /// How many sleep until a sync is done, or may begin, and how many have begun. For tests.
+  uint64_t sync_sleepers();
+  uint64_t syncs_begun();
+
   /// Fills in what the drain counts.
   void AddStats(LogStats* stats) const;
 
@@ -80,6 +87,8 @@ class Drain {
   void LeadSync(bool drain_first) GEARDB_REQUIRES(sync_mutex_);
   bool MayBegin() const GEARDB_REQUIRES(sync_mutex_);
   void WakeNextLeader() GEARDB_REQUIRES(sync_mutex_);
+  /// Of one who slept for sync `slept_for` and will not lead it: calls another if it has not begun.
+  void PassOnCall(uint64_t slept_for) GEARDB_REQUIRES(sync_mutex_);
   /// The sync under way that serves `end`, or the one after them.
   uint64_t SyncServing(Lsn end) const GEARDB_REQUIRES(sync_mutex_);
   /// Where those sleep whom sync `number` serves, and those who may lead it.
@@ -114,6 +123,7 @@ class Drain {
   std::array<CondVar, kSyncsMax + 1> sleepers_;
   uint64_t syncs_begun_ GEARDB_GUARDED_BY(sync_mutex_) = 0;  // The newest one's number.
   uint64_t syncs_ended_ GEARDB_GUARDED_BY(sync_mutex_) = 0;
+  uint64_t sync_sleepers_ GEARDB_GUARDED_BY(sync_mutex_) = 0;
   bool leader_drains_ GEARDB_GUARDED_BY(sync_mutex_) = false;  // The newest sync's.
   // By number: all below is durable when the sync has ended.
   std::array<Lsn, kSyncsMax + 1> targets_ GEARDB_GUARDED_BY(sync_mutex_) = {};

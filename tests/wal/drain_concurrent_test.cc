@@ -122,6 +122,48 @@ TEST_F(DrainConcurrentTest, TheErrorOfAnEarlierSyncIsTheLaterOnesToo) {
   EXPECT_EQ(drain_->synced(), 0u);
 }
 
+TEST_F(DrainConcurrentTest, WhoIsServedByAnEarlierSyncThanExpectedCallsTheNextLeader) {
+  // Writes stop here one by one, until they are allowed.
+  static Counter* begun;
+  static Counter* allowed;
+  Counter writes_begun;
+  Counter writes_allowed;
+  begun = &writes_begun;
+  allowed = &writes_allowed;
+  SetCrashHook([](const char* name) {
+    if (std::strcmp(name, "drain") == 0 || std::strcmp(name, "rotate") == 0) {
+      allowed->WaitFor(begun->Add());
+    }
+  });
+  std::vector<std::thread> threads;
+  const auto wait_for = [&](Lsn end) {
+    PublishTo(end);
+    threads.emplace_back([this, end] { EXPECT_OK(drain_->WaitSynced(end, Deadline::Infinite())); });
+  };
+  const auto until_asleep = [&](uint64_t count) {
+    while (drain_->sync_sleepers() < count) std::this_thread::yield();
+  };
+  PublishTo(64);
+  std::thread background([this] { EXPECT_OK(drain_->Write(true)); });
+  writes_begun.WaitFor(1);
+  // The first sync's leader waits for that write. Two more come too late for what it promised, ...
+  wait_for(64);
+  while (drain_->syncs_begun() < 1) std::this_thread::yield();
+  wait_for(128);
+  wait_for(192);
+  until_asleep(2);
+  // ... but not for its write; a third comes too late for that, too.
+  writes_allowed.Add();
+  writes_begun.WaitFor(2);
+  wait_for(256);
+  until_asleep(3);
+  for (int i = 0; i < 8; ++i) writes_allowed.Add();
+  // Were the call to lead lost, the third would sleep for ever.
+  for (std::thread& thread : threads) thread.join();
+  background.join();
+  EXPECT_EQ(drain_->synced(), 256u);
+}
+
 TEST_F(DrainConcurrentTest, WhatIsAcknowledgedOutlivesPowerLossUnderManyWaiters) {
   constexpr int kWaiters = 8;
   Mutex publish;
