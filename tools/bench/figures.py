@@ -63,7 +63,8 @@ def line(row, others):
         target += ": reached" if row["reached"] else ": **missed**"
     peer = with_unit(row["cpprb"], row["unit"]) if "cpprb" in row else ""
     value = with_unit(row["value"]["median"], row["unit"])
-    return f"| {row['row']} | {sizes(row)} | {value} | {ceiling} | {ratio} | {target} | {peer} |{short}"
+    cells = [row["row"], sizes(row), value, ceiling, ratio, target, peer]
+    return "| " + " | ".join(cells) + f" |{short}"
 
 
 def is_told(row):
