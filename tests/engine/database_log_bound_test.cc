@@ -235,7 +235,7 @@ TEST_F(DatabaseLogBoundTest, ALargeCallThatIsRefusedForAnotherReasonLeavesNone) 
                 writer_->AppendTrajectory(Rows(0, 30'000).many(),
                                           {.end = End::kTerminated, .priorities = priorities}),
                 "for 30000 items");
-  EXPECT_EQ(LogEnd(), end);
+  EXPECT_LE(LogEnd(), end + 64);  // A seal, where the log has been idle.
   EXPECT_EQ(table_->Count(), 0u);
 }
 
