@@ -272,6 +272,17 @@ std::string OwnerText(int fd, struct flock range) {
          ": that one is dead, but a process that it started still runs";
 }
 
+// Puts our pid into a lock file, for the others' messages. The lock excludes them without it, so
+// not being able to is no error. Written before the rest is cut off: the block is never given back,
+// which somebody else might take on a full disk.
+void WriteOwner(int fd) {
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  const ssize_t n = ::pwrite(fd, pid.data(), pid.size(), 0);
+  // An owner before us is not to be named for us.
+  const bool written = n == static_cast<ssize_t>(pid.size());
+  (void)!::ftruncate(fd, written ? static_cast<off_t>(pid.size()) : 0);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<File>> PosixEnv::OpenFile(const std::string& path, FileOptions options) {
@@ -371,13 +382,7 @@ Result<std::unique_ptr<FileLock>> PosixEnv::Lock(const std::string& path, LockMo
     }
     return ErrnoStatus(error, "lock ", path);
   }
-  if (exclusive) {
-    const std::string pid = std::to_string(::getpid()) + "\n";
-    if (::ftruncate(fd.get(), 0) != 0 ||
-        ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
-      return ErrnoStatus(errno, "write the owner's pid to ", path);
-    }
-  }
+  if (exclusive) WriteOwner(fd.get());
   return std::unique_ptr<FileLock>(std::make_unique<PosixLock>(fd.Release()));
 }
 

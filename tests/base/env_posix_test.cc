@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -192,6 +193,35 @@ TEST_F(EnvPosixTest, ASecondOwnerIsRefusedAndToldThePid) {
   EXPECT_STATUS(kFailedPrecondition, env_->Lock(dir_.File("LOCK"), LockMode::kShared), pid);
   lock.reset();
   EXPECT_OK(env_->Lock(dir_.File("LOCK"), LockMode::kExclusive));
+}
+
+TEST_F(EnvPosixTest, ALockFileHoldsTheOwnersPidAndNothingElse) {
+  ASSERT_OK(ReplaceFile(env_, dir_.File("LOCK"), Bytes("12345678901234567890")));
+  ASSERT_OK_AND_ASSIGN(auto lock, env_->Lock(dir_.File("LOCK"), LockMode::kExclusive));
+  ASSERT_OK_AND_ASSIGN(const std::string text, Text(dir_.File("LOCK")));
+  EXPECT_EQ(text, std::to_string(::getpid()) + "\n");
+}
+
+TEST_F(EnvPosixTest, ALockIsHadWhereThePidCannotBeWritten) {
+  ASSERT_OK(ReplaceFile(env_, dir_.File("LOCK"), Bytes("4194303\n")));
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // A file may have no byte more: every write is refused, as on a full disk.
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
+    ::signal(SIGXFSZ, SIG_IGN);
+    if (::setrlimit(RLIMIT_FSIZE, &none) != 0) ::_exit(2);
+    const auto lock = env_->Lock(dir_.File("LOCK"), LockMode::kExclusive);
+    if (!lock.ok()) ::_exit(3);
+    const auto again = env_->Lock(dir_.File("LOCK"), LockMode::kExclusive);
+    // The pid in the file was of an earlier owner.
+    const bool unknown = again.status().message().find("unknown process") != std::string::npos;
+    ::_exit(again.status().code() == StatusCode::kFailedPrecondition && unknown ? 0 : 4);
+  }
+  int state = 0;
+  ASSERT_EQ(::waitpid(child, &state, 0), child);
+  EXPECT_TRUE(WIFEXITED(state));
+  EXPECT_EQ(WEXITSTATUS(state), 0);
 }
 
 TEST_F(EnvPosixTest, AnotherProcessIsRefusedToo) {

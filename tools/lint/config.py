@@ -31,8 +31,8 @@ STANDARD_HEADERS = set("""
     set shared_mutex source_location span sstream stack stdexcept stop_token streambuf string
     string_view syncstream system_error thread tuple type_traits typeindex typeinfo unordered_map
     unordered_set utility valarray variant vector version""".split())
-_POSIX = {"errno.h", "fcntl.h", "sched.h", "signal.h", "stdlib.h", "sys/mman.h", "sys/stat.h",
-          "sys/wait.h", "time.h", "unistd.h"}
+_POSIX = {"errno.h", "fcntl.h", "sched.h", "signal.h", "stdlib.h", "sys/mman.h", "sys/resource.h",
+          "sys/stat.h", "sys/wait.h", "time.h", "unistd.h"}
 # What else may be included, and where: a file, or a folder with all below it. Public headers are
 # installed without a dependency, so none stands here. FlatBuffers comes with generated headers.
 SYSTEM_HEADERS = {
