@@ -26,6 +26,7 @@ struct ManifestBytes {
   uint64_t ring_bytes;
   uint64_t segment_bytes;
 };
+static_assert(sizeof(ManifestBytes) <= 512, "OverwriteManifest writes one sector");
 static_assert(sizeof(ManifestBytes) == 80 && offsetof(ManifestBytes, uuid) == 24);
 
 constexpr size_t kFrozenBytes = 24;
@@ -51,6 +52,22 @@ void KeepReserve(Env* env, const std::string& directory) {
   if (kept.ok()) kept = (*file)->Sync();
   if (kept.ok()) kept = env->SyncDirectory(directory);
   if (!kept.ok()) (void)env->Remove(path).ok();
+}
+
+// The last resort on a full disk: the file's own sector, which needs no space and is written whole
+// or not at all. Never makes or lengthens a file, which would not be atomic.
+Status OverwriteManifest(Env* env, const std::string& directory, std::span<const std::byte> bytes) {
+  const std::string path = JoinPath(directory, kManifestName);
+  {
+    GEARDB_ASSIGN_OR_RETURN(auto file, env->OpenFile(path, {.mode = FileMode::kReadWrite}));
+    GEARDB_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+    if (size != bytes.size()) {
+      return Status::FailedPrecondition(path, " has ", size, " bytes, not ", bytes.size());
+    }
+    GEARDB_RETURN_IF_ERROR(file->Write(0, bytes));
+    GEARDB_RETURN_IF_ERROR(file->Sync());
+  }
+  return env->SyncDirectory(directory);
 }
 
 }  // namespace
@@ -150,6 +167,11 @@ Status WriteManifest(Env* env, const std::string& directory, const Manifest& man
   Status status = ReplaceFile(env, path, bytes);
   if (status.code() == StatusCode::kResourceExhausted && env->Remove(reserve).ok()) {
     status = ReplaceFile(env, path, bytes);
+  }
+  // No reserve, or somebody else took its space.
+  if (status.code() == StatusCode::kResourceExhausted &&
+      OverwriteManifest(env, directory, bytes).ok()) {
+    status = Status::Ok();
   }
   if (status.ok()) KeepReserve(env, directory);
   return status;

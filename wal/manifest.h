@@ -1,6 +1,7 @@
 // The manifest: the small file that says whose log this is, and where its current epoch begins.
 //
-// It is replaced as a whole (write beside it, sync, rename, sync the directory).
+// It is replaced as a whole (write beside it, sync, rename, sync the directory); where a full disk
+// has no space for that, its one sector is overwritten.
 #pragma once
 
 #include <string>
@@ -49,9 +50,10 @@ Result<Manifest> DecodeManifest(std::span<const std::byte> bytes, const std::str
 /// Reads `directory`/MANIFEST. NotFound when there is none.
 Result<Manifest> ReadManifest(Env* env, const std::string& directory);
 
-/// Replaces `directory`/MANIFEST. Durable on return. On a full disk the space of
-/// `directory`/RESERVE is used, so that a database can be opened, and made anew behind it if that
-/// is possible.
+/// Replaces `directory`/MANIFEST. Durable on return; after an error or a crash it is the old one or
+/// the new one. On a full disk the space of `directory`/RESERVE is used, so that a database can be
+/// opened, and made anew behind it if that is possible; where somebody else took it, the manifest
+/// is overwritten in place. Only a first manifest is then ResourceExhausted.
 Status WriteManifest(Env* env, const std::string& directory, const Manifest& manifest);
 
 }  // namespace geardb::wal
