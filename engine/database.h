@@ -61,7 +61,8 @@ struct RecoveryReport {
   uint64_t damaged_priorities = 0;  ///< Of a SetAll, in a bad piece: they stayed as they were.
   uint64_t damaged_tags = 0;        ///< Tags with a bad piece: they have lost their blob.
   /// The log ended with a seal, as a closed or idle one does: nothing before that was lost. (What
-  /// came after it and was never synced, a power loss takes without a trace.)
+  /// came after it and was never synced, a power loss takes without a trace.) False after a crash;
+  /// and after a Close on a full disk that had no file left for the seal, though all was synced.
   bool clean = false;
   double seconds = 0;           ///< Of the whole open.
   double prefault_seconds = 0;  ///< Of these, faulting in the frames (options.prefault).
@@ -122,7 +123,9 @@ class Database {
   /// Changes under way in other threads are finished first; those that begin later are refused with
   /// Cancelled and change nothing. Waits for something to draw and for room in a table end with
   /// Cancelled. Then seals and syncs the log, and releases the directory. Open trajectories stay
-  /// resumable. Idempotent; returns the first error.
+  /// resumable. Idempotent; returns the first error. OK: all is synced. Where the log ends exactly
+  /// at a segment's end and a full disk has left no file for the seal, it does without: the next
+  /// open loses nothing, but cannot tell this from a crash, and is not `clean`.
   Status Close();
 
   const std::string& directory() const;
