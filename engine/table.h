@@ -114,7 +114,9 @@ class Table {
   /// Adds a priority table; what is stored becomes drawable by it with its initial priorities.
   Result<std::shared_ptr<PriorityTable>> CreatePriorityTable(const PriorityTableSpec& spec);
 
-  // Reading without drawing: no counts, no limiter, no log.
+  // Reading without drawing: no counts, no limiter, no log. What an append acknowledged in memory
+  // has admitted and not yet published is not found by these calls (Set, SetColumns, Remove and
+  // Truncate wait for it); Database::Wait(ticket, Ack::kLog) waits until it is.
 
   /// Number of trajectories; of steps (final rows not counted).
   uint64_t Count() const;
