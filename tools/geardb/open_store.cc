@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/page_view.h"
 #include "tools/geardb/memory_need.h"
 #include "tools/geardb/text_table.h"
 
@@ -34,6 +35,10 @@ Result<std::unique_ptr<Database>> OpenStore(const Invocation& invocation, const 
   options.background = false;
   const uint64_t memory = invocation.arguments.Count("memory");
   if (memory > 0) {
+    if (memory < kSlabBytes) {
+      return Status::InvalidArgument("--memory is ", BytesText(memory), "; expected at least ",
+                                     BytesText(kSlabBytes));
+    }
     options.budgets.frames_bytes = memory;
     options.budgets.index_bytes = std::max(memory, kIndexBytesMin);
   }

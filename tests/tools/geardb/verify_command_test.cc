@@ -123,9 +123,14 @@ TEST_F(VerifyCommandTest, DamageIsFoundWithoutTheMemoryForAReplay) {
 }
 
 TEST_F(VerifyCommandTest, MemoryThatCannotBeMeantIsRefused) {
-  const CliRun run = Run("verify", {"--memory", "1000"});
-  EXPECT_EQ(run.code, 2) << run.out;
-  EXPECT_NE(run.err.find("the frame budget of 1000 bytes"), std::string::npos) << run.err;
+  for (const std::string command : {"verify", "info"}) {
+    const CliRun run = Run(command, {"--memory", "1MiB"});
+    EXPECT_EQ(run.code, 2) << run.out;
+    EXPECT_NE(run.err.find("--memory is 1.0 MiB; expected at least 2.0 MiB"), std::string::npos)
+        << run.err;
+    // The library's name for it is none of the command's.
+    EXPECT_EQ(run.err.find("budgets"), std::string::npos) << run.err;
+  }
 }
 
 TEST_F(VerifyCommandTest, AFlippedByteOfAPieceNamesFileOffsetAndTrajectory) {
