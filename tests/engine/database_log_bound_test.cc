@@ -61,6 +61,8 @@ class DatabaseLogBoundTest : public StoreTest {
     return status;
   }
   uint64_t LogEnd() const { return database_->Stats().log_end; }
+  /// Nothing has been logged since, but for the seal of a log that was idle.
+  bool EndsAt(Lsn end) const { return LogEnd() == end || LogEnd() == end + 64; }
 };
 
 TEST_F(DatabaseLogBoundTest, WhatBringsBytesIsRefused) {
@@ -97,7 +99,7 @@ TEST_F(DatabaseLogBoundTest, WhatBringsBytesIsRefused) {
   // An empty list of columns logs nothing.
   const uint64_t before = LogEnd();
   EXPECT_OK(table_->SetColumns(1, {}));
-  EXPECT_EQ(LogEnd(), before);
+  EXPECT_TRUE(EndsAt(before)) << LogEnd();
   EXPECT_LE(LogEnd(), kBound);
 }
 
@@ -195,7 +197,7 @@ TEST_F(DatabaseLogBoundTest, RecordsOfRemovalsCountToo) {
     if (appended.ok()) continue;
     ++refused;
     EXPECT_STATUS(kResourceExhausted, appended, kNamed);
-    EXPECT_EQ(LogEnd(), end) << gap;
+    EXPECT_TRUE(EndsAt(end)) << gap;
     EXPECT_EQ(table_->Count(), 700u);
   }
   EXPECT_GT(refused, 0);
@@ -221,7 +223,7 @@ TEST_F(DatabaseLogBoundTest, AChangeLargerThanTheBoundLeavesNoBytes) {
   const Lsn after_set = LogEnd();
   std::vector<ItemHandle> handles(40'000);
   EXPECT_STATUS(kResourceExhausted, priority("per")->Set(handles, priorities), kNamed);
-  EXPECT_EQ(LogEnd(), after_set);
+  EXPECT_TRUE(EndsAt(after_set)) << LogEnd();
   EXPECT_GT(after_set, end);
   AppendClosed(0, 100);
   ASSERT_OK(database_->WriteTag("small", std::span(blob).first(10'000)));
@@ -235,7 +237,7 @@ TEST_F(DatabaseLogBoundTest, ALargeCallThatIsRefusedForAnotherReasonLeavesNone) 
                 writer_->AppendTrajectory(Rows(0, 30'000).many(),
                                           {.end = End::kTerminated, .priorities = priorities}),
                 "for 30000 items");
-  EXPECT_LE(LogEnd(), end + 64);  // A seal, where the log has been idle.
+  EXPECT_TRUE(EndsAt(end)) << LogEnd();
   EXPECT_EQ(table_->Count(), 0u);
 }
 
