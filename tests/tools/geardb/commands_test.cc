@@ -74,7 +74,7 @@ TEST_F(CommandsTest, MemoryHasUnits) {
   EXPECT_EQ(Run("info", {"--memory", "16MiB"}).code, 0);
   EXPECT_EQ(Run("info", {"--memory", "1g"}).code, 0);
   ExpectRefused({"info", store(), "--memory", "lots"}, "--memory");
-  ExpectRefused({"info", store(), "--memory", "1000"}, "frame budget of 1000 bytes");
+  ExpectRefused({"info", store(), "--memory", "1000"}, "--memory is 1000 B; expected");
 }
 
 TEST_F(CommandsTest, ATableThatIsNotNamedIsAskedFor) {
