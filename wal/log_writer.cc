@@ -62,31 +62,35 @@ uint64_t LogWriter::Core::SegmentsMax(Urgency urgency) const {
   return segments_max_ + (urgency == Urgency::kReserve ? reserve_segments_ : 0);
 }
 
-uint64_t LogWriter::Core::SparesKept(Urgency urgency) const {
+uint64_t LogWriter::Core::SparesKept(uint64_t segments, Urgency urgency) const {
   // The first segment of a log is there before the spare files are.
-  if (pool_->live_count() == 0) return 0;
+  if (pool_->live_count() == 0 && segments <= 1) return 0;
   return spare_target_ - (urgency == Urgency::kReserve ? 1 : 0);
 }
 
-LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(Lsn at, std::span<const RecordSize> sizes,
-                                                        Urgency urgency) const {
-  uint64_t segments = 0;
+LogWriter::Core::Extent LogWriter::Core::PlaceAll(std::span<const RecordSize> sizes) const {
+  Extent extent{.end = end()};
+  bool sealed = seal_end_.load(std::memory_order_acquire) == extent.end;
   for (const RecordSize& size : sizes) {
-    const Place place = PlaceAt(at, size.total());
-    segments += place.new_segment ? 1 : 0;
-    at = place.end;
+    // Nothing that begins later ends earlier, so with these seals it is room enough without them.
+    if (!sealed && extent.end % segment_bytes_ != 0) extent.end += kSealRecordBytes;
+    sealed = false;
+    const Place place = PlaceAt(extent.end, size.total());
+    extent.segments += place.new_segment ? 1 : 0;
+    extent.end = place.end;
   }
-  // Rule 3: what a record overwrites in the ring must be wholly drained, to the block.
-  const Lsn kept_from = kBreak.reuse_ring_early ? drain_.drained() : drain_.boundary();
-  if (at > AlignDown(kept_from, kBlockBytes) + ring_->bytes()) return Obstacle::kRing;
+  return extent;
+}
+
+LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(uint64_t segments, Urgency urgency) const {
   const uint64_t live = pool_->live_count();
   // Once the reserve is in use, what is left of its segments is not for appends either.
   if (live + segments > SegmentsMax(urgency)) return Obstacle::kLogBound;
   // Rule 9. Likewise for the segment that was made of the last spare file: appends wait until there
   // is another one, wherever they would go.
   if (urgency == Urgency::kReserve && segments == 0) return Obstacle::kNone;
-  return pool_->free_count() < segments + SparesKept(urgency) ? Obstacle::kSpareFile
-                                                              : Obstacle::kNone;
+  return pool_->free_count() < segments + SparesKept(segments, urgency) ? Obstacle::kSpareFile
+                                                                        : Obstacle::kNone;
 }
 
 LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(std::span<const RecordSize> sizes,
@@ -94,14 +98,11 @@ LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(std::span<const RecordSi
   if (!queue_.SlotFree(next_ticket_.load(std::memory_order_relaxed) + sizes.size() + 1)) {
     return Obstacle::kSlots;
   }
-  const Lsn at = end();
-  const Obstacle obstacle = FindObstacle(at, sizes, urgency);
-  if (obstacle != Obstacle::kNone) return obstacle;
-  // A seal may come first, but never two: what there was room for before a seal has room after it.
-  if (at % segment_bytes_ == 0 || seal_end_.load(std::memory_order_acquire) == at) {
-    return Obstacle::kNone;
-  }
-  return FindObstacle(at + kSealRecordBytes, sizes, urgency);
+  const Extent extent = PlaceAll(sizes);
+  // Rule 3: what a record overwrites in the ring must be wholly drained, to the block.
+  const Lsn kept_from = kBreak.reuse_ring_early ? drain_.drained() : drain_.boundary();
+  if (extent.end > AlignDown(kept_from, kBlockBytes) + ring_->bytes()) return Obstacle::kRing;
+  return FindObstacle(extent.segments, urgency);
 }
 
 bool LogWriter::Core::HasRoom(std::span<const RecordSize> sizes, Urgency urgency) {
@@ -149,20 +150,22 @@ Status LogWriter::Core::BoundReached(Urgency urgency) const {
                                    reserve, ": ", UsageText());
 }
 
-Status LogWriter::Core::CheckBound(std::span<const RecordSize> sizes, Urgency urgency) {
+Status LogWriter::Core::PrepareFor(std::span<const RecordSize> sizes, Urgency urgency) {
+  GEARDB_RETURN_IF_ERROR(UsableOrError());
+  const uint64_t segments = PlaceAll(sizes).segments;
+  const Obstacle obstacle = FindObstacle(segments, urgency);
+  if (obstacle == Obstacle::kNone) return Status::Ok();
   uint64_t bytes = 0;
-  uint64_t segments = 0;
-  Lsn at = end();
-  for (const RecordSize& size : sizes) {
-    const Place place = PlaceAt(at, size.total());
-    bytes += size.total();
-    segments += place.new_segment ? 1 : 0;
-    at = place.end;
+  for (const RecordSize& size : sizes) bytes += size.total();
+  if (obstacle == Obstacle::kLogBound) {
+    return Status::ResourceExhausted("a change of ", bytes, " bytes in ", sizes.size(),
+                                     " records does not fit the log's log_bytes_max = ",
+                                     options_.log_bytes_max, ": ", UsageText());
   }
-  if (pool_->live_count() + segments <= SegmentsMax(urgency)) return Status::Ok();
-  return Status::ResourceExhausted("a change of ", bytes, " bytes in ", sizes.size(),
-                                   " records does not fit the log's log_bytes_max = ",
-                                   options_.log_bytes_max, ": ", UsageText());
+  return MakeFiles(segments, urgency)
+      .WithContext("a change of " + std::to_string(bytes) + " bytes in " +
+                   std::to_string(sizes.size()) + " records needs " + std::to_string(segments) +
+                   " more segments");
 }
 
 uint64_t LogWriter::Core::BytesToBound(Urgency urgency) const {
@@ -187,14 +190,15 @@ Status LogWriter::Core::WaitForRing(std::span<const RecordSize> sizes, Lsn bound
                                   " of ", end());
 }
 
-// As many files as the disk has room for: fewer than PrepareSpares makes may be enough.
-Status LogWriter::Core::MakeRoomInFiles(std::span<const RecordSize> sizes, Urgency urgency) {
-  const Status made = PrepareSpares();
-  if (made.ok() || FindObstacle(sizes, urgency) != Obstacle::kSpareFile) return Status::Ok();
+// As many files as the disk has room for: fewer than there should be may be enough.
+Status LogWriter::Core::MakeFiles(uint64_t segments, Urgency urgency) {
+  const uint64_t kept = SparesKept(segments, urgency);
+  const Status made = MakeSpares(std::max(segments + kept, spare_target_ + 1));
+  if (made.ok() || FindObstacle(segments, urgency) != Obstacle::kSpareFile) return Status::Ok();
   const bool append = urgency == Urgency::kAppend;
   return made.WithContext(
       "the log has " + std::to_string(pool_->free_count()) + " spare segment files and leaves " +
-      std::to_string(SparesKept(urgency)) +
+      std::to_string(kept) +
       (append ? " to removals, tags, closings and the next open" : " to the next open"));
 }
 
@@ -210,7 +214,7 @@ Status LogWriter::Core::WaitForRoom(std::span<const RecordSize> sizes, Urgency u
       case Obstacle::kLogBound:
         return BoundReached(urgency);
       case Obstacle::kSpareFile:
-        GEARDB_RETURN_IF_ERROR(MakeRoomInFiles(sizes, urgency));
+        GEARDB_RETURN_IF_ERROR(MakeFiles(PlaceAll(sizes).segments, urgency));
         break;
       case Obstacle::kSlots:
         if (!queue_.WaitPublished(published() + 1, deadline)) {
@@ -312,7 +316,7 @@ Status LogWriter::Core::Seal(bool begins_segment) {
     const bool new_segment = at % segment_bytes_ == 0;
     if (seal_end_.load(std::memory_order_relaxed) == at || drain_.synced() != at ||
         (new_segment && (!begins_segment || at == 0 ||
-                         FindObstacle(at, {&kSize, 1}, Urgency::kReserve) != Obstacle::kNone))) {
+                         FindObstacle({&kSize, 1}, Urgency::kReserve) != Obstacle::kNone))) {
       return Status::Ok();
     }
     const Reservation seal =
@@ -328,9 +332,13 @@ Status LogWriter::Core::Seal(bool begins_segment) {
 }
 
 Status LogWriter::Core::PrepareSpares() {
-  MutexLock lock(&spare_mutex_);
   // One more than is kept, so that an append finds one to take.
-  while (pool_->free_count() < spare_target_ + 1) {
+  return MakeSpares(spare_target_ + 1);
+}
+
+Status LogWriter::Core::MakeSpares(uint64_t files) {
+  MutexLock lock(&spare_mutex_);
+  while (pool_->free_count() < files) {
     GEARDB_RETURN_IF_ERROR(UsableOrError());
     const Status status = pool_->CreateSpare();
     // A full disk may have room again; any other error is final, as it is for the live files.
@@ -408,8 +416,8 @@ void LogWriter::Fill(const Reservation& reservation, const RecordContent& conten
 void LogWriter::Publish(const Reservation& reservation, PublishCallback* callback) {
   core_->Publish(reservation, callback);
 }
-Status LogWriter::CheckBound(std::span<const RecordSize> sizes, Urgency urgency) const {
-  return core_->CheckBound(sizes, urgency);
+Status LogWriter::PrepareFor(std::span<const RecordSize> sizes, Urgency urgency) const {
+  return core_->PrepareFor(sizes, urgency);
 }
 uint64_t LogWriter::BytesToBound(Urgency urgency) const { return core_->BytesToBound(urgency); }
 Status LogWriter::WaitPublished(Lsn end, Deadline deadline) const {

@@ -127,10 +127,14 @@ class LogWriter {
     return WaitForRoom({&size, 1}, urgency, deadline);
   }
 
-  /// ResourceExhausted if records of these sizes, one after the other from here, would pass
-  /// log_bytes_max (for kReserve its reserve), naming the bytes asked for. For whoever writes more
-  /// than one for one change: nothing is written of what cannot be finished.
-  Status CheckBound(std::span<const RecordSize> sizes, Urgency urgency) const;
+  /// For whoever writes more than one record for one change: nothing is written of what cannot be
+  /// finished. Makes the segment files that records of these sizes take, one after the other from
+  /// here; while the caller keeps its commit mutex, they wait for nothing but the ring then, and
+  /// only the log's first error stops them. Those that take from the reserves may be among them:
+  /// what fits as kAppend fits so too. ResourceExhausted, naming the bytes asked for: they would
+  /// pass log_bytes_max (for kReserve its reserve), or the disk is full; the files that could be
+  /// made stay, for others.
+  Status PrepareFor(std::span<const RecordSize> sizes, Urgency urgency) const;
 
   /// Bytes of whole segments that records may still take below log_bytes_max (for kReserve with its
   /// reserve).

@@ -44,7 +44,7 @@ class LogWriter::Core final : private PublishObserver {
   uint64_t record_bytes_max() const { return record_bytes_max_; }
   bool HasRoom(std::span<const RecordSize> sizes, Urgency urgency);
   Status WaitForRoom(std::span<const RecordSize> sizes, Urgency urgency, Deadline deadline);
-  Status CheckBound(std::span<const RecordSize> sizes, Urgency urgency);
+  Status PrepareFor(std::span<const RecordSize> sizes, Urgency urgency);
   uint64_t BytesToBound(Urgency urgency) const;
   Reservation Reserve(const RecordRequest& request);
   void Fill(const Reservation& reservation, const RecordContent& content);
@@ -74,15 +74,24 @@ class LogWriter::Core final : private PublishObserver {
     Lsn lsn = 0;
     Lsn end = 0;
   };
+  // What records take, one after the other.
+  struct Extent {
+    Lsn end = 0;
+    uint64_t segments = 0;  // That they begin.
+  };
 
   void OnAdvance(Lsn published) override;
   Status Seal(bool begins_segment);
   Place PlaceAt(Lsn at, uint64_t bytes) const;
-  Obstacle FindObstacle(Lsn at, std::span<const RecordSize> sizes, Urgency urgency) const;
+  // From here, at most: a seal may come before each of them, but not after another seal.
+  Extent PlaceAll(std::span<const RecordSize> sizes) const;
+  // Of the bound and the files alone.
+  Obstacle FindObstacle(uint64_t segments, Urgency urgency) const;
   Obstacle FindObstacle(std::span<const RecordSize> sizes, Urgency urgency) const;
   Status CheckSizes(std::span<const RecordSize> sizes) const;
-  uint64_t SparesKept(Urgency urgency) const;
-  Status MakeRoomInFiles(std::span<const RecordSize> sizes, Urgency urgency);
+  uint64_t SparesKept(uint64_t segments, Urgency urgency) const;
+  Status MakeFiles(uint64_t segments, Urgency urgency);
+  Status MakeSpares(uint64_t files);
   Status WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen, Deadline deadline);
   uint64_t SegmentsMax(Urgency urgency) const;
   std::string UsageText() const;

@@ -236,7 +236,7 @@ Result<std::vector<wal::RecordSize>> Writer::Impl::AdmitParts(
   for (const engine::PartOfPieces& part : parts) sizes.push_back(part.size);
   for (const wal::RecordSize& removal : RemovalsAhead(plan->eviction)) sizes.push_back(removal);
   GEARDB_ASSIGN_OR_RETURN(sizes.emplace_back(), SizeOf(priorities, *plan));
-  GEARDB_RETURN_IF_ERROR(database_->log->CheckBound(sizes, scope->how().urgency));
+  GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(sizes, scope->how().urgency));
   return sizes;
 }
 
@@ -257,7 +257,7 @@ Status Writer::Impl::Evict(const wal::RecordSize& append, ChangeScope* scope, Ap
     // More than one record takes: the others go ahead, and nothing may stop the append after them.
     std::vector<wal::RecordSize> sizes = RemovalsAhead(plan->eviction);
     sizes.push_back(append);
-    GEARDB_RETURN_IF_ERROR(database_->log->CheckBound(sizes, wal::Urgency::kAppend));
+    GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(sizes, wal::Urgency::kAppend));
     while (plan->eviction.size() > entries_max) {
       GEARDB_RETURN_IF_ERROR(
           scope->AwaitRoomHolding(sizes.front(), {.urgency = wal::Urgency::kReserve}));

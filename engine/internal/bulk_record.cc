@@ -29,7 +29,7 @@ Status BulkRecord::Reserve(ChangeScope* scope, std::span<const std::byte> bytes)
     size = wal::RecordSize::For(change_->body_bytes().size(), {}, pieces_.size());
     records.push_back(size);
     // Parts of a change that is refused half-way would be bytes that nothing names.
-    GEARDB_RETURN_IF_ERROR(database_->log->CheckBound(records, how.urgency));
+    GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(records, how.urgency));
     for (size_t i = 0; i < runs_.size(); ++i) {
       GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(records[i], how));
       const wal::Reservation at = scope->Reserve({.type = wal::RecordType::kPart,

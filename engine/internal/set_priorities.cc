@@ -169,7 +169,7 @@ Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item
       GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&first, 1}, {}, &again));
       if (!again) GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, &scope, Largest(items), &again));
     }
-    GEARDB_RETURN_IF_ERROR(database.log->CheckBound(records.sizes(), wal::Urgency::kAppend));
+    GEARDB_RETURN_IF_ERROR(database.log->PrepareFor(records.sizes(), wal::Urgency::kAppend));
     GEARDB_RETURN_IF_ERROR(RaiseMax(impl, items));
     last = scope.Reserve({.size = first});
     for (size_t i = 1; i < records.sizes().size(); ++i) {
@@ -177,8 +177,7 @@ Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item
       end = last.end;
       const Status room = scope.AwaitRoomHolding(records.sizes()[i], {});
       if (!room.ok()) {
-        // The log has failed, or its disk is full. What was published before is still to be
-        // applied, from here.
+        // The log has failed. What was published before is still to be applied, from here.
         database.log->WaitPublished(end, Deadline::Infinite()).ok();
         return room;
       }

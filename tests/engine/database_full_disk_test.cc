@@ -1,6 +1,7 @@
 // What a database takes on a full disk, and until when.
 #include <gtest/gtest.h>
 
+#include "engine/priority_table.h"
 #include "tests/testing/fault_env.h"
 #include "tests/testing/store_fixture.h"
 
@@ -11,6 +12,7 @@ using testing::FaultEnv;
 using testing::Rows;
 using testing::StepSpec;
 using testing::StoreTest;
+using testing::WindowSpec;
 
 constexpr uint64_t kSegment = uint64_t{64} << 10;
 
@@ -79,6 +81,70 @@ TEST_F(DatabaseFullDiskTest, AppendsLeaveTheReserveToRemovalsTagsAndClosings) {
   Reopen();
   OpenAgain("steps");
   EXPECT_OK(AppendOne());
+}
+
+// What has to leave takes more than one record, and these may use the reserve.
+TEST_F(DatabaseFullDiskTest, AnAppendThatIsRefusedHasEvictedNothing) {
+  options_.ring_bytes = 2 * kSegment;
+  const std::vector<std::byte> blob(500);
+  int refused = 0;
+  int taken = 0;
+  for (uint64_t left = 4'000; left < 48'000; left += 4'000) {
+    SCOPED_TRACE(left);
+    env_.set_disk_bytes_max(UINT64_MAX);
+    OpenEmpty();
+    TableSpec spec = StepSpec();
+    spec.steps_per_page = 32;
+    spec.steps_max = 700;
+    Create(spec);
+    for (int t = 0; t < 700; ++t) AppendClosed(t, 1);
+    while (kSegment - database_->Stats().log_end % kSegment < left) AppendClosed(0, 1);
+    env_.set_disk_bytes_max(env_.disk_bytes());
+    while (kSegment - database_->Stats().log_end % kSegment > left) {
+      ASSERT_OK(database_->WriteTag("filler", blob));
+    }
+    const Lsn end = database_->Stats().log_end;
+    const auto appended = writer_->AppendTrajectory(Rows(0, 700).many(), {.end = End::kTerminated});
+    if (appended.ok()) {
+      ++taken;
+      EXPECT_EQ(table_->Count(), 1u);
+      continue;
+    }
+    ++refused;
+    EXPECT_STATUS(kResourceExhausted, appended, "No space left");
+    EXPECT_EQ(database_->Stats().log_end, end);
+    EXPECT_EQ(table_->Count(), 700u);
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(taken, 0);
+}
+
+TEST_F(DatabaseFullDiskTest, ASetOfSeveralRecordsThatIsRefusedHasSetNothing) {
+  env_.set_disk_bytes_max(UINT64_MAX);
+  OpenEmpty();
+  TableSpec spec = StepSpec();
+  spec.steps_per_page = 256;
+  spec.priority_tables = {WindowSpec("per")};
+  Create(spec);
+  AppendClosed(0, 3'000);
+  PriorityTable* const per = priority("per");
+  const std::vector<RowId> items = per->Items();
+  const std::vector<std::byte> blob(500);
+  for (int round = 0; round < 8; ++round) {
+    SCOPED_TRACE(round);
+    // From another place in a segment each time.
+    env_.set_disk_bytes_max(UINT64_MAX);
+    for (int i = 0; i < 15; ++i) ASSERT_OK(database_->WriteTag("filler", blob));
+    env_.set_disk_bytes_max(env_.disk_bytes() + kSegment);
+    float told = per->Priority(items[0]).value();
+    Status status;
+    while (status.ok()) {
+      status = per->Set(items, std::vector<float>(items.size(), told + 1)).status();
+      if (status.ok()) ++told;
+    }
+    EXPECT_STATUS(kResourceExhausted, status, "No space left");
+    for (const RowId& item : items) ASSERT_EQ(per->Priority(item).value(), told);
+  }
 }
 
 }  // namespace

@@ -139,6 +139,38 @@ TEST_F(LogWriterFullDiskTest, AppendsToANewLogWaitForItsSpareFiles) {
   EXPECT_OK(Write(10, Urgency::kAppend));
 }
 
+// A change of several records has the files of all of them before its first, or is refused.
+TEST_F(LogWriterFullDiskTest, WhatWasPreparedForIsStoppedByNoFullDisk) {
+  const std::vector<RecordSize> sizes(20, SizeOf({.number = 1, .piece_bytes = {8000}}));
+  int refused = 0;
+  for (const Urgency urgency : {Urgency::kAppend, Urgency::kReserve}) {
+    for (uint64_t room = 0; room < 4; ++room) {
+      SCOPED_TRACE(room);
+      seen_ = SeenLog();
+      env_ = std::make_unique<testing::FaultEnv>(1);
+      written_ = 0;
+      CreateOnFullDisk(kSegment);
+      env_->set_disk_bytes_max(env_->disk_bytes() + room * kSegment);
+      const Lsn end = writer()->end();
+      const Status status = writer()->PrepareFor(sizes, urgency);
+      EXPECT_EQ(writer()->end(), end);
+      if (!status.ok()) {
+        EXPECT_STATUS(kResourceExhausted, status, "No space left");
+        EXPECT_STATUS(kResourceExhausted, status, "in 20 records needs 2 more segments");
+        ++refused;
+        continue;
+      }
+      // Whoever else uses the disk meanwhile.
+      env_->set_disk_bytes_max(env_->disk_bytes());
+      for (size_t i = 0; i < sizes.size(); ++i) ASSERT_OK(Write(8000, urgency));
+      CrashAndOpen(CrashKind::kProcess);
+      ExpectAllThere();
+    }
+  }
+  // There is one file for appends, and one more for the others.
+  EXPECT_EQ(refused, 1);
+}
+
 class LogWriterFullDiskConcurrentTest : public LogWriterFullDiskTest {};
 
 TEST_F(LogWriterFullDiskConcurrentTest, ASpareFileIsMadeUnaskedWhenThereIsRoomAgain) {
