@@ -36,7 +36,9 @@ class PriorityTable {
   /// Sets raw priorities of items by the handles of a batch. NaN, infinite or negative priorities
   /// are refused before anything changes, naming the first. Of duplicates the last wins. 0 makes
   /// an item undrawable until it is set again. Returns when applied; durable at Ack::kLog. A
-  /// uniform selector has no priorities: it counts what its items would have got, and draws as
+  /// refused call has changed nothing; of one that fits no single record (a quarter of the ring:
+  /// 16 bytes an item) a crash on the way leaves the first records' items set, SetAll all or none.
+  /// A uniform selector has no priorities: it counts what its items would have got, and draws as
   /// before.
   Result<SetOutcome> Set(std::span<const ItemHandle> handles, std::span<const float> priorities);
   /// By (id, row) of the anchor; for trajectories the row is ignored. Waits for what was admitted
