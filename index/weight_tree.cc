@@ -41,54 +41,42 @@ Status WeightTree::Reserve(uint64_t leaf_count) {
   return Status::Ok();
 }
 
-uint64_t WeightTree::NoteChange(uint32_t before, uint32_t after) {
+void WeightTree::NoteChanges(const LeavesBefore& before, uint32_t after) {
   WeightTreeCounts& counts = *counts_;
   if (counts.nonzero == 0 && after != 0) {
     counts.smallest = after;
-    counts.smallest_count = 1;
+    counts.smallest_count = before.count;
   } else if (counts.smallest_count != 0) {
-    uint64_t equal = counts.smallest_count - (before == counts.smallest ? 1 : 0);
+    uint64_t equal = counts.smallest_count - before.as_smallest;
     if (after != 0 && after < counts.smallest) {
       counts.smallest = after;
-      equal = 1;
+      equal = before.count;
     } else if (after == counts.smallest) {
-      ++equal;
+      equal += before.count;
     }
     counts.smallest_count = equal;
   }
-  counts.nonzero += (after != 0 ? 1u : 0u) - uint64_t{before != 0 ? 1u : 0u};
+  counts.nonzero += (after != 0 ? before.count : 0) - before.nonzero;
+}
+
+uint64_t WeightTree::NoteChange(uint32_t before, uint32_t after) {
+  NoteChanges({1, before != 0 ? 1u : 0u, before == counts_->smallest ? 1u : 0u}, after);
   return uint64_t{after} - before;
 }
 
 uint64_t WeightTree::SetGroup(uint64_t begin, uint64_t end, uint32_t weight) {
   uint32_t* const leaves = view_.leaves();
-  WeightTreeCounts& counts = *counts_;
+  const uint32_t smallest = counts_->smallest;
   uint64_t sum = 0;
-  uint32_t nonzero = 0;
-  uint32_t as_smallest = 0;
+  LeavesBefore before{.count = end - begin};
   for (uint64_t leaf = begin; leaf < end; ++leaf) {
     sum += leaves[leaf];
-    nonzero += leaves[leaf] != 0 ? 1u : 0u;
-    as_smallest += leaves[leaf] == counts.smallest ? 1u : 0u;
+    before.nonzero += leaves[leaf] != 0 ? 1u : 0u;
+    before.as_smallest += leaves[leaf] == smallest ? 1u : 0u;
     leaves[leaf] = weight;
   }
-  const uint64_t count = end - begin;
-  // As NoteChange, for all of them together.
-  if (counts.nonzero == 0 && weight != 0) {
-    counts.smallest = weight;
-    counts.smallest_count = count;
-  } else if (counts.smallest_count != 0) {
-    uint64_t equal = counts.smallest_count - as_smallest;
-    if (weight != 0 && weight < counts.smallest) {
-      counts.smallest = weight;
-      equal = count;
-    } else if (weight == counts.smallest) {
-      equal += count;
-    }
-    counts.smallest_count = equal;
-  }
-  counts.nonzero += (weight != 0 ? count : 0) - nonzero;
-  return uint64_t{weight} * count - sum;
+  NoteChanges(before, weight);
+  return uint64_t{weight} * before.count - sum;
 }
 
 void WeightTree::Set(uint64_t leaf, uint32_t weight) { SetRange(leaf, leaf + 1, weight); }

@@ -74,9 +74,17 @@ class WeightTree {
   const TreeView& view() const { return view_; }
 
  private:
+  /// What leaves were that all become one weight.
+  struct LeavesBefore {
+    uint64_t count = 0;
+    uint64_t nonzero = 0;
+    uint64_t as_smallest = 0;  ///< Equal to the smallest weight, as far as that is known.
+  };
+  /// Notes in the counts that they do.
+  void NoteChanges(const LeavesBefore& before, uint32_t after);
   /// Notes a leaf's change in the counts and returns by how much sums change (mod 2^64).
   uint64_t NoteChange(uint32_t before, uint32_t after);
-  /// Sets leaves of one group to one weight; as NoteChange for each of them.
+  /// Sets leaves of one group to one weight, and returns likewise.
   uint64_t SetGroup(uint64_t begin, uint64_t end, uint32_t weight);
   /// Calls `change_group(first, last)` for the groups' parts of [begin, end), and adds what it
   /// returns to the nodes above.
