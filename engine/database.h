@@ -58,7 +58,7 @@ struct RecoveryReport {
   uint64_t ring_records = 0;   ///< Records that only the ring held.
   uint64_t orphaned = 0;       ///< Trajectories that nobody closed and no writer has.
   uint64_t damaged_pages = 0;  ///< Pages with a bad piece; their trajectories are lost by name.
-  uint64_t damaged_priorities = 0;  ///< Of a SetAll, in a bad piece: they stayed as they were.
+  uint64_t damaged_priorities = 0;  ///< Of a Set or SetAll, in a bad piece: as they were.
   uint64_t damaged_tags = 0;        ///< Tags with a bad piece: they have lost their blob.
   /// The log ended with a seal, as a closed or idle one does: nothing before that was lost. (What
   /// came after it and was never synced, a power loss takes without a trace.) False after a crash;

@@ -46,7 +46,9 @@ struct DatabaseOptions {
   /// Threads fault in the whole frame budget at open.
   bool prefault = false;
   /// Size of a log segment and of the ring, powers of two of at least 64 KiB and 32 KiB; fixed when
-  /// the directory is created.
+  /// the directory is created. They bound what goes into the log at once: with r, the smaller of a
+  /// quarter of the ring and half of a segment, a page has less than r bytes, and a tag's blob, a
+  /// Set or a SetAll about r² / 48: 5 MiB with r = 16 KiB, 1 GiB with r = 256 KiB.
   uint64_t segment_bytes = uint64_t{64} << 20;
   uint64_t ring_bytes = uint64_t{64} << 20;
   /// Background threads (drain, sync, prefetch). Off: tests drive every step by hand.

@@ -152,11 +152,20 @@ Status LogWriter::Core::BoundReached(Urgency urgency) const {
 
 Status LogWriter::Core::PrepareFor(std::span<const RecordSize> sizes, Urgency urgency) {
   GEARDB_RETURN_IF_ERROR(UsableOrError());
+  uint64_t bytes = 0;
+  uint64_t largest = 0;
+  for (const RecordSize& size : sizes) {
+    bytes += size.total();
+    largest = std::max(largest, size.total());
+  }
+  if (largest > record_bytes_max_) {
+    return Status::InvalidArgument("a change of ", bytes, " bytes in ", sizes.size(),
+                                   " records: one of them has ", largest, " bytes, and at most ",
+                                   record_bytes_max_, " go into one record of this log");
+  }
   const uint64_t segments = PlaceAll(sizes).segments;
   const Obstacle obstacle = FindObstacle(segments, urgency);
   if (obstacle == Obstacle::kNone) return Status::Ok();
-  uint64_t bytes = 0;
-  for (const RecordSize& size : sizes) bytes += size.total();
   if (obstacle == Obstacle::kLogBound) {
     return Status::ResourceExhausted("a change of ", bytes, " bytes in ", sizes.size(),
                                      " records does not fit the log's log_bytes_max = ",

@@ -131,7 +131,8 @@ class LogWriter {
   /// finished. Makes the segment files that records of these sizes take, one after the other from
   /// here; while the caller keeps its commit mutex, they wait for nothing but the ring then, and
   /// only the log's first error stops them. Those that take from the reserves may be among them:
-  /// what fits as kAppend fits so too. ResourceExhausted, naming the bytes asked for: they would
+  /// what fits as kAppend fits so too. InvalidArgument: one is over record_bytes_max().
+  /// ResourceExhausted, naming the bytes asked for: they would
   /// pass log_bytes_max (for kReserve its reserve), or the disk is full; the files that could be
   /// made stay, for others.
   Status PrepareFor(std::span<const RecordSize> sizes, Urgency urgency) const;

@@ -5,11 +5,17 @@
 #include "base/hash.h"
 
 namespace geardb::engine {
+namespace {
+
+// No entry of what goes into pieces (a priority, an fb::Item) crosses two of them.
+constexpr uint64_t kPieceUnit = 16;
+
+}  // namespace
 
 Status BulkRecord::Reserve(ChangeScope* scope, std::span<const std::byte> bytes) {
   CommitOptions how = scope->how();
   const uint64_t record_max = database_->log->record_bytes_max();
-  const uint64_t piece_max = record_max / 2;
+  const uint64_t piece_max = record_max / 2 / kPieceUnit * kPieceUnit;
   std::vector<uint64_t> sizes;
   for (size_t done = 0; done < bytes.size(); done += piece_max) {
     runs_.push_back(bytes.subspan(done, std::min<size_t>(piece_max, bytes.size() - done)));

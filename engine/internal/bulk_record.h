@@ -1,5 +1,5 @@
 // BulkRecord: a record that carries any number of bytes in its pieces, in parts where they are too
-// many for one record (a tag's blob, a priority for every item).
+// many for one record (a tag's blob, the items of a Set, a priority for every item).
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ class BulkRecord {
 
   /// Writes the parts and takes the record's LSN. Waits for room without releasing the commit
   /// mutex, so that nothing comes between what the caller decided and the record. `bytes` must
-  /// stay until Finish.
+  /// stay until Finish. They are cut into pieces at multiples of 16 bytes.
   Status Reserve(ChangeScope* scope, std::span<const std::byte> bytes)
       GEARDB_REQUIRES(database_->commit);
   /// Fills and publishes.

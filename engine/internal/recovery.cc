@@ -104,12 +104,8 @@ Status Recovery::ApplyToPriorityTable(const fb::Operation& operation, const wal:
                      " does not exist");
   }
   switch (operation.change_type()) {
-    case fb::Change::SetPriorities: {
-      const fb::SetPriorities& set = *operation.change_as_SetPriorities();
-      GEARDB_RETURN_IF_ERROR(Fits(record, CheckSetPriorities(set)));
-      state.Apply(set, number);
-      return Status::Ok();
-    }
+    case fb::Change::SetPriorities:
+      return SetPriorities(operation, record, table);
     case fb::Change::SetAll:
       return SetAll(operation, record, table);
     case fb::Change::Rescale: {
@@ -173,6 +169,28 @@ Status Recovery::CreatePriorityTable(const fb::Operation& operation, const wal::
   GEARDB_RETURN_IF_ERROR(state.AddPriorityTable(*spec));
   state.priority(number).selector().BeginBulk();
   state.Apply(create, number);
+  return Status::Ok();
+}
+
+Status Recovery::SetPriorities(const fb::Operation& operation, const wal::RecordView& record,
+                               TableCore* table) {
+  const fb::SetPriorities& set = *operation.change_as_SetPriorities();
+  GEARDB_RETURN_IF_ERROR(Fits(record, CheckSetPriorities(set, record.pieces)));
+  std::vector<fb::Item> items;
+  if (set.in_pieces()) {
+    for (const wal::PieceView& piece : record.pieces) {
+      const size_t count = piece.bytes.size() / sizeof(fb::Item);
+      if (!piece.good) {
+        damaged_priorities_ += count;
+      } else if (count > 0) {
+        items.resize(items.size() + count);
+        std::memcpy(&items[items.size() - count], piece.bytes.data(), piece.bytes.size());
+      }
+    }
+  } else if (set.items()) {
+    for (const fb::Item* item : *set.items()) items.push_back(*item);
+  }
+  table->state->ApplySet(items, operation.priority_table());
   return Status::Ok();
 }
 

@@ -46,6 +46,8 @@ class Recovery {
   Status Append(const fb::Append& append, const wal::RecordView& record, TableCore* table);
   void CopyPieces(const fb::Append& append, const wal::RecordView& record, TableCore* table,
                   std::span<const FrameRef> frames);
+  Status SetPriorities(const fb::Operation& operation, const wal::RecordView& record,
+                       TableCore* table);
   Status SetAll(const fb::Operation& operation, const wal::RecordView& record, TableCore* table);
   Status WriteTag(const fb::WriteTag& tag, const wal::RecordView& record);
   /// OK, or Corruption that names the record and says what is wrong with it.

@@ -177,12 +177,41 @@ Status CheckSetColumns(const TableState& state, const fb::SetColumns& set) {
   return CheckColumnSets(state.layout(), set.column_sets(), set.column_values());
 }
 
-Status CheckSetPriorities(const fb::SetPriorities& set) {
+namespace {
+
+/// Whether pieces hold whole entries, `count` of them, each with a good priority in its last bytes.
+Status CheckPriorityPieces(std::span<const wal::PieceView> pieces, size_t entry_bytes,
+                           uint64_t count) {
+  GEARDB_RETURN_IF_ERROR(CheckPiecesApart(pieces));
+  uint64_t bytes = 0;
+  for (const wal::PieceView& piece : pieces) {
+    if (piece.bytes.size() % entry_bytes != 0) {
+      return Status::Corruption("a piece of ", piece.bytes.size(),
+                                " bytes is no whole number of priorities");
+    }
+    bytes += piece.bytes.size();
+    if (!piece.good) continue;
+    for (size_t end = entry_bytes; end <= piece.bytes.size(); end += entry_bytes) {
+      float value = 0;
+      std::memcpy(&value, piece.bytes.data() + end - sizeof(value), sizeof(value));
+      if (!index::ValidPriority(value)) return BadPriority(value);
+    }
+  }
+  if (bytes / entry_bytes == count) return Status::Ok();
+  return Status::Corruption("its pieces hold ", bytes / entry_bytes, " priorities for ", count,
+                            " items");
+}
+
+}  // namespace
+
+Status CheckSetPriorities(const fb::SetPriorities& set, std::span<const wal::PieceView> pieces) {
   for (uint32_t i = 0; set.items() != nullptr && i < set.items()->size(); ++i) {
     const float priority = set.items()->Get(i)->priority();
     if (!index::ValidPriority(priority)) return BadPriority(priority);
   }
-  return Status::Ok();
+  if (!set.in_pieces()) return Status::Ok();
+  // An item ends with its priority.
+  return CheckPriorityPieces(pieces, sizeof(fb::Item), set.count());
 }
 
 Status CheckSetAll(const fb::SetAll& set, std::span<const wal::PieceView> pieces,
@@ -193,27 +222,10 @@ Status CheckSetAll(const fb::SetAll& set, std::span<const wal::PieceView> pieces
     if (!index::ValidPriority(value)) return BadPriority(value);
   }
   if (!set.in_pieces()) return Status::Ok();
-  GEARDB_RETURN_IF_ERROR(CheckPiecesApart(pieces));
-  uint64_t bytes = 0;
-  for (const wal::PieceView& piece : pieces) {
-    if (piece.bytes.size() % sizeof(float) != 0) {
-      return Status::Corruption("a piece of ", piece.bytes.size(),
-                                " bytes is no whole number of priorities");
-    }
-    bytes += piece.bytes.size();
-    if (!piece.good) continue;
-    for (size_t at = 0; at < piece.bytes.size(); at += sizeof(float)) {
-      float value = 0;
-      std::memcpy(&value, piece.bytes.data() + at, sizeof(value));
-      if (!index::ValidPriority(value)) return BadPriority(value);
-    }
-  }
-  if (bytes / sizeof(float) != set.count() || set.count() > priority.selector().reserved()) {
-    return Status::Corruption("its pieces hold ", bytes / sizeof(float), " priorities for ",
-                              set.count(), " items; at most ", priority.selector().reserved(),
-                              " are possible");
-  }
-  return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(CheckPriorityPieces(pieces, sizeof(float), set.count()));
+  const uint64_t most = priority.selector().reserved();
+  if (set.count() <= most) return Status::Ok();
+  return Status::Corruption("it sets ", set.count(), " items; at most ", most, " are possible");
 }
 
 Status CheckRescale(const fb::Rescale& rescale) {

@@ -25,7 +25,7 @@ Status CheckIdsEnd(uint64_t ids_end);
 Status CheckClose(const TableState& state, const fb::Close& close);
 Status CheckRemove(const TableState& state, const fb::Remove& remove);
 Status CheckSetColumns(const TableState& state, const fb::SetColumns& set);
-Status CheckSetPriorities(const fb::SetPriorities& set);
+Status CheckSetPriorities(const fb::SetPriorities& set, std::span<const wal::PieceView> pieces);
 Status CheckSetAll(const fb::SetAll& set, std::span<const wal::PieceView> pieces,
                    const PriorityState& priority);
 Status CheckRescale(const fb::Rescale& rescale);

@@ -11,32 +11,18 @@
 namespace geardb::engine {
 namespace {
 
-/// The record of a Set: says what became of it.
-class SetChange final : public Change {
- public:
-  SetChange(PriorityTable::Impl* impl) : impl_(impl) {}
-  PriorityOutcome outcome;
-
- private:
-  void Apply(Lsn) override {
-    MutexLock lock(&impl_->table->state->mutex);
-    outcome = impl_->table->state->Apply(*operation()->change_as_SetPriorities(), impl_->number);
-    impl_->table->state->changed.NotifyAll();
-  }
-  PriorityTable::Impl* impl_;
-};
-
 float Largest(std::span<const fb::Item> items) {
   float largest = 0;
   for (const fb::Item& item : items) largest = std::max(largest, item.priority());
   return largest;
 }
 
-/// Keeps the plan's maximum exact: the largest priority of an item that is there counts.
-Status RaiseMax(PriorityTable::Impl* impl, std::span<const fb::Item> items)
+/// The plan's maximum with these items set. It is exact: the largest priority of an item that is
+/// there counts.
+Result<float> MaxWith(PriorityTable::Impl* impl, std::span<const fb::Item> items)
     GEARDB_REQUIRES(impl->database->commit) {
-  float& max = impl->table->plan->max_priority[impl->number];
-  if (Largest(items) <= max) return Status::Ok();
+  float max = impl->table->plan->max_priority[impl->number];
+  if (Largest(items) <= max) return max;
   // Rare: look at the items as they will be when this record is applied.
   DatabaseCore& database = *impl->database;
   GEARDB_RETURN_IF_ERROR(database.CatchUp());
@@ -50,7 +36,7 @@ Status RaiseMax(PriorityTable::Impl* impl, std::span<const fb::Item> items)
       max = item.priority();
     }
   }
-  return Status::Ok();
+  return max;
 }
 
 /// Logs a rescale first where the weights to come need it.
@@ -81,37 +67,10 @@ void RescaleIfFaded(PriorityTable::Impl* impl) {
   if (scope.status().ok()) (void)RescaleIfDue(impl, &scope, 0, &again).ok();
 }
 
-/// The records of a Set: one, or as many as its items take.
-class SetRecords {
- public:
-  SetRecords(PriorityTable::Impl* impl, std::span<const fb::Item> items, size_t items_in_record) {
-    for (size_t first = 0; first < items.size(); first += items_in_record) {
-      const auto part = items.subspan(first, std::min(items_in_record, items.size() - first));
-      auto change = std::make_unique<SetChange>(impl);
-      const auto offset = change->body.CreateVectorOfStructs(part.data(), part.size());
-      change->FinishBody({.table = impl->table->layout().id(), .priority_table = impl->number},
-                         fb::Change::SetPriorities,
-                         fb::CreateSetPriorities(change->body, offset).Union());
-      sizes_.push_back(wal::RecordSize::For(change->body_bytes().size(), {}));
-      changes_.push_back(std::move(change));
-    }
-  }
-
-  std::span<const wal::RecordSize> sizes() const { return sizes_; }
-  SetChange* change(size_t i) { return changes_[i].get(); }
-  SetOutcome Sum() const {
-    SetOutcome sum;
-    for (const auto& change : changes_) {
-      sum.applied += change->outcome.applied;
-      sum.stale += change->outcome.stale;
-    }
-    return sum;
-  }
-
- private:
-  std::vector<std::unique_ptr<SetChange>> changes_;
-  std::vector<wal::RecordSize> sizes_;
-};
+/// Whether a record's body takes these items; otherwise they go into its pieces.
+bool FitOneBody(const DatabaseCore& database, std::span<const fb::Item> items) {
+  return items.size_bytes() + 1024 <= database.log->record_bytes_max();
+}
 
 }  // namespace
 
@@ -157,41 +116,38 @@ Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item
   GEARDB_RETURN_IF_ERROR(database.CheckWritable());
   GEARDB_RETURN_IF_ERROR(database.CheckTable(*impl->table));
   if (items.empty()) return SetOutcome{.stale = stale_already};
-  const uint64_t record_max = database.log->record_bytes_max();
-  SetRecords records(impl, items, std::max<size_t>((record_max - 1024) / sizeof(fb::Item), 16));
-  const wal::RecordSize& first = records.sizes().front();
-  Lsn end = 0;
-  wal::Reservation last;
+  PriorityOutcome outcome;
+  FunctionChange change([impl, items, &outcome](Lsn) {
+    MutexLock lock(&impl->table->state->mutex);
+    outcome = impl->table->state->ApplySet(items, impl->number);
+    impl->table->state->changed.NotifyAll();
+  });
+  const bool in_pieces = !FitOneBody(database, items);
+  const auto in_body =
+      in_pieces ? 0 : change.body.CreateVectorOfStructs(items.data(), items.size());
+  change.FinishBody(
+      {.table = impl->table->layout().id(), .priority_table = impl->number},
+      fb::Change::SetPriorities,
+      fb::CreateSetPriorities(change.body, in_body, in_pieces, in_pieces ? items.size() : 0)
+          .Union());
+  const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
+  BulkRecord record(&database, &change);
   {
-    // Kept from the first record to the last: all of it fits the log, or nothing of it is done.
     ChangeScope scope(&database, impl->table.get(), {});
     for (bool again = true; again;) {
-      GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&first, 1}, {}, &again));
+      GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, {}, &again));
       if (!again) GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, &scope, Largest(items), &again));
     }
-    GEARDB_RETURN_IF_ERROR(database.log->PrepareFor(records.sizes(), wal::Urgency::kAppend));
-    GEARDB_RETURN_IF_ERROR(RaiseMax(impl, items));
-    last = scope.Reserve({.size = first});
-    for (size_t i = 1; i < records.sizes().size(); ++i) {
-      database.Finish(last, {}, records.change(i - 1));
-      end = last.end;
-      const Status room = scope.AwaitRoomHolding(records.sizes()[i], {});
-      if (!room.ok()) {
-        // The log has failed. What was published before is still to be applied, from here.
-        database.log->WaitPublished(end, Deadline::Infinite()).ok();
-        return room;
-      }
-      last = scope.Reserve({.size = records.sizes()[i]});
-    }
-    end = last.end;
+    GEARDB_ASSIGN_OR_RETURN(const float max, MaxWith(impl, items));
+    const auto bytes = std::as_bytes(items);
+    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, in_pieces ? bytes : bytes.first(0)));
+    impl->table->plan->max_priority[impl->number] = max;
   }
-  database.Finish(last, {}, records.change(records.sizes().size() - 1));
-  GEARDB_RETURN_IF_ERROR(database.Acknowledge(end, Ack::kLog));
+  record.Finish();
+  GEARDB_RETURN_IF_ERROR(database.Acknowledge(record.end(), Ack::kLog));
   RescaleIfFaded(impl);
-  SetOutcome outcome = records.Sum();
-  outcome.stale += stale_already;
-  outcome.end_lsn = end;
-  return outcome;
+  return SetOutcome{
+      .applied = outcome.applied, .stale = outcome.stale + stale_already, .end_lsn = record.end()};
 }
 
 Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float> priorities) {

@@ -156,31 +156,30 @@ void TableState::Apply(const fb::CreatePriorityTable& create, size_t priority_ta
   });
 }
 
-PriorityOutcome TableState::Apply(const fb::SetPriorities& set, size_t priority_table) {
+PriorityOutcome TableState::ApplySet(std::span<const fb::Item> items, size_t priority_table) {
   PriorityState& priority = *priorities_[priority_table];
   PriorityOutcome outcome;
-  if (set.items() == nullptr) return outcome;
   std::vector<uint64_t> leaves;
   std::vector<float> values;
-  leaves.reserve(set.items()->size());
-  values.reserve(set.items()->size());
+  leaves.reserve(items.size());
+  values.reserve(items.size());
   // The misses of one item overlap with those of the others.
   const index::Membership members = priority.selector().members();
-  for (const fb::Item* item : *set.items()) {
-    if (!priority.draws_windows() || item->leaf() >= priority.selector().reserved()) continue;
-    __builtin_prefetch(&pages_->page(layout_.LpnOfLeaf(item->leaf())));
-    members.Prefetch(item->leaf());
+  for (const fb::Item& item : items) {
+    if (!priority.draws_windows() || item.leaf() >= priority.selector().reserved()) continue;
+    __builtin_prefetch(&pages_->page(layout_.LpnOfLeaf(item.leaf())));
+    members.Prefetch(item.leaf());
   }
-  for (const fb::Item* item : *set.items()) {
+  for (const fb::Item& item : items) {
     uint32_t generation = 0;
-    const bool live = GenerationOfLeaf(priority, item->leaf(), &generation) &&
-                      (kBreak.ignore_generation || generation == item->generation());
-    if (!live || !priority.selector().Contains(item->leaf())) {
+    const bool live = GenerationOfLeaf(priority, item.leaf(), &generation) &&
+                      (kBreak.ignore_generation || generation == item.generation());
+    if (!live || !priority.selector().Contains(item.leaf())) {
       ++outcome.stale;
       continue;
     }
-    leaves.push_back(item->leaf());
-    values.push_back(item->priority());
+    leaves.push_back(item.leaf());
+    values.push_back(item.priority());
   }
   outcome.applied = leaves.size();
   priority.selector().Update(leaves, values);

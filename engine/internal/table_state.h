@@ -70,7 +70,8 @@ class TableState {
              const flatbuffers::Vector<const fb::Trimmed*>* trimmed);
   void Apply(const fb::SetColumns& set);
   void Apply(const fb::CreatePriorityTable& create, size_t priority_table);
-  PriorityOutcome Apply(const fb::SetPriorities& set, size_t priority_table);
+  /// What a SetPriorities says, of items here or gone.
+  PriorityOutcome ApplySet(std::span<const fb::Item> items, size_t priority_table);
   /// `values` in order of leaf, or one for all.
   PriorityOutcome ApplySetAll(std::span<const float> values, size_t priority_table);
   void Apply(const fb::Rescale& rescale, size_t priority_table);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "tests/testing/store_fixture.h"
 
@@ -117,35 +118,53 @@ TEST_F(DatabaseDamageTest, AStreamsLostPageLeavesThePrioritiesOfOthersWhereTheyW
   EXPECT_EQ(of_stream_2(), expected);
 }
 
-TEST_F(DatabaseDamageTest, LostPrioritiesStayAsTheyWere) {
-  options_.ring_bytes = uint64_t{64} << 10;  // A record holds 4,096 of them.
-  options_.segment_bytes = uint64_t{1} << 20;
-  OpenEmpty();
-  TableSpec spec = StepSpec();
-  spec.steps_per_page = 64;
-  spec.priority_tables = {WindowSpec("per")};
-  Create(spec);
-  constexpr int64_t kItems = 10'000;
-  for (int64_t row = 0; row < kItems; row += 500) Append(row, 500);
-  std::vector<float> priorities(kItems);
-  for (size_t i = 0; i < priorities.size(); ++i) priorities[i] = 2 + static_cast<float>(i);
-  ASSERT_OK(priority("per")->SetAll(priorities));
-  OpenWithDamageIn(std::vector<float>{priorities[5000], priorities[5001], priorities[5002]});
-  const RecoveryReport& recovery = database_->recovery();
-  EXPECT_EQ(recovery.damaged_pages, 0u);
-  EXPECT_GT(recovery.damaged_priorities, 0u);
-  EXPECT_NE(recovery.note.find("priorities in damaged pieces"), std::string::npos);
-  OpenAgain(spec.name);
-  uint64_t kept = 0;
-  for (const RowId& item : priority("per")->Items()) {
-    const float now = *priority("per")->Priority(item);
-    kept += now == 1 ? 1 : 0;
-    if (now != 1) {
-      EXPECT_EQ(now, priorities[static_cast<size_t>(item.row)]);
+class DatabaseDamagedPrioritiesTest : public DatabaseDamageTest {
+ protected:
+  /// Sets every priority, from 1, damages that of row 5,000 in the log, and looks at what is left.
+  void LoseSome(const std::function<Status(PriorityTable*, std::span<const float>)>& set) {
+    options_.ring_bytes = uint64_t{64} << 10;  // The records hold far fewer of them.
+    options_.segment_bytes = uint64_t{1} << 20;
+    OpenEmpty();
+    TableSpec spec = StepSpec();
+    spec.steps_per_page = 64;
+    spec.priority_tables = {WindowSpec("per")};
+    Create(spec);
+    constexpr int64_t kItems = 10'000;
+    for (int64_t row = 0; row < kItems; row += 500) Append(row, 500);
+    // No column holds an eighth.
+    std::vector<float> priorities(kItems);
+    for (size_t i = 0; i < priorities.size(); ++i) priorities[i] = 2.125f + static_cast<float>(i);
+    ASSERT_OK(set(priority("per"), priorities));
+    OpenWithDamageIn(std::vector<float>{priorities[5000]});
+    const RecoveryReport& recovery = database_->recovery();
+    EXPECT_EQ(recovery.damaged_pages, 0u);
+    EXPECT_GT(recovery.damaged_priorities, 0u);
+    EXPECT_LT(recovery.damaged_priorities, 2'500u);
+    EXPECT_NE(recovery.note.find("priorities in damaged pieces"), std::string::npos);
+    OpenAgain(spec.name);
+    uint64_t kept = 0;
+    for (const RowId& item : priority("per")->Items()) {
+      const float now = *priority("per")->Priority(item);
+      kept += now == 1 ? 1 : 0;
+      if (now != 1) {
+        EXPECT_EQ(now, priorities[static_cast<size_t>(item.row)]);
+      }
     }
+    EXPECT_EQ(kept, recovery.damaged_priorities);
+    EXPECT_EQ(*priority("per")->Priority({1, 5000}), 1);
   }
-  EXPECT_EQ(kept, recovery.damaged_priorities);
-  EXPECT_EQ(*priority("per")->Priority({1, 5000}), 1);
+};
+
+TEST_F(DatabaseDamagedPrioritiesTest, OfASetAllStayAsTheyWere) {
+  LoseSome([](PriorityTable* per, std::span<const float> priorities) {
+    return per->SetAll(priorities).status();
+  });
+}
+
+TEST_F(DatabaseDamagedPrioritiesTest, OfASetStayAsTheyWere) {
+  LoseSome([](PriorityTable* per, std::span<const float> priorities) {
+    return per->Set(per->Items(), priorities).status();
+  });
 }
 
 TEST_F(DatabaseDamageTest, ATagWithoutItsBlobSaysSo) {

@@ -166,6 +166,7 @@ std::string Describe(const fb::SetColumns& set) {
 }
 
 std::string Describe(const fb::SetPriorities& set) {
+  if (set.in_pieces()) return Counted(set.count(), "priority") + ", each its own";
   const uint32_t count = Size(set.items());
   if (count == 0) return "no priority";
   float least = set.items()->Get(0)->priority();

@@ -46,5 +46,20 @@ TEST_F(BulkRecordTest, NoBytes) { Write(0); }
 TEST_F(BulkRecordTest, BytesThatFitOneRecord) { Write(100'000); }
 TEST_F(BulkRecordTest, BytesThatNeedParts) { Write(1'000'003); }
 
+// Its last record names every part, and there may be too many for it: none is written then.
+TEST_F(BulkRecordTest, MorePartsThanARecordNamesAreRefusedBeforeTheFirst) {
+  options_.ring_bytes = uint64_t{32} << 10;
+  OpenEmpty();
+  const Lsn end = database_->Stats().log_end;
+  const uint64_t record_max = options_.ring_bytes / 4;
+  const std::vector<std::byte> blob(record_max * record_max / 48);
+  EXPECT_STATUS(kInvalidArgument, database_->WriteTag("large", blob),
+                "at most 8192 go into one record of this log");
+  EXPECT_EQ(database_->Stats().log_end, end);
+  EXPECT_OK(database_->WriteTag("large", std::span(blob).first(blob.size() * 9 / 10)));
+  Reopen();
+  EXPECT_EQ(database_->LastTag("large")->blob.size(), blob.size() * 9 / 10);
+}
+
 }  // namespace
 }  // namespace geardb::engine

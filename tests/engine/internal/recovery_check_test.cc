@@ -42,6 +42,12 @@ class RecoveryCheckTest : public RecoveryFixture {
     const auto items = builder_.CreateVectorOfStructs(&item, 1);
     return Feed(fb::Change::SetPriorities, fb::CreateSetPriorities(builder_, items));
   }
+  Status SetInPieces(uint64_t count, std::vector<wal::PieceView> pieces) {
+    const auto set = fb::CreateSetPriorities(builder_, 0, true, count);
+    const auto operation =
+        fb::CreateOperation(builder_, kSteps, 0, fb::Change::SetPriorities, set.Union());
+    return FeedOperations({operation}, pieces);
+  }
   Status SetAllInPieces(uint64_t count, std::vector<wal::PieceView> pieces) {
     const auto set = fb::CreateSetAll(builder_, 1, 0, true, count);
     const auto operation =
@@ -91,6 +97,21 @@ TEST_F(RecoveryCheckTest, PrioritiesOfAnyLeafAreTakenUpIfTheyArePriorities) {
   EXPECT_OK(SetPriority(UINT64_MAX, 21, 2));
   EXPECT_OK(SetPriority(uint64_t{1} << 34, 21, 2));
   EXPECT_OK(SetPriority(0, 21, 2));
+}
+
+TEST_F(RecoveryCheckTest, PrioritiesInPiecesAreAsManyAsTheRecordSays) {
+  EXPECT_OK(SetInPieces(3, Pieces({16, 32})));
+  EXPECT_STATUS(kCorruption, SetInPieces(4, Pieces({16, 32})), "3 priorities for 4 items");
+  EXPECT_STATUS(kCorruption, SetInPieces(3, Pieces({16, 31})), "no whole number");
+  std::vector<wal::PieceView> twice = Pieces({16, 32});
+  twice[1].offset = 0;
+  EXPECT_STATUS(kCorruption, SetInPieces(3, twice), "piece 1 does not lie behind");
+  const fb::Item items[2] = {fb::Item(0, 21, 2), fb::Item(1, 21, -2)};
+  std::vector<wal::PieceView> negative = Pieces({32});
+  negative[0].bytes = std::as_bytes(std::span(items));
+  EXPECT_STATUS(kCorruption, SetInPieces(2, negative), "a priority is -2");
+  EXPECT_OK(SetInPieces(3, Pieces({16, 32}, /*damaged=*/true)));
+  EXPECT_EQ(feed_.recovery().damaged_priorities(), 3u);
 }
 
 TEST_F(RecoveryCheckTest, AllPrioritiesAreAsManyAsTheRecordSays) {

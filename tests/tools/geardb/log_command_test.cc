@@ -92,6 +92,7 @@ TEST_F(LogCommandTest, RecordsSayWhatTheyDo) {
         "hand_over 'arcade'/'per': draw 0: 8 items from ",
         "restart_draws 'arcade'/'per': seed 99, next draw 20",
         "set_priorities 'arcade'/'per': 2 priorities from 0.25 to 4",
+        "set_priorities 'arcade'/'per': 4,000 priorities, each its own",
         "set_all 'arcade'/'per': all 21 items to 2",
         "rescale 'arcade'/'per': weights are stored",
         "set_all 'arcade'/'episodes': all 4 items, each its own",

@@ -178,6 +178,9 @@ void DrawAndSet(Table* table, const ArcadeIds& ids) {
   options.seed = 99;
   options.restart_draw = 20;
   Must(Must(per->NewSampler(options))->Next());
+  // More than one record holds: in parts.
+  const std::vector<RowId> again(4'000, RowId{ids.terminated, 1});
+  Must(per->Set(again, std::vector<float>(again.size(), 3.0f)));
   Must(per->Set(std::array{RowId{ids.terminated, 0}, RowId{ids.terminated, 1}},
                 std::array{0.25f, 4.0f}));
   Must(per->SetAll(std::array{2.0f}));
@@ -212,9 +215,9 @@ void FirstLife(const std::string& directory, SampleStore* store) {
   late.window.extent.length = 4;
   late.window.right = EdgeRule::kClip;
   Must(walkers->CreatePriorityTable(late));
-  const std::vector<std::byte> blob(10'000, std::byte{42});
+  const std::vector<std::byte> blob(70'000, std::byte{42});
   Must(database->WriteTag("step-10", std::span(blob).first(3)));
-  Must(database->WriteTag(store->odd_tag, blob));
+  Must(database->WriteTag(store->odd_tag, blob));  // Its parts are in two segments.
   Must(database->Close());
 }
 

@@ -121,7 +121,7 @@ TEST_F(SummaryCommandTest, TagsComeWithAllBytesOfTheirNames) {
   std::string odd = sample().odd_tag;
   odd.replace(odd.find('\xFF'), 1, "\xEF\xBF\xBD");
   EXPECT_EQ(json["tags"][1]["name"].text(), odd);
-  EXPECT_EQ(json["tags"][1]["blob_bytes"].integer(), 10'000);
+  EXPECT_EQ(json["tags"][1]["blob_bytes"].integer(), 70'000);
 }
 
 TEST_F(SummaryCommandTest, ADirectoryOfAnyNameGivesJson) {
