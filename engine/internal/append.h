@@ -111,6 +111,7 @@ class Writer::Impl {
   /// logged ahead of it.
   Status Evict(const wal::RecordSize& append, engine::ChangeScope* scope, engine::AppendPlan* plan)
       GEARDB_REQUIRES(database_->commit);
+  /// How many of those go into the append's own record.
   size_t RemovedInRecordMax() const;
   /// Of the append's own record, at most. InvalidArgument when it can never fit.
   Result<wal::RecordSize> SizeOf(Priorities priorities, const engine::AppendPlan& plan) const;

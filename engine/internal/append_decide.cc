@@ -247,8 +247,7 @@ std::vector<wal::RecordSize> Writer::Impl::RemovalsAhead(const engine::Eviction&
 }
 
 size_t Writer::Impl::RemovedInRecordMax() const {
-  return static_cast<size_t>(
-      std::clamp<uint64_t>(database_->log->record_bytes_max() / 8 / sizeof(fb::Removed), 16, 4096));
+  return std::max<size_t>(database_->log->record_bytes_max() / 8 / sizeof(fb::Removed), 16);
 }
 
 Status Writer::Impl::Evict(const wal::RecordSize& append, ChangeScope* scope, AppendPlan* plan) {

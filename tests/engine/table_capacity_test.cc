@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <string_view>
 #include <thread>
 
+#include "base/crash_point.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb {
@@ -58,6 +61,27 @@ TEST_F(TableCapacityTest, TheOldestTrajectoryLeaves) {
   EXPECT_EQ(Ids(), (std::vector<TrajectoryId>{4, 5, 6}));
   AppendClosed(600, 5);
   EXPECT_EQ(Ids(), (std::vector<TrajectoryId>{5, 6, 7}));
+}
+
+std::atomic<int> removals{0};
+
+TEST_F(TableCapacityTest, ThousandsLeaveInTheRecordOfTheAppendThatNeedsTheRoom) {
+  options_.ring_bytes = uint64_t{4} << 20;
+  options_.segment_bytes = uint64_t{4} << 20;
+  OpenEmpty();
+  constexpr int64_t kMany = 6'000;
+  CreateBounded(0, kMany, 0, Remover::kFifo);
+  for (int64_t t = 0; t < kMany; ++t) AppendClosed(t, 1);
+  EXPECT_EQ(table_->Count(), static_cast<uint64_t>(kMany));
+  removals = 0;
+  SetCrashHook([](const char* point) { removals += std::string_view(point) == "removal" ? 1 : 0; });
+  const TrajectoryId last = AppendClosed(0, kMany);
+  SetCrashHook(nullptr);
+  EXPECT_EQ(removals, 1);
+  EXPECT_EQ(Ids(), std::vector<TrajectoryId>{last});
+  Reopen();
+  OpenAgain("steps");
+  EXPECT_EQ(Ids(), std::vector<TrajectoryId>{last});
 }
 
 TEST_F(TableCapacityTest, OldestMeansClosedFirst) {
