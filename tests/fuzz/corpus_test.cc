@@ -170,6 +170,8 @@ class EveryOperationTest : public testing::StoreTest {
     ASSERT_GE(items.size(), 2u);
     const float large[1] = {1e30f};
     ASSERT_OK(per->Set({items.data(), 1}, large));  // Logs a rescale first.
+    const std::vector<RowId> many(460, items[0]);   // More than a record's body holds.
+    ASSERT_OK(per->Set(many, std::vector<float>(many.size(), 3.0f)));
     std::vector<float> each(items.size());
     for (size_t i = 0; i < each.size(); ++i) each[i] = 0.5f + static_cast<float>(i);
     ASSERT_OK(per->SetAll(each));
@@ -187,6 +189,8 @@ class EveryOperationTest : public testing::StoreTest {
 };
 
 TEST_F(EveryOperationTest, ALogWithEveryOperationIsTakenUp) {
+  options_.ring_bytes = uint64_t{32} << 10;
+  OpenEmpty();
   CreateTables();
   const TrajectoryId first = AppendClosed(0, 5);
   AppendClosed(10, 9, End::kTruncated);
@@ -212,11 +216,16 @@ TEST_F(EveryOperationTest, ALogWithEveryOperationIsTakenUp) {
 
   const std::vector<InputRecord> records = Records();
   std::set<fb::Change> seen;
+  size_t sets_in_pieces = 0;
   for (const InputRecord& record : records) {
     ASSERT_OK_AND_ASSIGN(const fb::Body* body, engine::ReadBody(record.body()));
-    for (const fb::Operation* operation : *body->operations())
+    for (const fb::Operation* operation : *body->operations()) {
       seen.insert(operation->change_type());
+      const auto* set = operation->change_as_SetPriorities();
+      if (set != nullptr && set->in_pieces()) ++sets_in_pieces;
+    }
   }
+  EXPECT_EQ(sets_in_pieces, 1u);
   for (int change = 1; change <= static_cast<int>(fb::Change::MAX); ++change) {
     EXPECT_EQ(seen.count(static_cast<fb::Change>(change)), 1u)
         << fb::EnumNameChange(static_cast<fb::Change>(change));
