@@ -72,7 +72,8 @@ class File {
 
   /// Reads until `into` is full or the file ends; returns the number of bytes read.
   virtual Result<size_t> Read(uint64_t offset, std::span<std::byte> into) = 0;
-  /// Writes all of `from`. After an error any part of it may have been written.
+  /// Writes all of `from`. After an error any part of it may have been written. Unsupported: a file
+  /// that was opened as direct takes no direct writes, or none from there.
   virtual Status Write(uint64_t offset, std::span<const std::byte> from) = 0;
   /// fdatasync: every earlier write of this file, and its size, survive power loss on return.
   virtual Status Sync() = 0;

@@ -27,6 +27,8 @@ Status ErrnoStatus(int error, const Parts&... what) {
       return Status::NotFound(what..., ": ", words);
     case ENOSPC:
     case EDQUOT:
+    case EMFILE:
+    case ENFILE:
       return Status::ResourceExhausted(what..., ": ", words);
     default:
       return Status::IoError(what..., ": ", words);
@@ -102,16 +104,9 @@ class PosixMapping final : public Mapping {
 
 class PosixFile final : public File {
  public:
-  PosixFile(std::string path, int fd, int buffered_fd, std::string direct_note)
-      : path_(std::move(path)),
-        fd_(fd),
-        buffered_fd_(buffered_fd),
-        direct_(buffered_fd >= 0),
-        direct_note_(std::move(direct_note)) {}
-  ~PosixFile() override {
-    ::close(fd_);
-    if (buffered_fd_ >= 0) ::close(buffered_fd_);
-  }
+  PosixFile(std::string path, int fd, bool direct, std::string direct_note)
+      : path_(std::move(path)), fd_(fd), direct_(direct), direct_note_(std::move(direct_note)) {}
+  ~PosixFile() override { ::close(fd_); }
 
   Result<size_t> Read(uint64_t offset, std::span<std::byte> into) override {
     size_t done = 0;
@@ -135,6 +130,10 @@ class PosixFile final : public File {
           ::pwrite(fd_, from.data() + done, from.size() - done, static_cast<off_t>(offset + done));
       if (n < 0) {
         if (errno == EINTR) continue;
+        if (direct_ && errno == EINVAL) {
+          return Status::Unsupported("direct write of ", path_, " at ", offset + done, ", ",
+                                     from.size() - done, " bytes: the file system refuses it");
+        }
         return ErrnoStatus(errno, "write ", path_, " at ", offset + done, ", ", from.size() - done,
                            " bytes");
       }
@@ -168,22 +167,20 @@ class PosixFile final : public File {
   Result<FileExtent> NextWritten(uint64_t offset) override {
     GEARDB_ASSIGN_OR_RETURN(const uint64_t size, Size());
     if (offset >= size) return FileExtent{size, size};
-    const int fd = buffered_fd_ >= 0 ? buffered_fd_ : fd_;
-    const off_t begin = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
+    const off_t begin = ::lseek(fd_, static_cast<off_t>(offset), SEEK_DATA);
     if (begin < 0) {
       if (errno == ENXIO) return FileExtent{size, size};
       return FileExtent{offset, size};
     }
-    const off_t end = ::lseek(fd, begin, SEEK_HOLE);
+    const off_t end = ::lseek(fd_, begin, SEEK_HOLE);
     return FileExtent{static_cast<uint64_t>(begin), end < 0 ? size : static_cast<uint64_t>(end)};
   }
 
   void Prefetch(const FileExtent& extent) override {
-    const int fd = buffered_fd_ >= 0 ? buffered_fd_ : fd_;
     // Linux reads no more for one call than its read-ahead window, 128 KiB where nobody changed it.
     constexpr uint64_t kWindow = uint64_t{128} << 10;
     for (uint64_t at = extent.begin; at < extent.end; at += kWindow) {
-      (void)::posix_fadvise(fd, static_cast<off_t>(at),
+      (void)::posix_fadvise(fd_, static_cast<off_t>(at),
                             static_cast<off_t>(std::min(kWindow, extent.end - at)),
                             POSIX_FADV_WILLNEED);
     }
@@ -198,10 +195,9 @@ class PosixFile final : public File {
     void* const space = ::mmap(nullptr, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (space == MAP_FAILED) return ErrnoStatus(errno, "reserve ", 2 * size, " bytes for ", path_);
     std::byte* const at = static_cast<std::byte*>(space);
-    const int fd = buffered_fd_ >= 0 ? buffered_fd_ : fd_;
     for (int half = 0; half < 2; ++half) {
       if (::mmap(at + static_cast<uint64_t>(half) * size, size, PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+                 MAP_SHARED | MAP_FIXED, fd_, 0) == MAP_FAILED) {
         const int error = errno;
         ::munmap(space, 2 * size);
         return Status::Unsupported("map ", path_,
@@ -221,7 +217,6 @@ class PosixFile final : public File {
  private:
   const std::string path_;
   const int fd_;
-  const int buffered_fd_;  // Of a direct file: for maps and seeks. -1 otherwise.
   const bool direct_;
   const std::string direct_note_;
 };
@@ -297,16 +292,16 @@ Result<std::unique_ptr<File>> PosixEnv::OpenFile(const std::string& path, FileOp
   }
   std::string note;
   if (options.direct) {
-    Descriptor direct(OpenRetrying(path.c_str(), (flags & ~O_CREAT) | O_DIRECT));
-    const int error = direct.get() < 0 ? errno : ProbeDirect(direct.get());
+    const bool set = ::fcntl(plain.get(), F_SETFL, flags | O_DIRECT) == 0;
+    const int error = set ? ProbeDirect(plain.get()) : errno;
     if (error == 0) {
-      return std::unique_ptr<File>(
-          std::make_unique<PosixFile>(path, direct.Release(), plain.Release(), ""));
+      return std::unique_ptr<File>(std::make_unique<PosixFile>(path, plain.Release(), true, ""));
     }
+    if (set && ::fcntl(plain.get(), F_SETFL, flags) != 0) return ErrnoStatus(errno, "fcntl ", path);
     note = "O_DIRECT: " + std::system_category().message(error);
   }
   return std::unique_ptr<File>(
-      std::make_unique<PosixFile>(path, plain.Release(), -1, std::move(note)));
+      std::make_unique<PosixFile>(path, plain.Release(), false, std::move(note)));
 }
 
 Result<std::vector<std::string>> PosixEnv::List(const std::string& directory) {

@@ -132,6 +132,7 @@ void LogReader::Core::Accept(const ParsedRecord& record, bool damaged) {
   position_ += record.header.length;
   last_epoch_ = record.header.epoch();
   report_.end_lsn = position_;
+  report_.synced_lsn = std::max(report_.synced_lsn, record.header.synced_lsn);
   ++report_.records;
   report_.bytes += record.header.length;
   const bool seal = record.header.type == static_cast<uint16_t>(RecordType::kSeal);

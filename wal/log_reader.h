@@ -56,6 +56,7 @@ struct ReadReport {
   Lsn segments_end_lsn = 0;  ///< z: records below came from segments.
   Lsn end_lsn = 0;           ///< y: the end of the log.
   Lsn vouched_lsn = 0;       ///< Known to have been synced, as far as this reading had to find out.
+  Lsn synced_lsn = 0;        ///< The largest that a record says was synced when it was written.
   uint64_t records = 0;      ///< Of all types.
   uint64_t ring_records = 0;
   uint64_t bytes = 0;

@@ -171,10 +171,13 @@ Status LogWriter::Core::PrepareFor(std::span<const RecordSize> sizes, Urgency ur
                                      " records does not fit the log's log_bytes_max = ",
                                      options_.log_bytes_max, ": ", UsageText());
   }
-  return MakeFiles(segments, urgency)
-      .WithContext("a change of " + std::to_string(bytes) + " bytes in " +
-                   std::to_string(sizes.size()) + " records needs " + std::to_string(segments) +
-                   " more segments");
+  const uint64_t files = pool_->free_count();
+  const Status made = MakeFiles(segments, urgency);
+  // Nothing of it is done: what is too little for it goes back to the disk.
+  if (!made.ok()) RemoveSpares(std::max(files, spare_target_ + 1));
+  return made.WithContext("a change of " + std::to_string(bytes) + " bytes in " +
+                          std::to_string(sizes.size()) + " records needs " +
+                          std::to_string(segments) + " more segments");
 }
 
 uint64_t LogWriter::Core::BytesToBound(Urgency urgency) const {
@@ -355,6 +358,11 @@ Status LogWriter::Core::MakeSpares(uint64_t files) {
     GEARDB_RETURN_IF_ERROR(status);
   }
   return Status::Ok();
+}
+
+void LogWriter::Core::RemoveSpares(uint64_t left) {
+  MutexLock lock(&spare_mutex_);
+  pool_->RemoveSpares(left);
 }
 
 void LogWriter::Core::ReleaseBelow(Lsn flushed, std::string_view pinned_by) {

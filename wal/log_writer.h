@@ -134,7 +134,7 @@ class LogWriter {
   /// what fits as kAppend fits so too. InvalidArgument: one is over record_bytes_max().
   /// ResourceExhausted, naming the bytes asked for: they would
   /// pass log_bytes_max (for kReserve its reserve), or the disk is full; the files that could be
-  /// made stay, for others.
+  /// made are removed again.
   Status PrepareFor(std::span<const RecordSize> sizes, Urgency urgency) const;
 
   /// Bytes of whole segments that records may still take below log_bytes_max (for kReserve with its

@@ -205,6 +205,7 @@ class LogOpener {
     }
     const auto drained = SteadyClock::now();
     opened_.report.drain_seconds = Seconds(begin, drained);
+    GEARDB_RETURN_IF_ERROR(RewriteUnsynced());
     CrashPoint("recovery_sync");
     // What ends at or below `start` was synced before `start` was written.
     if (end() > opened_.manifest.start) {
@@ -265,6 +266,23 @@ class LogOpener {
       GEARDB_RETURN_IF_ERROR(pool_->Find(at)->Write(at % segment_bytes, {block, bytes}));
       CrashPoint("recovery_drained_some");
       opened_.report.drained_bytes += to - at;
+      at = to;
+    }
+    return Status::Ok();
+  }
+
+  // Step f, its first half: what no record says was synced may be what a failed sync has left,
+  // which a page cache shows and no sync would write.
+  Status RewriteUnsynced() {
+    const uint64_t segment_bytes = opened_.manifest.segment_bytes;
+    const Lsn known = std::max(opened_.report.read.synced_lsn, opened_.manifest.start);
+    const Lsn rewrite_end = AlignUp(segments_end(), kBlockBytes);
+    for (Lsn at = AlignDown(known, kBlockBytes); at < rewrite_end;) {
+      const Lsn to = std::min(AlignDown(at, segment_bytes) + segment_bytes, rewrite_end);
+      SegmentFile* const file = pool_->Find(at);
+      if (file != nullptr && !file->direct()) {
+        GEARDB_RETURN_IF_ERROR(file->Rewrite(at % segment_bytes, to - at));
+      }
       at = to;
     }
     return Status::Ok();

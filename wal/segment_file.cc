@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "wal/aligned_buffer.h"
 #include "wal/manifest.h"
 
 namespace geardb::wal {
 namespace {
 
 constexpr uint64_t kZeroBytes = uint64_t{256} << 10;
+constexpr uint64_t kRewriteBytes = uint64_t{1} << 20;
 alignas(4096) constexpr std::byte kZeros[kZeroBytes] = {};
 
 }  // namespace
@@ -34,7 +36,7 @@ Result<std::unique_ptr<SegmentFile>> SegmentFile::Open(Env* env, const std::stri
 
 Status SegmentFile::Write(uint64_t offset, std::span<const std::byte> from) {
   Status status = file()->Write(offset, from);
-  if (status.code() == StatusCode::kIoError && file()->direct()) {
+  if (status.code() == StatusCode::kUnsupported && file()->direct()) {
     // Some file systems take direct reads but no direct writes from this memory.
     const std::string path = file()->path();
     auto buffered = env_->OpenFile(path, {.mode = FileMode::kReadWrite});
@@ -56,6 +58,19 @@ Status SegmentFile::WriteZeros(uint64_t offset, uint64_t bytes) {
     GEARDB_RETURN_IF_ERROR(Write(offset, {kZeros, n}));
     offset += n;
     bytes -= n;
+  }
+  return Status::Ok();
+}
+
+Status SegmentFile::Rewrite(uint64_t offset, uint64_t bytes) {
+  const AlignedBuffer buffer(std::min(bytes, kRewriteBytes));
+  while (bytes > 0) {
+    const std::span<std::byte> part = buffer.span().first(std::min(bytes, buffer.span().size()));
+    GEARDB_ASSIGN_OR_RETURN(const size_t read, file()->Read(offset, part));
+    if (read < part.size()) return Status::IoError(path(), " ends at ", offset + read);
+    GEARDB_RETURN_IF_ERROR(Write(offset, part));
+    offset += part.size();
+    bytes -= part.size();
   }
   return Status::Ok();
 }
@@ -151,6 +166,20 @@ Status SegmentPool::CreateSpare() {
   free_.insert(free_.begin(), std::move(file).value());
   free_count_.store(free_.size(), std::memory_order_release);
   return Status::Ok();
+}
+
+void SegmentPool::RemoveSpares(uint64_t left) {
+  std::vector<std::unique_ptr<SegmentFile>> removed;
+  {
+    MutexLock lock(&mutex_);
+    while (free_.size() > left) {
+      removed.push_back(std::move(free_.front()));  // The newest.
+      free_.erase(free_.begin());
+    }
+    free_count_.store(free_.size(), std::memory_order_release);
+  }
+  // One that cannot be removed, or comes back after a power loss, is a spare file again.
+  for (const auto& file : removed) (void)env_->Remove(file->path()).ok();
 }
 
 std::vector<SegmentFile*> SegmentPool::TakeDirty() {

@@ -35,6 +35,9 @@ class SegmentFile {
   /// Writes zeros at [offset, offset + bytes), so that a later fdatasync need not pay for
   /// allocation.
   Status WriteZeros(uint64_t offset, uint64_t bytes);
+  /// Writes [offset, offset + bytes) as it reads. Behind a page cache a failed sync leaves pages
+  /// that differ from the disk and count as written; so they are to be written.
+  Status Rewrite(uint64_t offset, uint64_t bytes);
   Status Sync() { return file()->Sync(); }
   /// Do writes go around the page cache?
   bool direct() const { return file()->direct(); }
@@ -92,6 +95,8 @@ class SegmentPool {
   /// Makes one more free file: creates it, reserves its space, syncs it and its directory. One
   /// thread at a time.
   Status CreateSpare();
+  /// Removes the newest free files, until no more than `left` are left.
+  void RemoveSpares(uint64_t left);
 
   /// Files with unsynced writes whose `dirty` was set; clears it.
   std::vector<SegmentFile*> TakeDirty();

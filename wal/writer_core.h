@@ -92,6 +92,7 @@ class LogWriter::Core final : private PublishObserver {
   uint64_t SparesKept(uint64_t segments, Urgency urgency) const;
   Status MakeFiles(uint64_t segments, Urgency urgency);
   Status MakeSpares(uint64_t files);
+  void RemoveSpares(uint64_t left);
   Status WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen, Deadline deadline);
   uint64_t SegmentsMax(Urgency urgency) const;
   std::string UsageText() const;

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
 #include <string_view>
+#include <vector>
 
 #include "tests/testing/matchers.h"
 #include "tests/testing/temp_dir.h"
@@ -133,6 +135,30 @@ TEST_F(EnvPosixTest, DirectFilesReadWhatTheyWrote) {
   ASSERT_OK_AND_ASSIGN(const size_t read, file->Read(kDirectAlignment, block));
   EXPECT_EQ(read, sizeof(block));
   EXPECT_EQ(static_cast<char>(block[4095]), 'x');
+}
+
+// One that is read and written directly takes one descriptor, too.
+TEST_F(EnvPosixTest, WithoutADescriptorLeftAnOpenIsRefusedAndWorksLater) {
+  std::vector<std::unique_ptr<File>> files;
+  const FileOptions options{.mode = FileMode::kCreate, .direct = true};
+  ASSERT_OK_AND_ASSIGN(auto first, env_->OpenFile(dir_.File("first"), options));
+  rlimit limit = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const int next = ::dup(STDERR_FILENO);
+  ::close(next);
+  const rlimit low{.rlim_cur = static_cast<rlim_t>(next) + 10, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  Status status;
+  while (status.ok() && files.size() < 20) {
+    auto file = env_->OpenFile(dir_.File("f" + std::to_string(files.size())), options);
+    status = file.status();
+    if (status.ok()) files.push_back(std::move(*file));
+  }
+  EXPECT_STATUS(kResourceExhausted, status, "Too many open files");
+  EXPECT_GE(files.size(), 8u);
+  files.pop_back();
+  EXPECT_OK(env_->OpenFile(dir_.File("another"), options));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 TEST_F(EnvPosixTest, AMapShowsTheFileTwiceInARow) {

@@ -90,6 +90,20 @@ TEST(FaultEnvTest, FailedSyncIsFinal) {
   });
 }
 
+// A page cache shows what a failed sync has left, and later syncs do not write it.
+TEST(FaultEnvTest, WhatAFailedSyncHasLeftIsWrittenAgainByTheNextOpen) {
+  ForSeeds(100, [](EngineFaultRun* run) {
+    run->env().set_direct(false);
+    ASSERT_TRUE(run->Start());
+    run->env().FailSyncAfter(1 + run->random().Below(40));
+    run->Steps(2000);
+    ASSERT_STATUS(kIoError, run->actor()->failure(), "fdatasync");
+    run->env().ClearFailures();
+    run->Crash(CrashKind::kProcess);
+    run->Verify();
+  });
+}
+
 TEST(FaultEnvTest, FullDiskRefusesAppendsUntilThereIsRoom) {
   uint64_t tags = 0;
   ForSeeds(60, [&](EngineFaultRun* run) {

@@ -106,9 +106,14 @@ class FaultEnv::FaultFile final : public File {
     ++env_->syncs_;
     if (env_->syncs_left_ != UINT64_MAX && --env_->syncs_left_ == 0) {
       env_->syncs_left_ = 1;
+      if (!direct_) {
+        for (const auto& [sector, versions] : inode_->older) inode_->given_up.insert(sector);
+      }
       return Status::IoError("fdatasync ", path_, ": Input/output error");
     }
-    inode_->older.clear();
+    std::erase_if(inode_->older, [this](const auto& of_sector) {
+      return inode_->given_up.count(of_sector.first) == 0;
+    });
     inode_->synced_size = inode_->size();
     if (inode_->map) inode_->map_synced.assign(inode_->front(), inode_->front() + inode_->size());
     return Status::Ok();
@@ -173,7 +178,7 @@ class FaultEnv::FaultFile final : public File {
                      reinterpret_cast<uintptr_t>(bytes.data()) % kPageBytes == 0)) {
       return Status::Ok();
     }
-    return Status::IoError("direct I/O of ", path_, " at ", offset, ": Invalid argument");
+    return Status::Unsupported("direct I/O of ", path_, " at ", offset, ": Invalid argument");
   }
 
   FaultEnv* const env_;
@@ -213,6 +218,7 @@ void FaultEnv::KeepOlder(Inode* inode, uint64_t sector) {
   if (at < inode->size()) {
     std::memcpy(now.data(), inode->front() + at, std::min(kSectorBytes, inode->size() - at));
   }
+  inode->given_up.erase(sector);
   std::vector<Sector>& versions = inode->older[sector];
   if (!versions.empty() && versions.back() == now) return;
   if (inode->map && versions.empty()) {

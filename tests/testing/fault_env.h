@@ -13,7 +13,8 @@
 //   An operation that a crash interrupts (SetCrashAfter) is torn: of a write, any of its sectors
 //   have happened. After it every operation fails until Crash() is called.
 //   A full disk (set_disk_bytes_max) refuses growth with ResourceExhausted, half of a write done.
-//   A failed sync (FailSyncAfter) leaves its writes unsynced for ever, as on Linux.
+//   A failed sync (FailSyncAfter) leaves its writes unsynced; behind a page cache for ever, as on
+//   Linux, unless they are written again.
 //   Damage (FlipBit, Damage) hits synced bytes.
 #pragma once
 
@@ -131,6 +132,7 @@ class FaultEnv final : public Env {
     std::vector<std::byte> map_synced;  // Of a mapped file: what is on disk for certain.
     // Older versions that a sector may have after power loss; the first is the synced one.
     std::map<uint64_t, std::vector<Sector>> older;
+    std::set<uint64_t> given_up;  // Sectors that no sync writes, until they are written again.
     uint64_t synced_size = 0;
 
     uint64_t size() const { return map ? map->bytes : bytes.size(); }

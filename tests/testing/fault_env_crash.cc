@@ -49,6 +49,7 @@ void FaultEnv::LosePowerOf(Inode* inode) {
                 std::min(kSectorBytes, inode->size() - at));
   }
   inode->older.clear();
+  inode->given_up.clear();
   if (inode->size() > inode->synced_size && random_.OneIn(2)) {
     inode->bytes.resize(inode->synced_size);
   }
@@ -136,6 +137,7 @@ std::unique_ptr<FaultEnv> FaultEnv::CopyAfterCrash(CrashKind kind, uint64_t seed
     twin->bytes = inode->bytes;
     twin->map_synced = inode->map_synced;
     twin->older = inode->older;
+    twin->given_up = inode->given_up;
     twin->synced_size = inode->synced_size;
     if (inode->map) {
       twin->map = std::make_shared<MapMemory>(inode->size());

@@ -171,6 +171,20 @@ TEST_F(LogWriterFullDiskTest, WhatWasPreparedForIsStoppedByNoFullDisk) {
   EXPECT_EQ(refused, 1);
 }
 
+TEST_F(LogWriterFullDiskTest, FilesThatAreTooFewForAChangeGoBackToTheDisk) {
+  CreateOnFullDisk(kSegment);
+  env_->set_disk_bytes_max(env_->disk_bytes() + 5 * kSegment);
+  const uint64_t disk_bytes = env_->disk_bytes();
+  const std::vector<RecordSize> sizes(100, SizeOf({.number = 1, .piece_bytes = {8000}}));
+  const Status status = writer()->PrepareFor(sizes, Urgency::kAppend);
+  EXPECT_STATUS(kResourceExhausted, status, "No space left");
+  EXPECT_LE(env_->disk_bytes(), disk_bytes + kSegment);  // One spare file may have been missing.
+  ASSERT_OK(Write(8000, Urgency::kAppend));
+  CrashAndOpen(CrashKind::kPowerLoss);
+  CrashAndOpen(CrashKind::kProcess);
+  ASSERT_OK(writer()->PrepareFor(std::span(sizes).first(20), Urgency::kAppend));
+}
+
 class LogWriterFullDiskConcurrentTest : public LogWriterFullDiskTest {};
 
 TEST_F(LogWriterFullDiskConcurrentTest, ASpareFileIsMadeUnaskedWhenThereIsRoomAgain) {
