@@ -41,7 +41,7 @@ class Batch {
   std::span<const float> weights() const;     ///< Importance weights; 1 with a uniform selector.
   std::span<const uint32_t> sources() const;  ///< Which part of a mixed sampler: 0.
 
-  /// The batch saw exactly the log before this.
+  /// The batch saw exactly what the log says of its table before this.
   Lsn lsn() const;
   uint64_t draw_number() const;
 

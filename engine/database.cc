@@ -289,7 +289,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   TableSpec chosen = spec;
   chosen.steps_per_page = ChooseStepsPerPage(spec);
   std::shared_ptr<engine::TableCore> table;
-  engine::FunctionChange change([](Lsn) {});
+  engine::FunctionChange change([](Lsn, Lsn) {});
   const engine::CommitOptions how{.deadline = Deadline::AfterMs(kAdmissionMs)};
   wal::Reservation reservation;
   {
@@ -379,8 +379,8 @@ Status Database::DropTable(std::string_view name) {
     const TableId id = table->layout().id();
     change.FinishBody({.table = id}, fb::Change::DropTable,
                       fb::CreateDropTable(change.body).Union());
-    change.set_apply([table](Lsn) {
-      MutexLock state_lock(&table->state->mutex);
+    change.set_apply([table](Lsn, Lsn end) {
+      engine::ApplyLock state_lock(table->state.get(), end);
       table->state->changed.NotifyAll();
     });
     reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
@@ -406,7 +406,7 @@ Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte>
   change.FinishBody({}, fb::Change::WriteTag,
                     fb::CreateWriteTag(change.body, name_offset, 0, tag.created_us, true).Union());
   engine::BulkRecord record(&core, &change);
-  change.set_apply([&](Lsn lsn) {
+  change.set_apply([&](Lsn lsn, Lsn) {
     tag.lsn = lsn;
     core.AddTag(tag);
   });

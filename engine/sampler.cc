@@ -84,7 +84,9 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
                                leaves, rep.probabilities);
   GEARDB_CHECK(drawn);  // The caller has seen that there is something.
   batch->guard = database.epochs.Enter();
-  rep.lsn = database.log ? database.log->published() : database.recovery.end;
+  // The last record of this table may have been applied, and not yet be published.
+  rep.lsn =
+      database.log ? std::max(database.log->published(), state.applied_end) : database.recovery.end;
   GEARDB_RETURN_IF_ERROR(batch->builder->Build(state, priority, leaves, &rep));
   rep.weights.assign(n, 1.0f);
   if (index::PrioritizedSelector* const selector = priority.prioritized()) {
@@ -189,8 +191,8 @@ Status Sampler::Impl::HandOver(const Drawn& batch) {
   auto table = priority_table_->table;
   const uint32_t number = priority_table_->number;
   engine::FunctionChange change(nullptr);
-  change.set_apply([&](Lsn) {
-    MutexLock lock(&table->state->mutex);
+  change.set_apply([&](Lsn, Lsn end) {
+    engine::ApplyLock lock(table->state.get(), end);
     table->state->Apply(*change.operation()->change_as_HandOver(), number);
   });
   const auto sampled = change.body.CreateVectorOfStructs(batch.sampled);
@@ -313,8 +315,8 @@ Status RestartDraws(const std::shared_ptr<PriorityTable::Impl>& priority_table,
   auto table = priority_table->table;
   const uint32_t number = priority_table->number;
   FunctionChange change(nullptr);
-  change.set_apply([&](Lsn) {
-    MutexLock lock(&table->state->mutex);
+  change.set_apply([&](Lsn, Lsn end) {
+    engine::ApplyLock lock(table->state.get(), end);
     table->state->Apply(*change.operation()->change_as_RestartDraws(), number);
   });
   change.FinishBody(

@@ -19,8 +19,8 @@ constexpr size_t kStoredColumnsMax = 1024;
 
 }  // namespace
 
-void Change::OnPublished(Lsn lsn, Lsn) {
-  Apply(lsn);
+void Change::OnPublished(Lsn lsn, Lsn end) {
+  Apply(lsn, end);
   if (deletes_itself) delete this;
 }
 
@@ -96,8 +96,8 @@ Lsn DatabaseCore::LogRemoval(ChangeScope* scope, const std::shared_ptr<TableCore
   CrashPoint("removal");
   auto change = std::make_unique<FunctionChange>(nullptr);
   FunctionChange* record = change.get();
-  change->set_apply([table, record](Lsn) {
-    MutexLock guard(&table->state->mutex);
+  change->set_apply([table, record](Lsn, Lsn end) {
+    ApplyLock guard(table->state.get(), end);
     table->state->Apply(*record->operation()->change_as_Remove());
   });
   auto& body = change->body;
@@ -119,8 +119,8 @@ Lsn DatabaseCore::LogRemoval(ChangeScope* scope, const std::shared_ptr<TableCore
 Status DatabaseCore::LogRescale(ChangeScope* scope, const std::shared_ptr<TableCore>& table,
                                 uint32_t priority_table, int shift) {
   FunctionChange change(nullptr);
-  change.set_apply([&](Lsn) {
-    MutexLock guard(&table->state->mutex);
+  change.set_apply([&](Lsn, Lsn end) {
+    ApplyLock guard(table->state.get(), end);
     table->state->Apply(*change.operation()->change_as_Rescale(), priority_table);
   });
   change.FinishBody({.table = table->layout().id(), .priority_table = priority_table},
@@ -158,7 +158,7 @@ Status DatabaseCore::ExtendRanges(ChangeScope* scope, TableCore* table, const Gr
   const uint64_t ids_end = std::min(plan.next_id + growth.trajectories + kRangeStep, kIdsEnd);
   const uint64_t generations_end =
       plan.next_generation + growth.trajectories + growth.pages + kRangeStep;
-  FunctionChange change([](Lsn) {});
+  FunctionChange change([](Lsn, Lsn) {});
   change.FinishBody(
       {.table = table->layout().id()}, fb::Change::Ranges,
       fb::CreateRanges(change.body, ids_end,
@@ -253,7 +253,7 @@ void DatabaseCore::PromiseNothingMore() {
   for (const auto& table : AllTables()) {
     const TablePlan& plan = *table->plan;
     if (plan.next_id >= plan.ids_end && plan.next_generation >= plan.generations_end) continue;
-    auto change = std::make_unique<FunctionChange>([](Lsn) {});
+    auto change = std::make_unique<FunctionChange>([](Lsn, Lsn) {});
     change->FinishBody({.table = table->layout().id()}, fb::Change::Ranges,
                        fb::CreateRanges(change->body, plan.next_id,
                                         static_cast<uint32_t>(

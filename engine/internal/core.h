@@ -65,18 +65,20 @@ class Change : public wal::PublishCallback {
   void FinishBody(Target target, fb::Change kind, flatbuffers::Offset<void> change);
 
  protected:
-  virtual void Apply(Lsn lsn) = 0;
+  /// The record lies at [lsn, end). Takes the state's mutex with an ApplyLock.
+  virtual void Apply(Lsn lsn, Lsn end) = 0;
 };
 
 /// A Change that applies by calling a function.
 class FunctionChange final : public Change {
  public:
-  explicit FunctionChange(std::function<void(Lsn)> apply) : apply_(std::move(apply)) {}
-  void set_apply(std::function<void(Lsn)> apply) { apply_ = std::move(apply); }
+  using Function = std::function<void(Lsn lsn, Lsn end)>;
+  explicit FunctionChange(Function apply) : apply_(std::move(apply)) {}
+  void set_apply(Function apply) { apply_ = std::move(apply); }
 
  private:
-  void Apply(Lsn lsn) override { apply_(lsn); }
-  std::function<void(Lsn)> apply_;
+  void Apply(Lsn lsn, Lsn end) override { apply_(lsn, end); }
+  Function apply_;
 };
 
 /// How a record enters the log.

@@ -117,8 +117,8 @@ Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item
   GEARDB_RETURN_IF_ERROR(database.CheckTable(*impl->table));
   if (items.empty()) return SetOutcome{.stale = stale_already};
   PriorityOutcome outcome;
-  FunctionChange change([impl, items, &outcome](Lsn) {
-    MutexLock lock(&impl->table->state->mutex);
+  FunctionChange change([impl, items, &outcome](Lsn, Lsn end) {
+    ApplyLock lock(impl->table->state.get(), end);
     outcome = impl->table->state->ApplySet(items, impl->number);
     impl->table->state->changed.NotifyAll();
   });
@@ -158,8 +158,8 @@ Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float
       priorities.empty() ? 0 : *std::max_element(priorities.begin(), priorities.end());
   std::vector<float> by_leaf(priorities.begin(), priorities.end());
   PriorityOutcome outcome;
-  FunctionChange change([impl, &outcome, &by_leaf](Lsn) {
-    MutexLock lock(&impl->table->state->mutex);
+  FunctionChange change([impl, &outcome, &by_leaf](Lsn, Lsn end) {
+    ApplyLock lock(impl->table->state.get(), end);
     outcome = impl->table->state->ApplySetAll(by_leaf, impl->number);
     impl->table->state->changed.NotifyAll();
   });

@@ -156,8 +156,8 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
     return Status::NotFound("table '", layout.spec().name, "' has no trajectory ", id);
   }
   FunctionChange change(nullptr);
-  change.set_apply([&](Lsn) {
-    MutexLock lock(&table->state->mutex);
+  change.set_apply([&](Lsn, Lsn end) {
+    ApplyLock lock(table->state.get(), end);
     table->state->Apply(*change.operation()->change_as_SetColumns());
   });
   const CommitOptions how = AppendUrgency();
@@ -290,8 +290,8 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
         {.table = table->layout().id(), .priority_table = static_cast<uint32_t>(number)},
         fb::Change::CreatePriorityTable,
         fb::CreateCreatePriorityTable(change.body, stored, FirstPriority(spec)).Union());
-    change.set_apply([&table, &change, number](Lsn) {
-      MutexLock state_lock(&table->state->mutex);
+    change.set_apply([&table, &change, number](Lsn, Lsn end) {
+      ApplyLock state_lock(table->state.get(), end);
       table->state->Apply(*change.operation()->change_as_CreatePriorityTable(), number);
       table->state->changed.NotifyAll();
     });

@@ -44,6 +44,9 @@ class TableState {
   ~TableState();
 
   mutable Mutex mutex;
+  /// End of the last record of this table that was applied, by an ApplyLock; 0 after an open. It
+  /// may be published a moment later.
+  Lsn applied_end GEARDB_GUARDED_BY(mutex) = 0;
   /// Notified when something may have become drawable, with `mutex`.
   CondVar changed;
 
@@ -159,6 +162,22 @@ class TableState {
   uint64_t appended_rows_ = 0;
   uint64_t removed_trajectories_ = 0;
   uint64_t trimmed_rows_ = 0;
+};
+
+/// Holds a state's mutex while a record that ends at `end` is applied.
+class GEARDB_THREAD_ANNOTATION(scoped_lockable) ApplyLock {
+ public:
+  ApplyLock(TableState* state, Lsn end) GEARDB_THREAD_ANNOTATION(acquire_capability(state->mutex))
+      : state_(state) {
+    state_->mutex.Lock();
+    state_->applied_end = end;
+  }
+  ~ApplyLock() GEARDB_THREAD_ANNOTATION(release_capability()) { state_->mutex.Unlock(); }
+  ApplyLock(const ApplyLock&) = delete;
+  ApplyLock& operator=(const ApplyLock&) = delete;
+
+ private:
+  TableState* const state_;
 };
 
 }  // namespace geardb::engine

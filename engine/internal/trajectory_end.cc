@@ -24,8 +24,8 @@ class AdoptChange final : public engine::Change {
   }
 
  private:
-  void Apply(Lsn lsn) override {
-    MutexLock lock(&table_->state->mutex);
+  void Apply(Lsn lsn, Lsn end) override {
+    engine::ApplyLock lock(table_->state.get(), end);
     table_->state->Apply(*operation()->change_as_Adopt(), lsn);
   }
   const std::shared_ptr<engine::TableCore> table_;
@@ -43,8 +43,8 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
   }
   auto table = table_;
   engine::FunctionChange change(nullptr);
-  change.set_apply([table, &change](Lsn lsn) {
-    MutexLock lock(&table->state->mutex);
+  change.set_apply([table, &change](Lsn lsn, Lsn end) {
+    engine::ApplyLock lock(table->state.get(), end);
     table->state->Apply(*change.operation()->change_as_Close(), lsn);
     table->state->changed.NotifyAll();
   });

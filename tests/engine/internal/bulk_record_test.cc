@@ -20,7 +20,7 @@ class BulkRecordTest : public testing::StoreTest {
     std::vector<std::byte> blob(bytes);
     for (size_t i = 0; i < bytes; ++i) blob[i] = static_cast<std::byte>(i * 7 >> 3);
     Lsn applied_at = 0;
-    FunctionChange change([&](Lsn lsn) { applied_at = lsn; });
+    FunctionChange change([&](Lsn lsn, Lsn) { applied_at = lsn; });
     const auto name = change.body.CreateString("bulk");
     change.FinishBody({}, fb::Change::WriteTag,
                       fb::CreateWriteTag(change.body, name, 0, 1, true).Union());

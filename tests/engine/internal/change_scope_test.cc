@@ -26,7 +26,7 @@ class ChangeScopeTest : public testing::StoreTest {
   }
   /// A record of the table that changes nothing.
   void Log(ChangeScope* scope) GEARDB_REQUIRES(core_->commit) {
-    FunctionChange change([this](Lsn) { ++applied_; });
+    FunctionChange change([this](Lsn, Lsn) { ++applied_; });
     const TableCore& table = *core_->FindTable("steps");
     const TablePlan& plan = *table.plan;
     change.FinishBody(
@@ -61,6 +61,33 @@ TEST_F(ChangeScopeTest, IsRefusedWithWhatWaitsForRoomWhenReadOnly) {
   bool waited = false;
   EXPECT_STATUS(kFailedPrecondition, scope.AwaitRoom({&size, 1}, {}, &waited), "read-only");
   EXPECT_STATUS(kFailedPrecondition, scope.AwaitRoomHolding(size, {}), "read-only");
+}
+
+// A record has been applied a moment before it counts as published: whoever draws then sees it.
+TEST_F(ChangeScopeTest, ADrawNamesAnLsnBehindWhatWasAppliedLast) {
+  ASSERT_OK(table_->CreatePriorityTable(testing::WindowSpec("per")));
+  Append(0, 3);
+  ASSERT_OK_AND_ASSIGN(
+      const auto sampler,
+      priority("per")->NewSampler({.batch = 2, .prefetch = 0, .observer = true, .seed = 1}));
+  TableCore* const table = core_->FindTable("steps").get();
+  Lsn applied = 0;
+  Lsn drawn = 0;
+  FunctionChange change([&](Lsn, Lsn end) {
+    {
+      const ApplyLock lock(table->state.get(), end);
+      applied = end;
+    }
+    const auto batch = sampler->Next();
+    ASSERT_OK(batch);
+    drawn = batch->lsn();
+  });
+  change.FinishBody({.table = table->layout().id()}, fb::Change::Rescale,
+                    fb::CreateRescale(change.body, 8).Union());
+  ASSERT_OK(core_->Commit(table, &change, {}));
+  ASSERT_OK(core_->CatchUp());
+  EXPECT_GT(applied, 0u);
+  EXPECT_EQ(drawn, applied);
 }
 
 TEST_F(ChangeScopeTest, IsRefusedForADroppedTableAlone) {
