@@ -340,16 +340,10 @@ Result<std::shared_ptr<Table>> Database::OpenOrCreateTable(const TableSpec& spec
     GEARDB_RETURN_IF_ERROR(Sync(Deadline::Infinite()));
     table = impl_->FindTable(spec.name);
   }
-  TableSpec stored = table->layout().spec();
-  {
-    MutexLock lock(&table->state->mutex);
-    for (size_t i = 0; i < table->state->priority_table_count(); ++i) {
-      stored.priority_tables.push_back(table->state->priority(i).spec());
-    }
-  }
-  GEARDB_RETURN_IF_ERROR(CheckSameSpec(stored, spec));
+  std::shared_ptr<Table> opened(new Table(HandleOf(impl_, table)));
+  GEARDB_RETURN_IF_ERROR(CheckSameSpec(opened->spec(), spec));
   GEARDB_RETURN_IF_ERROR(impl_->CheckTable(*table));
-  return std::shared_ptr<Table>(new Table(HandleOf(impl_, table)));
+  return opened;
 }
 
 std::vector<std::string> Database::Tables() const {

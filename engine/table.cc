@@ -13,7 +13,10 @@ namespace geardb {
 Table::Table(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Table::~Table() = default;
 
-const TableSpec& Table::spec() const { return impl_->table->layout().spec(); }
+TableSpec Table::spec() const {
+  MutexLock lock(&impl_->table->state->mutex);
+  return impl_->table->state->WholeSpec();
+}
 TableId Table::id() const { return impl_->table->layout().id(); }
 uint32_t Table::steps_per_page() const { return impl_->table->layout().steps_per_page(); }
 
@@ -24,15 +27,15 @@ Result<std::unique_ptr<Writer>> Table::NewWriter(const WriterOptions& options) {
   GEARDB_RETURN_IF_ERROR(impl_->database->CheckTable(*impl_->table));
   constexpr uint32_t kLanesMax = 1u << 20;
   if (options.lanes < 1 || options.lanes > kLanesMax) {
-    return Status::InvalidArgument("a writer of table '", spec().name, "' has ", options.lanes,
-                                   " lanes; expected 1 to ", kLanesMax);
+    return Status::InvalidArgument("a writer of table '", impl_->table->layout().spec().name,
+                                   "' has ", options.lanes, " lanes; expected 1 to ", kLanesMax);
   }
   if (options.admission_timeout_ms < 0) {
-    return Status::InvalidArgument("a writer of table '", spec().name,
+    return Status::InvalidArgument("a writer of table '", impl_->table->layout().spec().name,
                                    "' has admission_timeout_ms ", options.admission_timeout_ms);
   }
   if (options.ack > Ack::kSync) {
-    return Status::InvalidArgument("a writer of table '", spec().name,
+    return Status::InvalidArgument("a writer of table '", impl_->table->layout().spec().name,
                                    "' has the unknown acknowledgement ",
                                    static_cast<int>(*options.ack));
   }
@@ -89,7 +92,8 @@ Result<std::shared_ptr<PriorityTable>> Table::OpenPriorityTable(std::string_view
   std::string names;
   auto found = FindPriority(*impl_, name, &names);
   if (found == nullptr) {
-    return Status::NotFound("table '", spec().name, "' has no priority table '", name, "'; it has ",
+    return Status::NotFound("table '", impl_->table->layout().spec().name,
+                            "' has no priority table '", name, "'; it has ",
                             names.empty() ? "none" : names);
   }
   return std::shared_ptr<PriorityTable>(new PriorityTable(std::move(found)));
@@ -123,7 +127,8 @@ Result<TrajectoryRecord> Table::Find(TrajectoryId id) const {
   const engine::TableState& state = *impl_->table->state;
   const Slot slot = state.trajectories().FindById(id);
   if (slot == kNoSlot) {
-    return Status::NotFound("table '", spec().name, "' has no trajectory ", id);
+    return Status::NotFound("table '", impl_->table->layout().spec().name, "' has no trajectory ",
+                            id);
   }
   return engine::DescribeTrajectory(state, state.trajectories().record(slot));
 }

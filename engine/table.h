@@ -84,7 +84,11 @@ class Table {
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  const TableSpec& spec() const;
+  /// What the table is now: as it was created, with the `steps_per_page` that was chosen and all
+  /// priority tables that there are, in order of creation. CreateTable of it under another name
+  /// makes an equal, empty table (CreateTable takes at most kPriorityTablesMax priority tables). A
+  /// copy, made by each call: keep it where you refer to parts of it.
+  TableSpec spec() const;
   TableId id() const;
   /// S, the rows of a page.
   uint32_t steps_per_page() const;

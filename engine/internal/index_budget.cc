@@ -55,13 +55,9 @@ Status NameIndexBudget(const Status& refused, const DatabaseCore& core, const Ta
                           HostArena::Create({.budget_bytes = kArenaBytes}, &epochs));
   std::vector<TableSpec> tables = {wanted};
   for (const auto& table : core.AllTables()) {
-    TableSpec spec = table->layout().spec();
-    if (spec.name == wanted.name) continue;
+    if (table->layout().spec().name == wanted.name) continue;
     MutexLock lock(&table->state->mutex);
-    for (size_t i = 0; i < table->state->priority_table_count(); ++i) {
-      spec.priority_tables.push_back(table->state->priority(i).spec());
-    }
-    tables.push_back(std::move(spec));
+    tables.push_back(table->state->WholeSpec());
   }
   const uint64_t budget = core.index_memory->budget_bytes();
   const uint64_t used = core.index_memory->used_bytes();

@@ -242,11 +242,8 @@ Status RescaleSaturated(DatabaseCore* database, ChangeScope* scope,
 
 /// What the table would be with one more.
 TableSpec WithPriorityTable(TableCore* table, const PriorityTableSpec& spec) {
-  TableSpec with = table->layout().spec();
   MutexLock lock(&table->state->mutex);
-  for (size_t i = 0; i < table->state->priority_table_count(); ++i) {
-    with.priority_tables.push_back(table->state->priority(i).spec());
-  }
+  TableSpec with = table->state->WholeSpec();
   with.priority_tables.push_back(spec);
   return with;
 }

@@ -117,6 +117,12 @@ Status TableState::Reserve(uint64_t lpn_count, uint64_t slot_count) {
   return Status::Ok();
 }
 
+TableSpec TableState::WholeSpec() const {
+  TableSpec spec = layout_.spec();
+  for (const auto& priority : priorities_) spec.priority_tables.push_back(priority->spec());
+  return spec;
+}
+
 Status TableState::CheckColumnValue(size_t column, const void* value) const {
   const TrajectoryColumn& given = layout_.trajectory_columns()[column];
   for (const auto& priority : priorities_) {

@@ -97,6 +97,8 @@ class TableState {
   const index::TrajectoryIndex& trajectories() const { return *trajectories_; }
   const index::PageTable& pages() const { return *pages_; }
   size_t priority_table_count() const { return priorities_.size(); }
+  /// The layout's spec, which names no priority table, with those that there are. A copy.
+  TableSpec WholeSpec() const GEARDB_REQUIRES(mutex);
   PriorityState& priority(size_t number) { return *priorities_[number]; }
   const PriorityState& priority(size_t number) const { return *priorities_[number]; }
 

@@ -13,14 +13,15 @@ constexpr size_t kRecordsMax = 100;
 void Append(Table* table) {
   auto writer = table->NewWriter({.lanes = 1, .ack = {}, .admission_timeout_ms = 0});
   if (!writer.ok()) return;
+  const TableSpec spec = table->spec();
   uint64_t bytes = 0;
-  for (const Column& column : table->spec().columns) {
+  for (const Column& column : spec.columns) {
     bytes = std::max<uint64_t>(
         bytes, static_cast<uint64_t>(column.shape.elements()) * DTypeBytes(column.dtype));
   }
   const std::vector<std::byte> zeros(bytes);
   std::vector<ColumnValue> row;
-  for (const Column& column : table->spec().columns) {
+  for (const Column& column : spec.columns) {
     if (column.kind != ColumnKind::kPerStep) continue;
     row.push_back({column.name, TensorView(zeros.data(), column.dtype, column.shape)});
   }

@@ -39,7 +39,7 @@ class StepScene final : public Scene {
   Result<Figure> Measure() override {
     std::vector<double> times;
     times.reserve(static_cast<size_t>(steps_));
-    const Column& column = store_->table->spec().columns[0];
+    const Column column = store_->table->spec().columns[0];
     const TensorView row(source_.get(), column.dtype, column.shape);
     for (int step = 0; step < steps_; ++step) {
       const AppendOptions options{.end = ++row_ % kEpisode == 0 ? End::kTerminated : End::kGo};

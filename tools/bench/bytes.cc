@@ -50,12 +50,12 @@ class BytesScene final : public Scene {
     const uint64_t page = store->table->steps_per_page();
     const uint64_t target = settings_.tiny ? 1 * kMiB : 128 * kMiB;
     const std::vector<std::byte> rows(8 * page * shape_.payload, std::byte{1});
+    const TableSpec spec = store->table->spec();
     uint32_t trajectory = 0;
     for (uint64_t done = 0; done < target; ++trajectory) {
       const uint64_t random = PhiloxRandom64(2, 0, trajectory, PhiloxPurpose::kItem);
       const uint64_t count = shape_.one_by_one ? 1 : 4 * page + MulHi64(random, 4 * page + 1);
-      const TensorView view =
-          RowsOver(store->table->spec(), rows.data(), static_cast<int64_t>(count));
+      const TensorView view = RowsOver(spec, rows.data(), static_cast<int64_t>(count));
       GEARDB_RETURN_IF_ERROR(
           store->writer
               ->AppendTrajectory({{"obs", view}}, {.end = End::kTerminated, .ack = Ack::kMemory})

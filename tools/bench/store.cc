@@ -80,7 +80,7 @@ TensorView RowsOver(const TableSpec& spec, const void* memory, int64_t count) {
 }
 
 Status FillWithSteps(Store* store, int64_t steps, int64_t length) {
-  const TableSpec& spec = store->table->spec();
+  const TableSpec spec = store->table->spec();
   const auto row_bytes =
       static_cast<size_t>(spec.columns[0].shape.elements()) * DTypeBytes(spec.columns[0].dtype);
   const std::vector<std::byte> rows(static_cast<size_t>(length) * row_bytes, std::byte{1});
