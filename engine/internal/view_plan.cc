@@ -129,6 +129,10 @@ Result<CompiledNStep> CompileNStep(const TableLayout& layout, const PriorityTabl
   compiled.every_row = n_step.every_row;
   const auto scalar = [&](const std::string& name) -> Result<size_t> {
     const auto column = layout.FindStepColumn(name);
+    if (!column && layout.FindTrajectoryColumn(name)) {
+      return Status::InvalidArgument("n_step: column '", name, "' of table '", layout.spec().name,
+                                     "' is per trajectory; a per-step column is needed");
+    }
     if (!column) return layout.NoSuchColumn(name).WithContext("n_step");
     if (layout.step_columns()[*column].shape.elements() != 1) {
       return Status::InvalidArgument("n_step: column '", name, "' has shape ",

@@ -57,6 +57,20 @@ TEST_F(ViewPlanTest, RowsAreCountedFromTheirDescription) {
   EXPECT_EQ(view->Over(3), 1);
 }
 
+TEST_F(ViewPlanTest, NStepTakesPerStepColumns) {
+  const Extent extent = {.length = 2};
+  const char* per_trajectory =
+      "n_step: column 'score' of table 'steps' is per trajectory; a per-step column is needed";
+  for (const NStep& n_step : {NStep{.reward_column = "score"},
+                              NStep{.reward_column = "reward", .discount_column = "score"},
+                              NStep{.reward_column = "reward", .life_loss_column = "score"}}) {
+    EXPECT_STATUS(kInvalidArgument, Compile({.column = "obs"}, extent, n_step), per_trajectory);
+  }
+  EXPECT_STATUS(kNotFound, Compile({.column = "obs"}, extent, NStep{.reward_column = "none"}),
+                "n_step: table 'steps' has no column 'none'; it has obs");
+  EXPECT_OK(Compile({.column = "obs"}, extent, NStep{.reward_column = "reward"}));
+}
+
 TEST_F(ViewPlanTest, OneRowDropsItsAxis) {
   EXPECT_TRUE(Compile({.column = "obs"}, {.length = 1})->drop_axis);
   EXPECT_TRUE(Compile({.column = "obs", .rows = {.count = 1}}, {.length = 3})->drop_axis);
