@@ -400,6 +400,7 @@ Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte>
   change.FinishBody({}, fb::Change::WriteTag,
                     fb::CreateWriteTag(change.body, name_offset, 0, tag.created_us, true).Union());
   engine::BulkRecord record(&core, &change);
+  GEARDB_RETURN_IF_ERROR(record.CheckFits(blob.size(), {}).WithContext("tag '" + tag.name + "'"));
   change.set_apply([&](Lsn lsn, Lsn) {
     tag.lsn = lsn;
     core.AddTag(tag);

@@ -109,6 +109,8 @@ class Database {
 
   /// Records an atomic cut: everything whose call returned before this one began is in it. Synced
   /// when it returns; costs two fsyncs at any size of the database. The newest tag of a name wins.
+  /// InvalidArgument, naming how many fit, for a blob of more bytes than go into the log at once
+  /// (DatabaseOptions::ring_bytes).
   Result<Tag> WriteTag(std::string_view name, std::span<const std::byte> blob);
   /// The newest tag (of that name, when one is given). NotFound when there is none; Corruption when
   /// its blob is damaged.

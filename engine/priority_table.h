@@ -39,7 +39,8 @@ class PriorityTable {
   /// a call or nothing: a refused one has changed nothing (but see Database on IoError), and a crash
   /// leaves no part of one.
   /// A uniform selector has no priorities: it counts what its items would have got, and draws as
-  /// before.
+  /// before. InvalidArgument, naming how many fit, for more items of 16 bytes each than go into the
+  /// log at once (DatabaseOptions::ring_bytes).
   Result<SetOutcome> Set(std::span<const ItemHandle> handles, std::span<const float> priorities);
   /// By (id, row) of the anchor; for trajectories the row is ignored. Waits for what was admitted
   /// before, at Ack::kMemory too: the rows of an append that has returned are there, and row -1 is
@@ -47,7 +48,8 @@ class PriorityTable {
   Result<SetOutcome> Set(std::span<const RowId> rows, std::span<const float> priorities);
   /// All items at once: in order of (id, row), or a single value for all. FailedPrecondition naming
   /// both numbers when the table has another number of items, which are those of everything
-  /// admitted before. None is right for none, and logs nothing.
+  /// admitted before. None is right for none, and logs nothing. InvalidArgument, as of Set, for
+  /// more values of 4 bytes each than go into the log at once.
   Result<SetOutcome> SetAll(std::span<const float> priorities);
 
   /// Number of items, undrawable ones (priority 0) included; number that can be drawn.

@@ -1,6 +1,7 @@
 #include "engine/internal/bulk_record.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/hash.h"
 
@@ -10,12 +11,37 @@ namespace {
 // No entry of what goes into pieces (a priority, an fb::Item) crosses two of them.
 constexpr uint64_t kPieceUnit = 16;
 
+uint64_t PieceBytesMax(uint64_t record_max) { return record_max / 2 / kPieceUnit * kPieceUnit; }
+
 }  // namespace
+
+Status BulkRecord::CheckFits(size_t bytes, const BulkUnit& unit) const {
+  const uint64_t record_max = database_->log->record_bytes_max();
+  const uint64_t piece_max = PieceBytesMax(record_max);
+  const auto fits = [&](uint64_t pieces) {
+    return wal::RecordSize::For(change_->body_bytes().size(), {}, pieces).total() <= record_max;
+  };
+  if (fits((bytes + piece_max - 1) / piece_max)) return Status::Ok();
+  uint64_t pieces = 0;
+  for (uint64_t step = std::bit_floor(record_max); step > 0; step /= 2) {
+    if (fits(pieces + step)) pieces += step;
+  }
+  const wal::Manifest& manifest = database_->manifest;
+  const uint64_t of_ring = manifest.ring_bytes / 4;
+  const uint64_t of_segment = manifest.segment_bytes / 2;
+  return Status::InvalidArgument(
+      bytes / unit.bytes, " ", unit.things, " are too many for one change: at most ",
+      pieces * piece_max / unit.bytes, " fit a log with ring_bytes ", manifest.ring_bytes,
+      " and segment_bytes ", manifest.segment_bytes, "; use a larger ",
+      of_ring < of_segment   ? "ring_bytes"
+      : of_ring > of_segment ? "segment_bytes"
+                             : "ring_bytes and segment_bytes");
+}
 
 Status BulkRecord::Reserve(ChangeScope* scope, std::span<const std::byte> bytes) {
   CommitOptions how = scope->how();
   const uint64_t record_max = database_->log->record_bytes_max();
-  const uint64_t piece_max = record_max / 2 / kPieceUnit * kPieceUnit;
+  const uint64_t piece_max = PieceBytesMax(record_max);
   std::vector<uint64_t> sizes;
   for (size_t done = 0; done < bytes.size(); done += piece_max) {
     runs_.push_back(bytes.subspan(done, std::min<size_t>(piece_max, bytes.size() - done)));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "engine/internal/bulk_record.h"
@@ -65,6 +66,12 @@ void RescaleIfFaded(PriorityTable::Impl* impl) {
   bool again = false;
   ChangeScope scope(impl->database.get(), impl->table.get(), {});
   if (scope.status().ok()) (void)RescaleIfDue(impl, &scope, 0, &again).ok();
+}
+
+/// What was called, for the error of one that is too large.
+std::string CallText(const char* call, const PriorityTable::Impl& impl) {
+  return std::string(call) + " of priority table '" + impl.spec.name + "' of table '" +
+         impl.table->layout().spec().name + "'";
 }
 
 /// Whether a record's body takes these items; otherwise they go into its pieces.
@@ -132,6 +139,11 @@ Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item
           .Union());
   const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
   BulkRecord record(&database, &change);
+  if (in_pieces) {
+    const Status fits =
+        record.CheckFits(items.size_bytes(), {.things = "items", .bytes = sizeof(fb::Item)});
+    if (!fits.ok()) return fits.WithContext(CallText("Set", *impl));
+  }
   {
     ChangeScope scope(&database, impl->table.get(), {});
     for (bool again = true; again;) {
@@ -196,6 +208,9 @@ Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float
         {.table = impl->table->layout().id(), .priority_table = impl->number}, fb::Change::SetAll,
         fb::CreateSetAll(change.body, by_leaf[0], 0, by_leaf.size() > 1, items).Union());
     const auto bytes = std::as_bytes(std::span(by_leaf));
+    const Status fits =
+        record.CheckFits(bytes.size(), {.things = "priorities", .bytes = sizeof(float)});
+    if (!fits.ok()) return fits.WithContext(CallText("SetAll", *impl));
     GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, by_leaf.size() > 1 ? bytes : bytes.first(0)));
     float& max = impl->table->plan->max_priority[impl->number];
     if (items > 0) max = std::max(max, largest);

@@ -47,18 +47,98 @@ TEST_F(BulkRecordTest, BytesThatFitOneRecord) { Write(100'000); }
 TEST_F(BulkRecordTest, BytesThatNeedParts) { Write(1'000'003); }
 
 // Its last record names every part, and there may be too many for it: none is written then.
-TEST_F(BulkRecordTest, MorePartsThanARecordNamesAreRefusedBeforeTheFirst) {
-  options_.ring_bytes = uint64_t{32} << 10;
-  OpenEmpty();
+class BulkRecordBoundTest : public BulkRecordTest {
+ protected:
+  void OpenWith(uint64_t ring_bytes, uint64_t segment_bytes) {
+    options_.ring_bytes = ring_bytes;
+    options_.segment_bytes = segment_bytes;
+    OpenEmpty();
+  }
+  /// What `refused` says that there may be.
+  static uint64_t AtMost(const Status& refused) {
+    constexpr std::string_view kBefore = "at most ";
+    const size_t at = refused.message().find(kBefore);
+    return at == std::string::npos
+               ? 0
+               : std::stoull(std::string(refused.message().substr(at + kBefore.size())));
+  }
+};
+
+TEST_F(BulkRecordBoundTest, ATagThatIsTooLargeIsRefusedBeforeItsFirstPart) {
+  OpenWith(32 << 10, 1 << 20);
   const Lsn end = database_->Stats().log_end;
-  const uint64_t record_max = options_.ring_bytes / 4;
-  const std::vector<std::byte> blob(record_max * record_max / 48);
-  EXPECT_STATUS(kInvalidArgument, database_->WriteTag("large", blob),
-                "at most 8192 go into one record of this log");
+  const std::vector<std::byte> blob(8192 * 8192 / 48);
+  const Status refused = database_->WriteTag("large", blob).status();
+  ASSERT_STATUS(kInvalidArgument, refused,
+                "tag 'large': 1398101 bytes are too many for one change: at most ");
+  EXPECT_STATUS(kInvalidArgument, refused,
+                " fit a log with ring_bytes 32768 and segment_bytes 1048576; use a larger "
+                "ring_bytes");
   EXPECT_EQ(database_->Stats().log_end, end);
-  EXPECT_OK(database_->WriteTag("large", std::span(blob).first(blob.size() * 9 / 10)));
+  const uint64_t most = AtMost(refused);
+  ASSERT_GT(most, blob.size() * 9 / 10);
+  EXPECT_STATUS(kInvalidArgument, database_->WriteTag("large", std::span(blob).first(most + 1)),
+                "tag 'large': " + std::to_string(most + 1) + " bytes");
+  EXPECT_EQ(database_->Stats().log_end, end);
+  EXPECT_OK(database_->WriteTag("large", std::span(blob).first(most)));
   Reopen();
-  EXPECT_EQ(database_->LastTag("large")->blob.size(), blob.size() * 9 / 10);
+  EXPECT_EQ(database_->LastTag("large")->blob.size(), most);
+}
+
+TEST_F(BulkRecordBoundTest, WhatBoundsIsNamed) {
+  const std::vector<std::byte> blob(size_t{32768} * 32768 / 48);
+  const auto refused = [&](uint64_t ring_bytes, uint64_t segment_bytes) {
+    OpenWith(ring_bytes, segment_bytes);
+    return std::string(database_->WriteTag("large", blob).status().message());
+  };
+  EXPECT_TRUE(refused(32 << 10, 64 << 10).ends_with("; use a larger ring_bytes"));
+  EXPECT_TRUE(refused(256 << 10, 64 << 10).ends_with("; use a larger segment_bytes"));
+  EXPECT_TRUE(
+      refused(128 << 10, 64 << 10).ends_with("; use a larger ring_bytes and segment_bytes"));
+}
+
+TEST_F(BulkRecordBoundTest, ASetThatIsTooLargeCountsItsItems) {
+  OpenWith(32 << 10, 1 << 20);
+  TableSpec spec = testing::StepSpec();
+  spec.priority_tables = {testing::WindowSpec("per")};
+  Create(spec);
+  Append(0, 3, End::kTerminated);
+  const Lsn end = database_->Stats().log_end;
+  const size_t count = 8192 * 8192 / 48 / 16;
+  const std::vector<ItemHandle> handles(count);
+  const std::vector<float> priorities(count, 1.0f);
+  const Status refused = priority("per")->Set(handles, priorities).status();
+  ASSERT_STATUS(kInvalidArgument, refused,
+                "Set of priority table 'per' of table 'steps': 87381 items are too many for one "
+                "change: at most ");
+  EXPECT_EQ(database_->Stats().log_end, end);
+  const uint64_t most = AtMost(refused);
+  ASSERT_GT(most, count * 9 / 10);
+  const auto outcome =
+      priority("per")->Set(std::span(handles).first(most), std::span(priorities).first(most));
+  ASSERT_OK(outcome);
+  EXPECT_EQ(outcome->applied + outcome->stale, most);
+}
+
+TEST_F(BulkRecordBoundTest, ASetAllThatIsTooLargeCountsItsPriorities) {
+  OpenWith(32 << 10, 1 << 20);
+  TableSpec spec = testing::StepSpec();
+  spec.steps_per_page = 256;
+  spec.priority_tables = {testing::WindowSpec("per")};
+  Create(spec);
+  const size_t count = 8192 * 8192 / 48 / 4;
+  constexpr int64_t kRows = 5000;
+  for (int64_t first = 0; first < static_cast<int64_t>(count); first += kRows) {
+    Append(first, kRows, End::kTerminated);
+  }
+  const Lsn end = database_->Stats().log_end;
+  const std::vector<float> priorities(priority("per")->Count(), 1.0f);
+  EXPECT_STATUS(
+      kInvalidArgument, priority("per")->SetAll(priorities),
+      "SetAll of priority table 'per' of table 'steps': " + std::to_string(priorities.size()) +
+          " priorities are too many for one change: at most ");
+  EXPECT_EQ(database_->Stats().log_end, end);
+  EXPECT_OK(priority("per")->SetAll(std::span(priorities).first(1)));
 }
 
 }  // namespace
