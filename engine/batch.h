@@ -36,8 +36,10 @@ class Batch {
   std::span<const int64_t> trajectory_lengths() const;
   /// How its trajectory ended, go while it is open.
   std::span<const End> trajectory_ends() const;
-  std::span<const uint64_t> times_sampled() const;  ///< Of its trajectory, before this batch.
-  std::span<const double> probabilities() const;    ///< q / total when it was drawn.
+  /// Of its trajectory, as of the draw: rows of batches handed over by then that came from it. Of a
+  /// batch drawn ahead, hand-overs between its draw and its own are not counted.
+  std::span<const uint64_t> times_sampled() const;
+  std::span<const double> probabilities() const;  ///< q / total when it was drawn.
   std::span<const float> weights() const;     ///< Importance weights; 1 with a uniform selector.
   std::span<const uint32_t> sources() const;  ///< Which part of a mixed sampler: 0.
 
