@@ -36,7 +36,7 @@ Sampler::Impl::~Impl() {
   }
   if (gatherer_.joinable()) gatherer_.join();
   if (options_.observer) return;
-  // What was drawn ahead and not handed over is cancelled: it will be drawn again.
+  // Once no sampler is left, numbers drawn ahead above the last one handed over are drawn again.
   MutexLock lock(&priority_table_->table->state->mutex);
   engine::PriorityState& priority = priority_table_->state();
   if (--priority.samplers == 0) priority.next_ahead = priority.next_draw;

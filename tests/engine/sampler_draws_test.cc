@@ -84,6 +84,37 @@ TEST_F(SamplerDrawsTest, SamplersShareTheDrawNumbersOfTheirPriorityTable) {
   }
 }
 
+TEST_F(SamplerDrawsTest, NumbersDrawnAheadBelowOneHandedOverArePassedOver) {
+  CreateWith(WindowSpec("per"));
+  AppendClosed(0, 40);
+  auto ahead = Sample({.batch = 8, .prefetch = 2});
+  auto other = Sample({.batch = 8});
+  EXPECT_EQ(ahead->Next()->draw_number(), 0u);  // 1 and 2 are drawn ahead.
+  EXPECT_EQ(other->Next()->draw_number(), 3u);
+  ahead.reset();
+  EXPECT_EQ(other->Next()->draw_number(), 4u);
+  other.reset();
+  EXPECT_EQ(Sample({.batch = 8})->Next()->draw_number(), 5u);
+}
+
+TEST_F(SamplerDrawsTest, NumbersAboveTheLastOneHandedOverComeAgainWithTheLastSampler) {
+  CreateWith(WindowSpec("per"));
+  AppendClosed(0, 40);
+  auto other = Sample({.batch = 8});
+  EXPECT_EQ(Sample({.batch = 8, .prefetch = 2})->Next()->draw_number(), 0u);
+  EXPECT_EQ(other->Next()->draw_number(), 3u);  // Not 1: another lived.
+  EXPECT_EQ(Sample({.batch = 8, .prefetch = 2})->Next()->draw_number(), 4u);
+  other.reset();
+  EXPECT_EQ(Sample({.batch = 8})->Next()->draw_number(), 5u);
+  auto ahead = Sample({.batch = 8, .prefetch = 2});
+  EXPECT_EQ(ahead->Next()->draw_number(), 6u);
+  ahead.reset();
+  const std::string name = table_->spec().name;
+  Reopen();
+  OpenAgain(name);
+  EXPECT_EQ(Sample({.batch = 8})->Next()->draw_number(), 7u);
+}
+
 TEST_F(SamplerDrawsTest, RestartBeginsAgainAtADrawNumber) {
   CreateWith(WindowSpec("per"));
   AppendClosed(0, 40);
