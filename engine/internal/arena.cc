@@ -171,6 +171,34 @@ bool HostArena::TryAllocate(FramePool* pool, FrameRef* frame) {
   return false;
 }
 
+std::string HostArena::UsageText() const {
+  std::string text = std::to_string(used_bytes_) + " bytes of frames in use";
+  const uint64_t owned_bytes = (slabs_.size() - free_slabs_.size()) * kSlabBytes;
+  if (const uint64_t held_bytes = owned_bytes - used_bytes_; held_bytes > 0) {
+    text += ", " + std::to_string(held_bytes) + " bytes unused in their slabs of " +
+            std::to_string(kSlabBytes) + " bytes, each of one table until it is empty";
+    uint64_t most_bytes = 0;
+    const FramePool* most = nullptr;
+    for (const auto& pool : pools_) {
+      uint64_t bytes = 0;
+      for (const uint32_t slab : pool->partial_) {
+        bytes += kSlabBytes - slabs_[slab].used * pool->frame_bytes();
+      }
+      if (bytes <= most_bytes) continue;
+      most_bytes = bytes;
+      most = pool.get();
+    }
+    if (most != nullptr) {
+      text += " (" + std::to_string(most_bytes) + " in " + std::to_string(most->partial_.size()) +
+              " of " + most->owner_ + ")";
+    }
+  }
+  if (const uint64_t free_bytes = budget_bytes_ - owned_bytes; free_bytes > 0) {
+    text += ", " + std::to_string(free_bytes) + " bytes of free slabs, not enough side by side";
+  }
+  return text;
+}
+
 Result<FrameRef> HostArena::Allocate(FramePool* pool, Deadline deadline) {
   MutexLock lock(&mutex_);
   FrameRef frame;
@@ -181,7 +209,7 @@ Result<FrameRef> HostArena::Allocate(FramePool* pool, Deadline deadline) {
     if (retired_.empty() || deadline.passed()) {
       return Status::ResourceExhausted("no frame of ", pool->frame_bytes(), " bytes for ",
                                        pool->owner_, ": the frame budget of ", budget_bytes_,
-                                       " bytes has ", used_bytes_, " bytes in use");
+                                       " bytes has ", UsageText());
     }
     // Readers do not announce that they leave: look again soon.
     freed_.WaitUntil(&mutex_, Deadline::AfterMs(kReclaimPollMs));

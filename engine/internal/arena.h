@@ -60,7 +60,7 @@ class HostArena {
   FramePool* NewPool(uint64_t frame_bytes, std::string owner);
 
   /// A frame of unspecified content. Waits for retired frames to become free until the deadline;
-  /// ResourceExhausted, naming the budget, when none will.
+  /// ResourceExhausted, naming the budget and what holds it, when none will.
   Result<FrameRef> Allocate(FramePool* pool, Deadline deadline);
   /// Gives back a frame that nobody else has seen.
   void Free(FramePool* pool, FrameRef frame);
@@ -94,6 +94,8 @@ class HostArena {
   bool TryAllocateRun(FramePool* pool, FrameRef* frame) GEARDB_REQUIRES(mutex_);
   void Release(FramePool* pool, FrameRef frame) GEARDB_REQUIRES(mutex_);
   void ReclaimRetired() GEARDB_REQUIRES(mutex_);
+  /// Where the budget is, for the error of an allocation.
+  std::string UsageText() const GEARDB_REQUIRES(mutex_);
   void Prefault();
 
   const int fd_;

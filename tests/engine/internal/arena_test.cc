@@ -74,7 +74,30 @@ TEST_F(ArenaTest, TheBudgetIsNamedWhenItIsUsedUp) {
   FramePool* pool = arena_->NewPool(512 * kKiB, "table 'x'");
   TakeAll(pool);
   EXPECT_STATUS(kResourceExhausted, arena_->Allocate(pool, Deadline::Now()),
-                "no frame of 524288 bytes for table 'x': the frame budget of 2097152 bytes");
+                "no frame of 524288 bytes for table 'x': the frame budget of 2097152 bytes has "
+                "2097152 bytes of frames in use");
+}
+
+TEST_F(ArenaTest, WhatHoldsPartlyUsedSlabsIsNamed) {
+  Create(4);
+  FramePool* sparse = arena_->NewPool(32 * kKiB, "table 'sparse'");
+  FramePool* other = arena_->NewPool(512 * kKiB, "table 'other'");
+  FramePool* wanting = arena_->NewPool(64 * kKiB, "table 'wanting'");
+  const FrameRef one = Take(other);
+  const auto frames = TakeAll(sparse);
+  ASSERT_EQ(frames.size(), 3u * 64);
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (i % 64 != 0) arena_->Free(sparse, frames[i]);
+  }
+  // 3 frames of 32 KiB and one of 512.
+  EXPECT_STATUS(kResourceExhausted, arena_->Allocate(wanting, Deadline::Now()),
+                "no frame of 65536 bytes for table 'wanting': the frame budget of 8388608 bytes "
+                "has 622592 bytes of frames in use, 7766016 bytes unused in their slabs of 2097152 "
+                "bytes, each of one table until it is empty (6193152 in 3 of table 'sparse')");
+  arena_->Free(other, one);
+  FramePool* large = arena_->NewPool(2 * kSlabBytes, "table 'large'");
+  EXPECT_STATUS(kResourceExhausted, arena_->Allocate(large, Deadline::Now()),
+                ", 2097152 bytes of free slabs, not enough side by side");
 }
 
 TEST_F(ArenaTest, OddSizesFillTheirSlabs) {
