@@ -47,8 +47,9 @@ struct DatabaseOptions {
   bool prefault = false;
   /// Size of a log segment and of the ring, powers of two of at least 64 KiB and 32 KiB; fixed when
   /// the directory is created. They bound what goes into the log at once: with r, the smaller of a
-  /// quarter of the ring and half of a segment, a page has less than r bytes, and a tag's blob, a
-  /// Set or a SetAll about r² / 48: 5 MiB with r = 16 KiB, 1 GiB with r = 256 KiB.
+  /// quarter of the ring and half of a segment, a page has less than r bytes, one call of
+  /// a writer some r / 64 pages, and a tag's blob, a Set or a SetAll less than r² / 48 bytes: 5 MiB
+  /// with r = 16 KiB, 1 GiB with r = 256 KiB.
   uint64_t segment_bytes = uint64_t{64} << 20;
   uint64_t ring_bytes = uint64_t{64} << 20;
   /// Background threads (drain, sync, prefetch). Off: tests drive every step by hand.
