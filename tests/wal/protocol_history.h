@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/wal/protocol_model.h"
@@ -23,6 +24,8 @@ inline constexpr int kFirstRecord = 10;
 inline constexpr size_t kVersionsMax = 6;
 
 inline int HeaderCell(int record) { return kFirstRecord + record; }
+
+inline constexpr size_t kSyncsMax = 4;  // Under way at once.
 
 // Sectors with all versions that power loss may leave. The last version is the visible one.
 class Versions {
@@ -39,20 +42,36 @@ class Versions {
     s.versions.push_back(cells);
     if (s.versions.size() <= kVersionsMax) return;
     // Forget one in the middle: neither the durable one nor what a running sync covers.
-    const size_t forget = s.syncing == 1 ? 2 : 1;
+    size_t forget = 1;
+    while (std::find(s.covered.begin(), s.covered.end(), forget) != s.covered.end()) ++forget;
     s.versions.erase(s.versions.begin() + static_cast<ptrdiff_t>(forget));
-    if (forget < s.syncing) --s.syncing;
+    for (size_t& covered : s.covered) covered -= covered > forget ? 1 : 0;
+    s.lost -= s.lost >= forget ? 1 : 0;
   }
   void Hurt(int sector) {
     for (auto& version : sectors_[Index(sector)].versions) version.assign(version.size(), kGarbage);
   }
-  void BeginSync() {
-    for (Sector& s : sectors_) s.syncing = s.versions.size() - 1;
+  // An fdatasync; several may run, each with a `slot` of its own.
+  void BeginSync(size_t slot) {
+    for (Sector& s : sectors_) s.covered[slot] = s.versions.size() - 1;
   }
-  void EndSync() {
+  void EndSync(size_t slot) {
     for (Sector& s : sectors_) {
-      s.versions.erase(s.versions.begin(), s.versions.begin() + static_cast<ptrdiff_t>(s.syncing));
-      s.syncing = 0;
+      const size_t durable = std::exchange(s.covered[slot], 0);
+      if (durable == 0 || durable == s.lost) continue;
+      s.versions.erase(s.versions.begin(), s.versions.begin() + static_cast<ptrdiff_t>(durable));
+      for (size_t& covered : s.covered) covered -= std::min(covered, durable);
+      s.lost -= std::min(s.lost, durable);
+    }
+  }
+  void FailSync(size_t slot) {
+    for (Sector& s : sectors_) s.lost = std::max(s.lost, std::exchange(s.covered[slot], 0));
+  }
+  // The process that ran them is dead.
+  void ForgetSyncs() {
+    for (Sector& s : sectors_) {
+      s.covered = {};
+      s.lost = 0;
     }
   }
   void LosePower(Random* random, int mode) {
@@ -61,15 +80,16 @@ class Versions {
                           : mode == 1 ? s.versions.size() - 1
                                       : random->Below(s.versions.size());
       s.versions = {s.versions[pick]};
-      s.syncing = 0;
     }
   }
 
  private:
   static size_t Index(int i) { return static_cast<size_t>(i); }
+  // Versions by number, of which the first is durable; 0 stands for none.
   struct Sector {
     std::vector<std::vector<int>> versions;
-    size_t syncing = 0;  // The version that a running fdatasync covers.
+    std::array<size_t, kSyncsMax> covered = {};  // The newest that a running fdatasync covers.
+    size_t lost = 0;                             // The newest that a failed one should have.
   };
   int sector_;
   std::vector<Sector> sectors_;
@@ -94,7 +114,7 @@ class History final : private DiskView {
     kDrainBegin,
     kDrainWrite,
     kSyncBegin,
-    kSyncEnd,
+    kSyncStep,
     kWriteBack,
     kSnapshot,
     kChunkWrite,
@@ -112,6 +132,15 @@ class History final : private DiskView {
     int file;
     int sector;
     int lsn;
+  };
+  // From the beginning until it has ended.
+  struct Sync {
+    size_t slot;
+    int target;
+    bool took = false;  // Its files, the fdatasync of which has begun.
+    bool done = false;  // The fdatasync is.
+    bool failed = false;
+    std::vector<int> files = {};
   };
   struct ChunkSnapshot {
     size_t chunk;
@@ -166,6 +195,7 @@ class History final : private DiskView {
 
   // Opening.
   void OpenStep();
+  void SyncManifest();
   void ReadStep();
   void CheckPrefix(int floor);
   bool TrulyGood(int record) const;
@@ -175,6 +205,7 @@ class History final : private DiskView {
   void RecoveryDrainStep();
   void Serve();
   bool Hurt();
+  bool PutManifestBack();
   void ConsiderVoucher(int record);
   void JudgeDamage();
 
@@ -187,7 +218,11 @@ class History final : private DiskView {
   void DrainWrite();
 
   int SyncTarget() const;
-  void SyncEnd();
+  void SyncBegin();
+  void SyncStep();
+  void TakeFiles(Sync* sync);
+  void FdatasyncEnd(Sync* sync);
+  void SyncEnd(std::deque<Sync>::iterator sync);
   void SyncAtOpen();
   void SnapshotChunk();
   void WriteChunk();
@@ -204,6 +239,7 @@ class History final : private DiskView {
   Geometry geometry_;
   std::array<int, kActions> weights_ = {};
   std::optional<std::string> failure_;
+  int syncs_fail_ = 0;  // One in so many; 0: none.
   bool over_ = false;
 
   // The disk.
@@ -213,6 +249,7 @@ class History final : private DiskView {
   std::optional<Versions> ring_versions_;
   std::vector<Manifest> manifests_ = {Manifest()};  // The last is visible, the first durable.
   Chunks flushed_;
+  std::vector<Manifest> old_manifests_;  // That were durable.
 
   // The process.
   bool up_ = false;
@@ -221,8 +258,11 @@ class History final : private DiskView {
   std::map<int, int> segment_files_;
   std::deque<Flying> flying_;
   std::vector<SectorWrite> drain_writes_;
-  int drain_target_ = 0, drain_published_ = 0, sync_target_ = 0;
-  bool draining_ = false, syncing_ = false;
+  int drain_target_ = 0, drain_published_ = 0, drain_file_ = 0;
+  bool draining_ = false;
+  std::deque<Sync> syncs_;  // Under way, in the order in which they began.
+  std::set<int> dirty_;     // Files with writes that no sync has taken.
+  bool sync_failed_ = false;
   std::deque<ChunkSnapshot> snapshots_;
   Chunks written_;          // In RocksDB, not flushed.
   bool repairing_ = false;  // From a damaged open until one serves.
@@ -238,6 +278,7 @@ class History final : private DiskView {
   int log_floor_ = 0, sync_floor_ = 0, stable_end_ = -1;
   bool power_lost_ = false;
   int hurt_vouched_ = 0, hurt_end_ = 0;
+  bool hurt_manifest_ = false;
 };
 
 }  // namespace geardb::wal::model

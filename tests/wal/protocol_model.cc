@@ -16,15 +16,20 @@ constexpr RuleSwitch kRules[] = {
     {"sync_all_segments", &Rules::sync_all_segments},
     {"sync_at_record_end", &Rules::sync_at_record_end},
     {"header_says_synced", &Rules::header_says_synced},
+    {"syncs_end_in_order", &Rules::syncs_end_in_order},
+    {"syncs_take_in_order", &Rules::syncs_take_in_order},
+    {"error_is_of_all_after", &Rules::error_is_of_all_after},
     {"chunks_after_sync", &Rules::chunks_after_sync},
     {"recycle_after_flush", &Rules::recycle_after_flush},
     {"equal_epoch_from_start", &Rules::equal_epoch_from_start},
+    {"epochs_only_grow", &Rules::epochs_only_grow},
     {"end_at_cut", &Rules::end_at_cut},
     {"check_pieces", &Rules::check_pieces},
     {"bad_piece_is_no_end", &Rules::bad_piece_is_no_end},
     {"scan_for_vouchers", &Rules::scan_for_vouchers},
     {"start_vouches", &Rules::start_vouches},
     {"only_epoch_vouches", &Rules::only_epoch_vouches},
+    {"later_epoch_is_damage", &Rules::later_epoch_is_damage},
     {"highest_epoch_wins", &Rules::highest_epoch_wins},
     {"read_ring", &Rules::read_ring},
     {"cut_before_drain", &Rules::cut_before_drain},
@@ -48,7 +53,8 @@ class Reader {
     out_.segments_end = at;
     while (const std::optional<int> record = Next(at)) {
       out_.chain.push_back(*record);
-      at = records_[static_cast<size_t>(*record)].end();
+      at = Of(*record).end();
+      last_epoch_ = Of(*record).epoch;
       if (out_.ring_records == 0) out_.segments_end = at;
     }
     out_.end = at;
@@ -96,8 +102,10 @@ class Reader {
   bool EpochFits(const Record& record) const {
     if (record.epoch > in_.manifest.epoch) return false;
     if (in_.rules.end_at_cut && record.lsn >= in_.manifest.cut) return false;
-    return !in_.rules.equal_epoch_from_start || record.lsn < in_.manifest.start ||
-           record.epoch == in_.manifest.epoch;
+    if (record.lsn < in_.manifest.start) {
+      return !in_.rules.epochs_only_grow || record.epoch >= last_epoch_;
+    }
+    return !in_.rules.equal_epoch_from_start || record.epoch == in_.manifest.epoch;
   }
 
   // Step b: the valid record at `at`. Once the ring was needed, it is not left again.
@@ -125,10 +133,12 @@ class Reader {
     if (!in_.rules.scan_for_vouchers) return;
     const bool start_vouches = in_.rules.equal_epoch_from_start && in_.rules.start_vouches;
     int vouched = start_vouches ? in_.manifest.start : 0;
+    bool later_epoch = false;
     const auto consider = [&](int record) {
-      if (record < 0 || Of(record).lsn <= out_.end) return;
+      if (record < 0 || Of(record).lsn < out_.end) return;
       const int epoch = Of(record).epoch;
-      if (epoch > in_.manifest.epoch) return;
+      if (epoch > in_.manifest.epoch) later_epoch = true;
+      if (epoch > in_.manifest.epoch || Of(record).lsn == out_.end) return;
       const bool old = epoch != in_.manifest.epoch;
       if (in_.rules.equal_epoch_from_start && in_.rules.only_epoch_vouches && old) return;
       vouched = std::max(vouched, Of(record).synced);
@@ -141,6 +151,10 @@ class Reader {
     for (int offset = 0; offset < in_.geometry.ring; ++offset) {
       consider(in_.disk->RingHeader(offset));
     }
+    if (later_epoch && in_.rules.later_epoch_is_damage) {
+      out_.verdict = Verdict::kCorruption;
+      return;
+    }
     if (vouched <= out_.end) return;
     const bool only_a_piece = HeaderInSegment(out_.end) >= 0 && out_.ring_records == 0;
     if (only_a_piece && !in_.rules.bad_piece_is_no_end) return;
@@ -151,6 +165,7 @@ class Reader {
   const std::vector<Record>& records_;
   const int segment_;
   bool in_ring_ = false;
+  int last_epoch_ = 0;
   Reading out_;
 };
 

@@ -5,7 +5,9 @@
 //
 // Fault model: after a death every write is there. After power loss each sector of a segment has
 // any version since its last sync, each sector of the ring any version that was ever written back,
-// and an unsynced manifest is the old or the new one.
+// and an unsynced manifest is the old or the new one. A failed fdatasync makes nothing durable, and
+// no other of the same process covers what it should have covered, unless that is written again;
+// those of a later process do. Damage is a sector that is lost, or an older manifest put back.
 //
 // ReadLog, the reading half, is also run against the real log's bytes (conformance_test.cc).
 #pragma once
@@ -35,24 +37,31 @@ namespace geardb::wal::model {
 /// - 7, that a seal is written when all before it is synced. A reader that comes to a seal has come
 ///   through all before it, whether that was synced or not; and what the seal's header claims is
 ///   6's business. log_writer_test.cc checks when seals are written.
+/// Nor has that nothing is written after a failed sync, part of 6: its error is that of all after
+/// it, so nothing written then is ever taken for synced.
 struct Rules {
-  bool admit_by_block = true;        ///< 3: ring bytes of a block that is not wholly drained stay.
-  bool admit_by_record = true;       ///< 3: … and those of a record that is not wholly drained.
-  bool publish_in_order = true;      ///< 4
-  bool drain_published_only = true;  ///< 5
-  bool sync_target_before = true;    ///< 6: read before the fdatasync.
-  bool sync_all_segments = true;     ///< 6: it covers every segment with unsynced writes.
-  bool sync_at_record_end = true;    ///< 6: it is always a record's end.
-  bool header_says_synced = true;    ///< 6: only what is synced enters a header.
-  bool chunks_after_sync = true;     ///< 8
-  bool recycle_after_flush = true;   ///< 9
+  bool admit_by_block = true;         ///< 3: ring bytes of a block that is not wholly drained stay.
+  bool admit_by_record = true;        ///< 3: … and those of a record that is not wholly drained.
+  bool publish_in_order = true;       ///< 4
+  bool drain_published_only = true;   ///< 5
+  bool sync_target_before = true;     ///< 6: read before the fdatasync.
+  bool sync_all_segments = true;      ///< 6: it covers every segment with unsynced writes.
+  bool sync_at_record_end = true;     ///< 6: it is always a record's end.
+  bool header_says_synced = true;     ///< 6: only what is synced enters a header.
+  bool syncs_end_in_order = true;     ///< 6: in which they began.
+  bool syncs_take_in_order = true;    ///< 6: each takes its files before the next one begins.
+  bool error_is_of_all_after = true;  ///< 6: it is that of every sync that ends after it.
+  bool chunks_after_sync = true;      ///< 8
+  bool recycle_after_flush = true;    ///< 9
   bool equal_epoch_from_start = true;  ///< 11: at or beyond `start`, only the manifest's epoch.
+  bool epochs_only_grow = true;        ///< 11: below `start`, not below that of the record before.
   bool end_at_cut = true;              ///< 11: no record at or beyond `cut`.
   bool check_pieces = true;            ///< 11: a record with a bad piece is not valid.
   bool bad_piece_is_no_end = true;     ///< 11, c: not below the vouched LSN, that is.
   bool scan_for_vouchers = true;       ///< 12
   bool start_vouches = true;           ///< 12
   bool only_epoch_vouches = true;      ///< 12: not records of older epochs.
+  bool later_epoch_is_damage = true;   ///< 12: a record of one beyond the stop is Corruption.
   bool highest_epoch_wins = true;      ///< 13: of two files that claim one base.
   bool read_ring = true;               ///< b
   bool cut_before_drain = true;        ///< d
@@ -169,6 +178,7 @@ struct WriterState {
 struct Counts {
   uint64_t steps = 0, deaths = 0, power_losses = 0, opens = 0, cuts = 0, ring_tails = 0;
   uint64_t recycled = 0, recovery_writes = 0, damages = 0, reported = 0, repairs = 0;
+  uint64_t overlaps = 0, failed_syncs = 0, old_manifests = 0;
   void Add(const Counts& other);
 };
 
@@ -176,7 +186,7 @@ struct HistoryOptions {
   uint64_t seed = 1;
   int steps = 160;
   Rules rules;
-  bool damage = false;     ///< Hurt a synced record at an open: it must be reported.
+  bool damage = false;     ///< Hurt what is synced at an open: it must be reported.
   bool repair = false;     ///< And then start an epoch where the log is cut off by it.
   bool recycling = false;  ///< Few files and few crashes, so that segments are used again.
 };

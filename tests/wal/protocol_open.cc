@@ -31,7 +31,14 @@ std::optional<std::string> History::Run(int steps) {
   if (Below(3) == 0) weights_[kSnapshot] = weights_[kChunkWrite] = weights_[kFlush] = Below(2);
   weights_[kFlush] = std::min(weights_[kFlush], 2);
   if (recycling_) {
-    for (int action : {kCopy, kDrainWrite, kSyncEnd, kSyncBegin, kSnapshot, kChunkWrite}) {
+    for (int action : {kCopy, kDrainWrite, kSyncStep, kSyncBegin, kSnapshot, kChunkWrite}) {
+      weights_[Index(action)] += 4;
+    }
+  }
+  if (Below(4) == 0) syncs_fail_ = 2 + Below(20);
+  if (Below(3) == 0) {  // Slow syncs: they overlap.
+    weights_[kSyncStep] = 1;
+    for (int action : {kAppend, kCopy, kDrainBegin, kDrainWrite, kSyncBegin}) {
       weights_[Index(action)] += 4;
     }
   }
@@ -75,7 +82,10 @@ void History::Die(bool power) {
   phase_ = Phase::kRead;
   flying_.clear();
   drain_writes_.clear();
-  draining_ = syncing_ = false;
+  draining_ = sync_failed_ = false;
+  syncs_.clear();
+  dirty_.clear();
+  for (Versions& file : files_) file.ForgetSyncs();
   snapshots_.clear();
   written_ = flushed_;
   ++(power ? counts_->power_losses : counts_->deaths);
@@ -110,7 +120,7 @@ void History::OpenStep() {
       CutStep();
       break;
     case Phase::kCutSync:
-      manifests_ = {manifest()};
+      SyncManifest();
       phase_ = Phase::kDrain;
       break;
     case Phase::kDrain:
@@ -131,7 +141,7 @@ void History::OpenStep() {
       break;
     }
     case Phase::kRaiseSync:
-      if (rules_.sync_epoch) manifests_ = {manifest()};
+      if (rules_.sync_epoch) SyncManifest();
       phase_ = Phase::kServe;
       break;
     case Phase::kServe:
@@ -140,9 +150,15 @@ void History::OpenStep() {
   }
 }
 
+void History::SyncManifest() {
+  manifests_ = {manifest()};
+  if (damage_) old_manifests_.push_back(manifest());
+}
+
 void History::ReadStep() {
   ++counts_->opens;
-  const bool hurt = damage_ && hurt_end_ == 0 && Below(2) == 0 && Hurt();
+  const bool unhurt = damage_ && hurt_end_ == 0 && !hurt_manifest_;
+  const bool hurt = unhurt && Below(2) == 0 && (Below(16) == 0 ? PutManifestBack() : Hurt());
   recovered_ = ReadLog({.disk = this,
                         .records = &records_,
                         .manifest = manifest(),
@@ -313,7 +329,14 @@ bool History::Hurt() {
   const int offset = victim.type == Type::kPad ? 0 : Below(victim.length);
   const int base = victim.lsn / geometry_.segment * geometry_.segment;
   const int sector = (victim.lsn + offset - base) / geometry_.sector;
-  if (sector == 0) return false;  // The file's identity: a lost segment, another test.
+  // The file's identity: another file may claim the base. That this is damage, the record before
+  // the segment says, by its epoch; so the reading must come through it, and the epoch be the same.
+  if (sector == 0) {
+    const auto first = std::find_if(whole.chain.begin(), whole.chain.end(),
+                                    [&](int r) { return Of(r).lsn == base; });
+    if (first == whole.chain.begin() || first == whole.chain.end()) return false;
+    if (Of(*std::prev(first)).epoch != Of(*first).epoch) return false;
+  }
   Versions& file = files_[Index(whole.segments.at(base))];
   const Versions before = file;
   file.Hurt(sector);
@@ -332,6 +355,18 @@ bool History::Hurt() {
   return true;
 }
 
+// A manifest that was durable once is put back in the place of the one that is.
+bool History::PutManifestBack() {
+  if (old_manifests_.size() < 2) return false;
+  const Manifest old = old_manifests_[Index(Below(static_cast<int>(old_manifests_.size() - 1)))];
+  if (old.epoch == manifest().epoch) return false;
+  manifests_ = {old};
+  hurt_manifest_ = true;
+  ++counts_->old_manifests;
+  Trace("the manifest of epoch %d start %d cut %d is put back", old.epoch, old.start, old.cut);
+  return true;
+}
+
 void History::ConsiderVoucher(int record) {
   if (record < 0) return;
   const Record& r = Of(record);
@@ -343,24 +378,43 @@ void History::ConsiderVoucher(int record) {
 // The ring may have healed it; otherwise it must be reported. Either way the history is over, but
 // for a repair, which needs index chunks that reach no further than the log.
 void History::JudgeDamage() {
-  const bool repairable = recovered_.verdict == Verdict::kCorruption &&
-                          recovered_.end >= std::max(flushed_.reach[0], flushed_.reach[1]);
+  if (hurt_manifest_) {
+    over_ = true;
+    // A ring that still holds what the old epoch lost may lead past the records of later ones.
+    if (recovered_.ring_records > 0) return;
+    const int floor = power_lost_ ? sync_floor_ : log_floor_;
+    if (recovered_.verdict == Verdict::kGood && recovered_.end < floor) {
+      Fail("with an older manifest the log ends at " + std::to_string(recovered_.end) + " of " +
+           std::to_string(floor));
+    }
+    return;
+  }
+  const bool reaches_chunks = recovered_.end >= std::max(flushed_.reach[0], flushed_.reach[1]);
+  const bool repairable = recovered_.verdict == Verdict::kCorruption && reaches_chunks;
   repairing_ = repair_ && repairable;
   counts_->repairs += repairing_ ? 1 : 0;
   over_ = !repairing_;
   if (recovered_.verdict != Verdict::kGood) {
     ++counts_->reported;
-  } else if (recovered_.end < hurt_end_) {
+    return;
+  }
+  stable_end_ = -1;
+  // Index chunks that reach beyond the log's end say themselves that it is damaged.
+  if (reaches_chunks) CheckPrefix(/*floor=*/0);
+  if (recovered_.end < hurt_end_) {
     Fail("damage below the vouched LSN " + std::to_string(hurt_vouched_) +
          " is taken for the end of the log at " + std::to_string(recovered_.end));
   }
 }
 
+// What ends at or below `start` was synced before `start` was first written.
 void History::SyncAtOpen() {
-  for (int file = 0; file < files(); ++file) {
+  if (recovered_.end <= manifest().start) return;
+  for (const auto& [base, file] : segment_files_) {
+    if (base + geometry_.segment <= manifest().start) continue;
     if (!rules_.sync_what_was_read && recovery_wrote_.count(file) == 0) continue;
-    files_[Index(file)].BeginSync();
-    files_[Index(file)].EndSync();
+    files_[Index(file)].BeginSync(0);
+    files_[Index(file)].EndSync(0);
   }
 }
 

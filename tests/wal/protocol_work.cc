@@ -4,13 +4,14 @@
 namespace geardb::wal::model {
 
 void History::Work() {
+  const bool read_only = sync_failed_ && rules_.error_is_of_all_after;
   int all = 0;
   for (int weight : weights_) all += weight;
   int pick = Below(all), action = 0;
   while (pick >= weights_[Index(action)]) pick -= weights_[Index(action++)];
   switch (action) {
     case kAppend:
-      if (flying_.size() < 3) {
+      if (flying_.size() < 3 && !read_only) {
         const bool seal = Below(8) == 0 && writer_.synced == writer_.next && flying_.empty();
         Append(1 + Below(5), seal ? Type::kSeal : Type::kData);
       }
@@ -19,21 +20,16 @@ void History::Work() {
       Copy();
       break;
     case kDrainBegin:
-      DrainBegin();
+      if (!read_only) DrainBegin();
       break;
     case kDrainWrite:
-      DrainWrite();
+      if (!read_only) DrainWrite();
       break;
     case kSyncBegin:
-      if (!syncing_ && SyncTarget() > writer_.synced) {
-        syncing_ = true;
-        sync_target_ = SyncTarget();
-        for (Versions& file : files_) file.BeginSync();
-        Trace("fdatasync begins (%d)", sync_target_);
-      }
+      if (!read_only) SyncBegin();
       break;
-    case kSyncEnd:
-      SyncEnd();
+    case kSyncStep:
+      SyncStep();
       break;
     case kWriteBack: {
       const int sectors = geometry_.block / geometry_.sector;
@@ -135,6 +131,7 @@ void History::DrainBegin() {
   for (int lsn = begin; lsn < blocks_end; lsn += geometry_.sector) {
     drain_writes_.push_back({segment_files_[base], (lsn - base) / geometry_.sector, lsn});
   }
+  drain_file_ = segment_files_[base];
   drain_target_ = end;
   drain_published_ = writer_.published;
   draining_ = true;
@@ -153,6 +150,7 @@ void History::DrainWrite() {
   }
   if (!drain_writes_.empty()) return;
   draining_ = false;
+  dirty_.insert(drain_file_);
   const int done =
       rules_.drain_published_only ? drain_target_ : std::min(drain_target_, drain_published_);
   writer_.drained = std::max(writer_.drained, done);
@@ -163,16 +161,68 @@ int History::SyncTarget() const {
   return rules_.sync_at_record_end ? writer_.RecordFloor(writer_.drained) : writer_.drained;
 }
 
-void History::SyncEnd() {
-  if (!syncing_) return;
-  syncing_ = false;
-  const int base = std::max(0, sync_target_ - 1) / geometry_.segment * geometry_.segment;
-  for (int file = 0; file < files(); ++file) {
-    if (rules_.sync_all_segments || segment_files_[base] == file) files_[Index(file)].EndSync();
+void History::SyncBegin() {
+  const int reached =
+      syncs_.empty() ? writer_.synced : std::max(writer_.synced, syncs_.back().target);
+  if (syncs_.size() == kSyncsMax || SyncTarget() <= reached) return;
+  size_t slot = 0;
+  const auto taken = [&](const Sync& sync) { return sync.slot == slot; };
+  while (std::any_of(syncs_.begin(), syncs_.end(), taken)) ++slot;
+  syncs_.push_back({.slot = slot, .target = SyncTarget()});
+  counts_->overlaps += syncs_.size() > 1 ? 1 : 0;
+  Trace("sync %zu begins (%d)", slot, syncs_.back().target);
+  if (rules_.syncs_take_in_order) TakeFiles(&syncs_.back());
+}
+
+void History::TakeFiles(Sync* sync) {
+  sync->took = true;
+  const int base = std::max(0, sync->target - 1) / geometry_.segment * geometry_.segment;
+  for (const int file : dirty_) {
+    if (rules_.sync_all_segments || segment_files_[base] == file) sync->files.push_back(file);
   }
-  writer_.synced =
-      std::max(writer_.synced, rules_.sync_target_before ? sync_target_ : SyncTarget());
-  Trace("fdatasync ends: synced %d", writer_.synced);
+  for (const int file : sync->files) {
+    files_[Index(file)].BeginSync(sync->slot);
+    dirty_.erase(file);
+  }
+  Trace("sync %zu takes %zu files", sync->slot, sync->files.size());
+}
+
+// One of those under way goes on.
+void History::SyncStep() {
+  std::vector<size_t> running;
+  for (size_t i = 0; i < syncs_.size(); ++i) {
+    if (!syncs_[i].done) running.push_back(i);
+  }
+  if (running.empty()) return;
+  const auto sync = syncs_.begin() +
+                    static_cast<ptrdiff_t>(running[Index(Below(static_cast<int>(running.size())))]);
+  if (!sync->took) return TakeFiles(&*sync);
+  FdatasyncEnd(&*sync);
+  if (!rules_.syncs_end_in_order) return SyncEnd(sync);
+  while (!syncs_.empty() && syncs_.front().done) SyncEnd(syncs_.begin());
+}
+
+void History::FdatasyncEnd(Sync* sync) {
+  sync->done = true;
+  sync->failed = !sync->files.empty() && syncs_fail_ > 0 && Below(syncs_fail_) == 0;
+  for (const int file : sync->files) {
+    if (sync->failed) {
+      files_[Index(file)].FailSync(sync->slot);
+    } else {
+      files_[Index(file)].EndSync(sync->slot);
+    }
+  }
+  counts_->failed_syncs += sync->failed ? 1 : 0;
+  sync_failed_ = sync_failed_ || sync->failed;
+  Trace("fdatasync of sync %zu %s", sync->slot, sync->failed ? "fails" : "is done");
+}
+
+void History::SyncEnd(std::deque<Sync>::iterator sync) {
+  const int target = rules_.sync_target_before ? sync->target : SyncTarget();
+  const bool good = rules_.error_is_of_all_after ? !sync_failed_ : !sync->failed;
+  if (good) writer_.synced = std::max(writer_.synced, target);
+  Trace("sync %zu ends: synced %d", sync->slot, writer_.synced);
+  syncs_.erase(sync);
 }
 
 void History::SnapshotChunk() {
@@ -206,6 +256,9 @@ void Counts::Add(const Counts& other) {
   cuts += other.cuts;
   ring_tails += other.ring_tails;
   recycled += other.recycled;
+  overlaps += other.overlaps;
+  failed_syncs += other.failed_syncs;
+  old_manifests += other.old_manifests;
   recovery_writes += other.recovery_writes;
   damages += other.damages;
   reported += other.reported;
