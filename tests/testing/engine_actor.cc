@@ -113,6 +113,8 @@ bool EngineActor::Step() {
   if (choice < 74) return Cut();
   if (choice < 80) return OnKept(OpKind::kRemove);
   if (choice < 82) return OnKept(OpKind::kTruncate);
+  if (choice < 84) return SetMany();
+  if (choice < 85 && alone_) return SetAll();
   if (choice < 92 || model_.actor() != 0) return OnKept(OpKind::kSet);
   return choice < 97 ? Next() : WriteTag();
 }
@@ -260,10 +262,59 @@ bool EngineActor::OnKept(OpKind kind) {
     return Finish(status, op);
   }
   const RowId row{op->target, op->row};
-  auto set = tables_[0]->priority_table("per")->Set({&row, 1}, {&op->priority, 1});
-  if (set.ok() && set->applied != 1) return Finish(Status::Internal("the Set was stale"), op);
+  return FinishSet(tables_[0]->priority_table("per")->Set({&row, 1}, {&op->priority, 1}), 1, op);
+}
+
+bool EngineActor::FinishSet(const Result<SetOutcome>& set, uint64_t items, Op* op) {
+  if (set.ok() && (set->applied != items || set->stale != 0)) {
+    return Finish(Status::Internal("a Set of ", items, " items has reached ", set->applied), op);
+  }
   if (set.ok()) op->end_lsn = set->end_lsn;
+  if (set.ok() && op->kind == OpKind::kSetMany && items >= kManyItems) ++large_sets_;
   return Finish(set.status(), op);
+}
+
+// Items of several trajectories in one call; half of the calls are too large for one record.
+bool EngineActor::SetMany() {
+  const uint64_t there = model_.Items().size();
+  if (there == 0) return AppendRows(OpKind::kAppend);
+  const uint64_t number = place_.first_op + place_.log->started.load();
+  Op* op = NewOp(OpKind::kSetMany, 0);
+  op->row = static_cast<int64_t>(random_.Below(there));
+  op->rows = static_cast<uint32_t>(sets_large_ && random_.OneIn(2)
+                                       ? kManyItems + random_.Below(4 * kManyItems)
+                                       : 1 + random_.Below(40));
+  std::vector<RowId> rows;
+  std::vector<float> priorities;
+  for (const ActorModel::Item& item : model_.ItemsOf(*op)) {
+    const uint64_t id = item.trajectory->id;
+    priorities.push_back(OraclePriority(number, id, item.row, rows.size()));
+    rows.push_back({id, item.row});
+  }
+  Started();
+  return FinishSet(tables_[0]->priority_table("per")->Set(rows, priorities), rows.size(), op);
+}
+
+bool EngineActor::SetAll() {
+  const uint64_t there = model_.Items().size();
+  if (there == 0) return AppendRows(OpKind::kAppend);
+  const uint64_t number = place_.first_op + place_.log->started.load();
+  const bool same = random_.OneIn(2);
+  Op* op = NewOp(same ? OpKind::kSetAllSame : OpKind::kSetAll, 0);
+  op->priority = static_cast<float>(random_.Below(1000)) / 16.0f;
+  Started();
+  // Rows whose append was acknowledged at `memory` are items by then.
+  const Lsn visible = place_.database->Stats().log_end;
+  if (Status status = place_.database->Wait({visible}, Ack::kLog); !status.ok()) {
+    return Finish(status, op);
+  }
+  const auto per = tables_[0]->priority_table("per");
+  std::vector<float> priorities;
+  for (const RowId& item : per->Items()) {
+    priorities.push_back(OraclePriority(number, item.id, item.row, 0));
+  }
+  if (same) priorities.assign(1, op->priority);
+  return FinishSet(per->SetAll(priorities), there, op);
 }
 
 bool EngineActor::Next() {

@@ -32,6 +32,10 @@ class EngineActor {
   void set_acks(std::vector<Ack> acks) { acks_ = std::move(acks); }
   /// Some appends to tables without a bound on steps have up to this many rows.
   void set_large_rows(uint32_t rows) { large_rows_ = rows; }
+  /// Whether calls set more items than fit one record.
+  void set_large_sets(bool large) { sets_large_ = large; }
+  /// No other actor uses the database: SetAll is called, too.
+  void set_alone(bool alone) { alone_ = alone; }
   /// Opens writers and a sampler, and goes on with the trajectories that were open.
   Status Begin();
   /// One operation. False when the log is full or a call failed; the operation then stays pending.
@@ -39,6 +43,9 @@ class EngineActor {
   /// The failure, if there was one.
   const Status& failure() const { return failure_; }
   uint64_t refused() const { return refused_; }
+  /// Calls that set more items than a record of the smallest ring has room for.
+  static constexpr uint32_t kManyItems = 512;
+  uint64_t large_sets() const { return large_sets_; }
 
  private:
   Op* NewOp(OpKind kind, uint32_t table);
@@ -49,6 +56,10 @@ class EngineActor {
   bool AppendLanes();
   bool Cut();
   bool OnKept(OpKind kind);
+  bool SetMany();
+  bool SetAll();
+  /// What `Set` or `SetAll` returned; it must have reached `items`.
+  bool FinishSet(const Result<SetOutcome>& set, uint64_t items, Op* op);
   bool Next();
   bool WriteTag();
   std::string_view table_name(uint32_t table) const;
@@ -57,10 +68,13 @@ class EngineActor {
   ActorModel model_;
   Random random_;
   bool may_be_full_ = false;
+  bool alone_ = false;
+  bool sets_large_ = true;
   uint32_t large_rows_ = 0;
   std::vector<Ack> acks_ = {Ack::kMemory, Ack::kLog, Ack::kLog, Ack::kLog, Ack::kSync};
   Status failure_;
   uint64_t refused_ = 0;
+  uint64_t large_sets_ = 0;
   std::shared_ptr<Table> tables_[kOracleTables];
   std::unique_ptr<Writer> writers_[kOracleTables];
   std::unique_ptr<Sampler> sampler_;

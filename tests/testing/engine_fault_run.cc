@@ -8,6 +8,7 @@ EngineFaultRun::EngineFaultRun(uint64_t seed) : env_(seed * 31 + 7), random_(see
 EngineFaultRun::~EngineFaultRun() { End(); }
 
 void EngineFaultRun::End() {
+  if (actor_ != nullptr) large_sets_ += actor_->large_sets();
   actor_.reset();
   database_.reset();
 }
@@ -42,6 +43,7 @@ bool EngineFaultRun::Start(bool may_be_full) {
         EngineActor::Place{database_.get(), log_.get(), oracle_.first_op()}, oracle_.model(0),
         random_.Next());
     actor_->set_may_be_full(may_be_full);
+    actor_->set_alone(true);
     status = actor_->Begin();
   }
   if (status.ok()) return true;

@@ -27,6 +27,8 @@ class EngineFaultRun {
   OpLog& log() { return *log_; }
   DatabaseOptions options();
   const std::string& wrong() const { return wrong_; }
+  /// Of the actors before this one: EngineActor::large_sets().
+  uint64_t large_sets() const { return large_sets_; }
   static constexpr const char* kDirectory = "store";
 
   /// Opens the database and begins with an actor. False when the env has crashed meanwhile.
@@ -55,6 +57,7 @@ class EngineFaultRun {
   std::unique_ptr<Database> database_;
   std::unique_ptr<EngineActor> actor_;
   std::string wrong_;
+  uint64_t large_sets_ = 0;
 };
 
 }  // namespace geardb::testing

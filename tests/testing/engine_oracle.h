@@ -5,7 +5,8 @@
 // before the call and completes the entry after it. Its operations take effect in this order, so
 // after a crash the store holds, for each actor, the effect of its first j operations: j covers
 // everything acknowledged at the level that the crash spares, and leaves out at most what was
-// pending or acknowledged at a lower level.
+// pending or acknowledged at a lower level. A call that sets many items is one operation: all of it
+// is there or nothing.
 //
 // Rows say in their bytes which operation of which actor wrote them. What a capacity removed is
 // absent; it must be older than all that is left, and no more of it than the capacity asks for:
@@ -42,6 +43,9 @@ enum class OpKind : uint32_t {
   kRemove,
   kTruncate,
   kSet,
+  kSetMany,
+  kSetAll,      // Each item its own.
+  kSetAllSame,  // One value for all.
   kResume,
   kNext,
   kTag,
@@ -55,11 +59,11 @@ struct Op {
   std::atomic<OpState> state{OpState::kUnused};
   uint32_t table = 0;
   uint32_t lane = 0;
-  uint32_t rows = 0;
+  uint32_t rows = 0;  ///< kSetMany: items.
   Ack ack = Ack::kLog;
   std::array<End, kOracleLanes> ends{};  ///< kAppendLanes; else only the first is used.
   uint64_t target = 0;                   ///< Id for kRemove, kTruncate, kSet, kResume.
-  int64_t row = 0;                       ///< kTruncate, kSet.
+  int64_t row = 0;                       ///< kTruncate, kSet; kSetMany: of Items(), the first.
   float priority = 0;
   uint32_t tag_bytes = 0;
   // After the call.
@@ -115,6 +119,15 @@ class ActorModel {
   void Apply(uint64_t number, const Op& op);
   Trajectory* OpenOn(uint32_t table, uint32_t lane);
   Trajectory* FindById(uint32_t table, uint64_t id);
+  /// An item of priority table "per" of "kept".
+  struct Item {
+    Trajectory* trajectory;
+    int64_t row;
+  };
+  /// Those of this actor, in no order that a call relies on.
+  std::vector<Item> Items();
+  /// Those that a kSetMany sets, in its order. It may come to one more than once.
+  std::vector<Item> ItemsOf(const Op& op);
   void ForgetLane(uint32_t table, uint32_t lane) { lanes_[table][lane].reset(); }
 
   uint32_t actor() const { return actor_; }
@@ -126,6 +139,7 @@ class ActorModel {
 
  private:
   void AppendTo(uint64_t number, const Op& op, uint32_t lane, uint32_t rows, End end);
+  void SetItems(uint64_t number, const Op& op);
 
   uint32_t actor_ = 0;
   std::map<Key, Trajectory> trajectories_;
@@ -145,6 +159,8 @@ struct OracleRows {
   std::vector<float> obs;
   std::vector<int32_t> actions;
 };
+/// What operation `op` sets, when it is the `at`th that it sets, or sets all and `at` is 0.
+float OraclePriority(uint64_t op, uint64_t id, int64_t row, uint64_t at);
 std::vector<std::byte> OracleBlob(uint32_t actor, uint64_t op, uint32_t bytes);
 
 /// A store after a crash.

@@ -63,6 +63,12 @@ OracleRows::OracleRows(uint32_t actor, uint64_t op, uint32_t lane, int64_t rows_
   }
 }
 
+float OraclePriority(uint64_t op, uint64_t id, int64_t row, uint64_t at) {
+  uint64_t x = (op * 0x9E3779B97F4A7C15ull) ^ (id << 40) ^ (static_cast<uint64_t>(row) << 20) ^ at;
+  x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9ull;
+  return static_cast<float>((x >> 33) % 1000) / 16.0f;
+}
+
 std::vector<std::byte> OracleBlob(uint32_t actor, uint64_t op, uint32_t bytes) {
   std::vector<std::byte> blob(bytes);
   uint64_t x = OracleRows::KeyOf(actor, op, 0, 0);
@@ -96,6 +102,27 @@ ActorModel::Trajectory* ActorModel::FindById(uint32_t table, uint64_t id) {
   return nullptr;
 }
 
+std::vector<ActorModel::Item> ActorModel::Items() {
+  std::vector<Item> items;
+  for (auto& [key, trajectory] : trajectories_) {
+    if (trajectory.table != 0 || trajectory.removed || trajectory.absent) continue;
+    // The last row of an open one, and a final row, are none.
+    const bool last_is_none = trajectory.open || trajectory.has_final();
+    const int64_t end = trajectory.rows_end() - (last_is_none ? 1 : 0);
+    for (int64_t row = trajectory.first_row; row < end; ++row) items.push_back({&trajectory, row});
+  }
+  return items;
+}
+
+std::vector<ActorModel::Item> ActorModel::ItemsOf(const Op& op) {
+  const std::vector<Item> all = Items();
+  std::vector<Item> items;
+  for (uint64_t i = 0; i < op.rows; ++i) {
+    items.push_back(all[(static_cast<uint64_t>(op.row) + i) % all.size()]);
+  }
+  return items;
+}
+
 void ActorModel::AppendTo(uint64_t number, const Op& op, uint32_t lane, uint32_t rows, End end) {
   const TableSpec spec = OracleSpec(op.table);
   auto& key = lanes_[op.table][lane];
@@ -114,6 +141,16 @@ void ActorModel::AppendTo(uint64_t number, const Op& op, uint32_t lane, uint32_t
   trajectory.cut_row_is_final = spec.final_row && end == End::kCut;
   trajectory.closed_lsn = op.end_lsn;
   key.reset();
+}
+
+void ActorModel::SetItems(uint64_t number, const Op& op) {
+  const bool many = op.kind == OpKind::kSetMany;
+  uint64_t at = 0;
+  for (const Item& item : many ? ItemsOf(op) : Items()) {
+    const float own = OraclePriority(number, item.trajectory->id, item.row, at);
+    item.trajectory->priorities[item.row] = op.kind == OpKind::kSetAllSame ? op.priority : own;
+    at += many ? 1 : 0;
+  }
 }
 
 void ActorModel::Apply(uint64_t number, const Op& op) {
@@ -166,6 +203,10 @@ void ActorModel::Apply(uint64_t number, const Op& op) {
     case OpKind::kSet:
       FindById(op.table, op.target)->priorities[op.row] = op.priority;
       return;
+    case OpKind::kSetMany:
+    case OpKind::kSetAll:
+    case OpKind::kSetAllSame:
+      return SetItems(number, op);
     case OpKind::kResume:
       return;
     case OpKind::kNext:
