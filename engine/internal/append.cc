@@ -272,7 +272,7 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
     return reserved.status();
   }
   const wal::Reservation reservation = *reserved;
-  if (plan.eviction.size() > 0) CrashPoint("removal");
+  if (plan.eviction.size() > 0) CrashPoint("append_evicts");
   if (ack == Ack::kMemory) {
     // Nobody waits: the record goes when it has been applied.
     change->deletes_itself = true;

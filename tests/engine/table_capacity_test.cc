@@ -102,7 +102,7 @@ TEST_F(TableCapacityTest, NothingLeavesAheadOfACallThatTheLogRefuses) {
   spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {1024}}};
   spec.steps_per_page = 32;
   spec.bytes_max = options_.budgets.frames_bytes;
-  Create(spec, {.admission_timeout_ms = 0});
+  Create(spec);
   const std::vector<uint8_t> rows(32 * 1024, 7);
   const auto append = [&] {
     return writer_
@@ -120,6 +120,7 @@ TEST_F(TableCapacityTest, NothingLeavesAheadOfACallThatTheLogRefuses) {
   EXPECT_EQ(Ids(), left);
 }
 
+std::atomic<int> evicting_appends{0};
 std::atomic<int> removals{0};
 
 TEST_F(TableCapacityTest, ThousandsLeaveInTheRecordOfTheAppendThatNeedsTheRoom) {
@@ -130,11 +131,15 @@ TEST_F(TableCapacityTest, ThousandsLeaveInTheRecordOfTheAppendThatNeedsTheRoom) 
   CreateBounded(0, kMany, 0, Remover::kFifo);
   for (int64_t t = 0; t < kMany; ++t) AppendClosed(t, 1);
   EXPECT_EQ(table_->Count(), static_cast<uint64_t>(kMany));
-  removals = 0;
-  SetCrashHook([](const char* point) { removals += std::string_view(point) == "removal" ? 1 : 0; });
+  evicting_appends = removals = 0;
+  SetCrashHook([](const char* point) {
+    evicting_appends += std::string_view(point) == "append_evicts" ? 1 : 0;
+    removals += std::string_view(point) == "removal" ? 1 : 0;
+  });
   const TrajectoryId last = AppendClosed(0, kMany);
   SetCrashHook(nullptr);
-  EXPECT_EQ(removals, 1);
+  EXPECT_EQ(evicting_appends, 1);
+  EXPECT_EQ(removals, 0);
   EXPECT_EQ(Ids(), std::vector<TrajectoryId>{last});
   Reopen();
   OpenAgain("steps");
