@@ -123,9 +123,8 @@ Status Drain::SyncFile(SegmentFile* file) {
   return Status::Ok();
 }
 
-Status Drain::SyncDirty() {
+Status Drain::SyncFiles(const std::vector<SegmentFile*>& dirty) {
   if (failed()) return failure();
-  const std::vector<SegmentFile*> dirty = pool_->TakeDirty();
   CrashPoint("sync");
   for (SegmentFile* file : dirty) {
     if constexpr (kBreak.skip_sync) continue;
@@ -182,8 +181,11 @@ void Drain::LeadSync(bool drain_first) {
     WakeNextLeader();
   }
   const Lsn reached = *target;
+  // Before the next one may begin: what that takes, this one would end without.
+  const std::vector<SegmentFile*> dirty = pool_->TakeDirty();
   sync_mutex_.Unlock();
-  (void)SyncDirty();
+  CrashPoint("sync_begun");
+  (void)SyncFiles(dirty);
   sync_mutex_.Lock();
   while (syncs_ended_ + 1 != number) {
     Sleepers(number - 1).WaitUntil(&sync_mutex_, Deadline::Infinite());

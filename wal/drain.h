@@ -6,8 +6,8 @@
 //   boundary() is the end of the last record that is wholly drained; ring bytes at or beyond its
 //   block are kept (rule 3).
 //   synced() is a boundary() that was read before an fdatasync of every segment written (rule 6).
-//   Syncs overlap, and end in the order in which they began: a later one relies on the files that
-//   an earlier one took.
+//   Syncs overlap, take their files and end in the order in which they began: a later one relies on
+//   the files that an earlier one took, and no earlier one on those of a later one.
 //   The first error is kept; nothing is written after it.
 //   While a sync may begin and somebody sleeps for it, one of the sleepers has been called to lead
 //   it. Who was called and is served by an earlier sync (whose target rose when it had drained), or
@@ -93,8 +93,7 @@ class Drain {
   uint64_t SyncServing(Lsn end) const GEARDB_REQUIRES(sync_mutex_);
   /// Where those sleep whom sync `number` serves, and those who may lead it.
   CondVar& Sleepers(uint64_t number) { return sleepers_[number % sleepers_.size()]; }
-  /// fdatasync of every segment with unsynced writes.
-  Status SyncDirty();
+  Status SyncFiles(const std::vector<SegmentFile*>& dirty);
   Status SyncFile(SegmentFile* file);
   void NoteFsync(uint64_t us);
 

@@ -57,6 +57,7 @@ constexpr Phase kPhases[] = {
     {"copy_into_ring", 400},
     kDrain,
     {"rotate", 2},
+    {"sync_begun", 30},
     {"sync", 30},
     {"synced", 30},
     {"removal", 60},

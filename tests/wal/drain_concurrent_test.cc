@@ -79,9 +79,21 @@ class DrainConcurrentTest : public ::testing::Test {
     }
   }
 
+  // The first sync stops where the next one may begin, until that is about to begin its fdatasync,
+  // which it does when the first one's caller has returned.
+  void StopFirstSyncAsItHasBegun() {
+    current_ = this;
+    SetCrashHook([](const char* name) { current_->PassLate(name); });
+  }
+  void PassLate(const char* name) {
+    if (std::strcmp(name, "sync_begun") == 0 && begun_.Add() == 1) took_.WaitFor(1);
+    if (std::strcmp(name, "sync") == 0 && took_.Add() == 1) done_.WaitFor(1);
+  }
+
   static inline DrainConcurrentTest* current_ = nullptr;
   Counter begun_;
   Counter done_;
+  Counter took_;
   std::function<void()> then_;
   testing::FaultEnv env_{1};
   testing::FaultEnv ring_env_{2};  // Reads no map while a test writes to it.
@@ -98,6 +110,25 @@ TEST_F(DrainConcurrentTest, ALaterSyncBeginsMeanwhileAndEndsAfterwards) {
     EXPECT_EQ(drain_->synced(), 0u);
   });
   std::thread first([this] { EXPECT_OK(drain_->WaitSynced(4096, Deadline::Infinite())); });
+  begun_.WaitFor(1);
+  PublishTo(8192);
+  std::thread second([this] { EXPECT_OK(drain_->WaitSynced(8192, Deadline::Infinite())); });
+  first.join();
+  second.join();
+  EXPECT_EQ(drain_->synced(), 8192u);
+}
+
+// Else the first one would find none to sync, and end before the fdatasync that it relies on.
+TEST_F(DrainConcurrentTest, ALaterSyncDoesNotTakeTheFilesOfAnEarlierOne) {
+  PublishTo(4096);
+  StopFirstSyncAsItHasBegun();
+  std::thread first([this] {
+    EXPECT_OK(drain_->WaitSynced(4096, Deadline::Infinite()));
+    LogStats stats;
+    drain_->AddStats(&stats);
+    EXPECT_EQ(stats.fsyncs, 1u);
+    done_.Add();
+  });
   begun_.WaitFor(1);
   PublishTo(8192);
   std::thread second([this] { EXPECT_OK(drain_->WaitSynced(8192, Deadline::Infinite())); });
