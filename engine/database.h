@@ -76,9 +76,9 @@ struct RecoveryReport {
 /// they may outlive the Database object, but calls that write, draw or wait then fail with
 /// Cancelled; counts and records in memory can still be read.
 ///
-/// Errors of calls that write: a call has changed nothing, but for IoError (the disk has failed) and
-/// DeadlineExceeded "published, …": then it may have been done, and the next open shows whether it
-/// was. After the first IoError the database takes no more writes.
+/// Errors of calls that write: a call has changed nothing, but for IoError (the disk has failed)
+/// and DeadlineExceeded "published, …": then it may have been done, and the next open shows whether
+/// it was. After the first IoError the database takes no more writes.
 class Database {
  public:
   /// Opens (or creates) the database in `directory`. One owner at a time: a second owner, in this

@@ -36,11 +36,10 @@ class PriorityTable {
   /// Sets raw priorities of items by the handles of a batch. NaN, infinite or negative priorities
   /// are refused before anything changes, naming the first. Of duplicates the last wins. 0 makes
   /// an item undrawable until it is set again. Returns when applied; durable at Ack::kLog. All of
-  /// a call or nothing: a refused one has changed nothing (but see Database on IoError), and a crash
-  /// leaves no part of one.
-  /// A uniform selector has no priorities: it counts what its items would have got, and draws as
-  /// before. InvalidArgument, naming how many fit, for more items of 16 bytes each than go into the
-  /// log at once (DatabaseOptions::ring_bytes).
+  /// a call or nothing: a refused one has changed nothing (but see Database on IoError), and a
+  /// crash leaves no part of one. A uniform selector has no priorities: it counts what its items
+  /// would have got, and draws as before. InvalidArgument, naming how many fit, for more items of
+  /// 16 bytes each than go into the log at once (DatabaseOptions::ring_bytes).
   Result<SetOutcome> Set(std::span<const ItemHandle> handles, std::span<const float> priorities);
   /// By (id, row) of the anchor; for trajectories the row is ignored. Waits for what was admitted
   /// before, at Ack::kMemory too: the rows of an append that has returned are there, and row -1 is

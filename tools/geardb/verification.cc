@@ -196,11 +196,12 @@ Status Verification::CheckBeyond(wal::LogReader* reader) {
   if (beyond.acknowledged) {
     beyond_ = BeyondEnd{reader->PlaceOf(end), end, std::move(beyond)};
   } else {
-    notes_.push_back(Counted(beyond.records, "record") + " beyond the log's end, up to LSN " +
-                     Grouped(beyond.end_lsn) + ", lie in the ring behind one that is not there. An " +
-                     "open for writing drops them. If its writer died before it was finished, none " +
-                     "of them was acknowledged; if its bytes in the ring were lost since, they may " +
-                     "have been, at log");
+    notes_.push_back(
+        Counted(beyond.records, "record") + " beyond the log's end, up to LSN " +
+        Grouped(beyond.end_lsn) + ", lie in the ring behind one that is not there. An " +
+        "open for writing drops them. If its writer died before it was finished, none " +
+        "of them was acknowledged; if its bytes in the ring were lost since, they may " +
+        "have been, at log");
   }
   return Status::Ok();
 }
