@@ -85,8 +85,8 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
   GEARDB_CHECK(drawn);  // The caller has seen that there is something.
   batch->guard = database.epochs.Enter();
   // The last record of this table may have been applied, and not yet be published.
-  rep.lsn =
-      database.log ? std::max(database.log->published(), state.applied_end) : database.recovery.end;
+  const Lsn applied_end = priority_table_->table->state->applied_end;
+  rep.lsn = database.log ? std::max(database.log->published(), applied_end) : database.recovery.end;
   GEARDB_RETURN_IF_ERROR(batch->builder->Build(state, priority, leaves, &rep));
   rep.weights.assign(n, 1.0f);
   if (index::PrioritizedSelector* const selector = priority.prioritized()) {

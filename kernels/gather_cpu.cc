@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t kLineBytes = 64;
 /// Lines that are asked for before their copy begins.
-constexpr uint64_t kLinesAhead = 144;
-constexpr uint64_t kRunsAheadMax = 96;
+constexpr uint64_t kLinesAhead = 96;
+constexpr uint64_t kRunsAheadMax = 64;
 /// Of one run so many lines are prefetched; the hardware sees the rest coming.
 constexpr uint64_t kLinesOfRunMax = 16;
 
