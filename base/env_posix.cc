@@ -18,10 +18,15 @@
 namespace geardb {
 namespace {
 
+std::string ErrorText(int error) {
+  char buffer[128];
+  return ::strerror_r(error, buffer, sizeof(buffer));
+}
+
 // The Status for a system call that failed with `error`, which `what` describes.
 template <typename... Parts>
 Status ErrnoStatus(int error, const Parts&... what) {
-  const std::string words = std::system_category().message(error);
+  const std::string words = ErrorText(error);
   switch (error) {
     case ENOENT:
       return Status::NotFound(what..., ": ", words);
@@ -200,8 +205,7 @@ class PosixFile final : public File {
                  MAP_SHARED | MAP_FIXED, fd_, 0) == MAP_FAILED) {
         const int error = errno;
         ::munmap(space, 2 * size);
-        return Status::Unsupported("map ", path_,
-                                   " shared: ", std::system_category().message(error));
+        return Status::Unsupported("map ", path_, " shared: ", ErrorText(error));
       }
     }
     // No read-ahead around faults: it would fill the page cache with zeros from holes, which then
@@ -298,7 +302,7 @@ Result<std::unique_ptr<File>> PosixEnv::OpenFile(const std::string& path, FileOp
       return std::unique_ptr<File>(std::make_unique<PosixFile>(path, plain.Release(), true, ""));
     }
     if (set && ::fcntl(plain.get(), F_SETFL, flags) != 0) return ErrnoStatus(errno, "fcntl ", path);
-    note = "O_DIRECT: " + std::system_category().message(error);
+    note = "O_DIRECT: " + ErrorText(error);
   }
   return std::unique_ptr<File>(
       std::make_unique<PosixFile>(path, plain.Release(), false, std::move(note)));
