@@ -18,15 +18,10 @@
 namespace geardb {
 namespace {
 
-std::string ErrorText(int error) {
-  char buffer[128];
-  return ::strerror_r(error, buffer, sizeof(buffer));
-}
-
 // The Status for a system call that failed with `error`, which `what` describes.
 template <typename... Parts>
 Status ErrnoStatus(int error, const Parts&... what) {
-  const std::string words = ErrorText(error);
+  const std::string words = std::system_category().message(error);
   switch (error) {
     case ENOENT:
       return Status::NotFound(what..., ": ", words);
@@ -205,7 +200,8 @@ class PosixFile final : public File {
                  MAP_SHARED | MAP_FIXED, fd_, 0) == MAP_FAILED) {
         const int error = errno;
         ::munmap(space, 2 * size);
-        return Status::Unsupported("map ", path_, " shared: ", ErrorText(error));
+        return Status::Unsupported("map ", path_,
+                                   " shared: ", std::system_category().message(error));
       }
     }
     // No read-ahead around faults: it would fill the page cache with zeros from holes, which then
@@ -302,7 +298,7 @@ Result<std::unique_ptr<File>> PosixEnv::OpenFile(const std::string& path, FileOp
       return std::unique_ptr<File>(std::make_unique<PosixFile>(path, plain.Release(), true, ""));
     }
     if (set && ::fcntl(plain.get(), F_SETFL, flags) != 0) return ErrnoStatus(errno, "fcntl ", path);
-    note = "O_DIRECT: " + ErrorText(error);
+    note = "O_DIRECT: " + std::system_category().message(error);
   }
   return std::unique_ptr<File>(
       std::make_unique<PosixFile>(path, plain.Release(), false, std::move(note)));

@@ -1,9 +1,8 @@
 // What a database takes on a full disk, and until when.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "engine/priority_table.h"
+#include "tests/testing/descriptor_limit.h"
 #include "tests/testing/fault_env.h"
 #include "tests/testing/store_fixture.h"
 
@@ -153,38 +152,27 @@ TEST_F(DatabaseFullDiskTest, ASetOfSeveralRecordsThatIsRefusedHasSetNothing) {
 class DatabaseDescriptorsTest : public StoreTest {
  protected:
   void SetUp() override {
+    if (!testing::DescriptorLimit::MayBeReached()) GTEST_SKIP() << "of a sanitizer";
     options_.segment_bytes = kSegment;
     options_.ring_bytes = kSegment;
     Open();
     Create(StepSpec());
-    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit_), 0);
   }
-  void TearDown() override {
-    ::setrlimit(RLIMIT_NOFILE, &limit_);
-    StoreTest::TearDown();
-  }
-  /// So many more may be open.
-  void LeaveDescriptors(int count) {
-    const int next = ::dup(STDERR_FILENO);
-    ::close(next);
-    const rlimit low{.rlim_cur = static_cast<rlim_t>(next + count), .rlim_max = limit_.rlim_max};
-    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
-  }
-  rlimit limit_ = {};
 };
 
 TEST_F(DatabaseDescriptorsTest, WithoutOneForTheNextSegmentAppendsWait) {
-  LeaveDescriptors(12);
-  const Rows rows(0, 500);
-  Status status;
-  int appends = 0;
-  for (; status.ok() && appends < 1000; ++appends) {
-    status = writer_->AppendTrajectory(rows.many(), {.end = End::kTerminated}).status();
+  {
+    const testing::DescriptorLimit limit(12);
+    const Rows rows(0, 500);
+    Status status;
+    int appends = 0;
+    for (; status.ok() && appends < 1000; ++appends) {
+      status = writer_->AppendTrajectory(rows.many(), {.end = End::kTerminated}).status();
+    }
+    EXPECT_STATUS(kResourceExhausted, status, "Too many open files");
+    EXPECT_GT(appends, 20);
+    EXPECT_OK(database_->WriteTag("tag", {}));
   }
-  EXPECT_STATUS(kResourceExhausted, status, "Too many open files");
-  EXPECT_GT(appends, 20);
-  EXPECT_OK(database_->WriteTag("tag", {}));
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit_), 0);
   for (int i = 0; i < 100; ++i) AppendClosed(0, 500);
   Reopen();
   EXPECT_TRUE(database_->recovery().clean);
