@@ -61,8 +61,8 @@ struct FileExtent {
 };
 
 /// An open file with positional reads and writes. Thread-safe: calls on disjoint bytes may run in
-/// parallel. Closed by the destructor, which makes nothing durable. A full disk is
-/// ResourceExhausted, any other refusal IoError, both with path, offset and errno's words.
+/// parallel. Closed by the destructor, which makes nothing durable. A full disk, or no descriptor
+/// left, is ResourceExhausted, any other refusal IoError, with path, offset and errno's words.
 class File {
  public:
   virtual ~File() = default;

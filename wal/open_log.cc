@@ -272,7 +272,8 @@ class LogOpener {
   }
 
   // Step f, its first half: what no record says was synced may be what a failed sync has left,
-  // which a page cache shows and no sync would write.
+  // which a page cache shows and no sync would write. Whoever wrote it may have done so through a
+  // page cache even where this open does not.
   Status RewriteUnsynced() {
     const uint64_t segment_bytes = opened_.manifest.segment_bytes;
     const Lsn known = std::max(opened_.report.read.synced_lsn, opened_.manifest.start);
@@ -280,7 +281,8 @@ class LogOpener {
     for (Lsn at = AlignDown(known, kBlockBytes); at < rewrite_end;) {
       const Lsn to = std::min(AlignDown(at, segment_bytes) + segment_bytes, rewrite_end);
       SegmentFile* const file = pool_->Find(at);
-      if (file != nullptr && !file->direct()) {
+      // What lies below where the reading began may be gone.
+      if (file != nullptr) {
         GEARDB_RETURN_IF_ERROR(file->Rewrite(at % segment_bytes, to - at));
       }
       at = to;

@@ -26,7 +26,7 @@ namespace geardb::wal {
 class SegmentFile {
  public:
   /// Opens an existing file, or makes one with its space reserved (durable on return, apart from
-  /// its directory entry).
+  /// its directory entry). ResourceExhausted: the disk is full, or no descriptor is left.
   static Result<std::unique_ptr<SegmentFile>> Open(Env* env, const std::string& path,
                                                    uint64_t bytes, bool direct);
 
@@ -35,8 +35,8 @@ class SegmentFile {
   /// Writes zeros at [offset, offset + bytes), so that a later fdatasync need not pay for
   /// allocation.
   Status WriteZeros(uint64_t offset, uint64_t bytes);
-  /// Writes [offset, offset + bytes) as it reads. Behind a page cache a failed sync leaves pages
-  /// that differ from the disk and count as written; so they are to be written.
+  /// Writes [offset, offset + bytes), multiples of 4 KiB, as it reads. A failed sync leaves pages
+  /// in the page cache that differ from the disk and count as written; so they are to be written.
   Status Rewrite(uint64_t offset, uint64_t bytes);
   Status Sync() { return file()->Sync(); }
   /// Do writes go around the page cache?

@@ -465,7 +465,7 @@ class ConformanceTest : public ::testing::TestWithParam<bool> {};
 TEST_P(ConformanceTest, TheRealLogDoesWhatTheModelDoes) {
   const bool damage = GetParam();
   ConformanceCounts all;
-  const uint64_t histories = damage ? 400 : 150;
+  const uint64_t histories = damage ? 1200 : 150;
   for (uint64_t seed = 1; seed <= histories && !HasFatalFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Conformance history(seed, damage);

@@ -45,6 +45,11 @@ void Verification::AddFailure(std::string place, Lsn lsn, const Status& failure,
     if (newer_.ok()) newer_ = failure;
     return;
   }
+  // Nothing is wrong with a store that this process has no memory or no descriptors for.
+  if (failure.code() == StatusCode::kResourceExhausted) {
+    if (memory_.ok()) memory_ = failure;
+    return;
+  }
   const bool known = std::ranges::any_of(problems_, [&](const Problem& problem) {
     return NamesPlace(failure.message(), problem.place) ||
            (problem.lsn != kNoLsn &&
