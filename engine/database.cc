@@ -21,6 +21,8 @@ constexpr uint64_t kBudgetBytesMax = uint64_t{1} << 44;
 constexpr int64_t kAdmissionMs = 10'000;
 /// Bytes of a record that its header, metadata and body may take beside the pieces of one page.
 constexpr uint64_t kRecordOverhead = 4096;
+/// One of so many frames stays free of a table that is bounded in bytes or steps.
+constexpr uint64_t kCallsShare = 16;
 /// A tag with a blob of at most this may use the log's reserve beyond its bound.
 constexpr size_t kSmallTagBytes = size_t{64} << 10;
 /// What a new table may hand out before it has to ask again.
@@ -220,21 +222,26 @@ Status CheckTableFits(const engine::DatabaseCore& database, const TableSpec& spe
         " bytes and half of a segment's ", database.manifest.segment_bytes, " bytes, less ",
         kRecordOverhead, "): use a larger ring_bytes or a smaller steps_per_page");
   }
-  const uint64_t frames = database.arena->budget_bytes();
-  if (spec.bytes_max > frames) {
+  const uint64_t frame_bytes = layout.pages().frame_bytes();
+  // A call takes its frames before it is decided what leaves for it.
+  const uint64_t frames_max = database.arena->FramesMax(frame_bytes);
+  const uint64_t for_calls = std::max<uint64_t>(frames_max / kCallsShare, 1);
+  const uint64_t most = (frames_max - for_calls) * frame_bytes;
+  if (spec.bytes_max > most) {
     return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
-                                   " bytes, but the frame budget is ", frames, " bytes");
+                                   " bytes: at most ", most, " of the frame budget of ",
+                                   database.arena->budget_bytes(), " bytes, whose ", frames_max,
+                                   " frames leave ", for_calls, " to the calls under way");
   }
-  if (spec.bytes_max > 0 && spec.bytes_max < 2 * layout.pages().frame_bytes()) {
+  if (spec.bytes_max > 0 && spec.bytes_max < 2 * frame_bytes) {
     return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
-                                   " bytes, less than two pages of ", layout.pages().frame_bytes());
+                                   " bytes, less than two pages of ", frame_bytes);
   }
   const uint64_t pages_of_steps = spec.steps_max / layout.steps_per_page();
-  if (pages_of_steps > frames / layout.pages().frame_bytes()) {
+  if (pages_of_steps > most / frame_bytes) {
     return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.steps_max,
-                                   " steps in ", pages_of_steps, " pages of ",
-                                   layout.pages().frame_bytes(), " bytes, but the frame budget is ",
-                                   frames, " bytes");
+                                   " steps in ", pages_of_steps, " pages: at most ",
+                                   most / frame_bytes, " fit the frame budget");
   }
   return Status::Ok();
 }

@@ -105,7 +105,9 @@ struct TableSpec {
   /// default each would take a page of 256 steps.
   uint64_t expected_steps = 1024;
 
-  /// Capacity; 0 is no bound. `bytes_max` counts frame bytes.
+  /// Capacity; 0 is no bound. `bytes_max` counts frame bytes. Of the frames that the budget has for
+  /// pages of this size, a sixteenth is left to the calls under way: writers whose calls together
+  /// take more need a smaller `bytes_max`.
   uint64_t trajectories_max = 0;
   /// Stored rows, final rows included. At least two for each lane that appends (three with
   /// `final_row`): of an open trajectory one row always stays.

@@ -4,6 +4,7 @@
 
 #include "base/crash_point.h"
 #include "base/hash.h"
+#include "engine/internal/set_priorities.h"
 
 namespace geardb {
 
@@ -125,42 +126,10 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
   return Status::Ok();
 }
 
-Result<bool> Writer::Impl::EvictAhead(Deadline deadline, AppendPlan* plan) {
-  if (layout().spec().remover != Remover::kFifo) return false;
-  engine::ChangeScope scope(database_.get(), table_.get(), {.deadline = deadline});
-  GEARDB_RETURN_IF_ERROR(scope.status());
-  if (!table_->plan->Over(plan->growth)) return false;
-  bool again = false;
-  GEARDB_RETURN_IF_ERROR(ChooseEviction(&scope, plan, &again));
-  const size_t entries_max = RemovedInRecordMax();
-  const wal::RecordSize removal = engine::DatabaseCore::RemovalSize(entries_max);
-  std::vector<wal::RecordSize> sizes(plan->eviction.size() / entries_max + 1, removal);
-  for (const PageRows& page : plan->pages) {
-    const uint64_t bytes = page.count * layout().pages().bytes_per_step();
-    sizes.push_back(wal::RecordSize::For(0, {&bytes, 1}));
-  }
-  GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(sizes, wal::Urgency::kAppend));
-  Lsn end = 0;
-  while (plan->eviction.size() > 0) {
-    GEARDB_RETURN_IF_ERROR(scope.AwaitRoomHolding(removal, {.urgency = wal::Urgency::kReserve}));
-    const engine::Eviction first = plan->eviction.Split(entries_max);
-    table_->plan->Take(first);
-    end = database_->LogRemoval(&scope, table_, first);
-  }
-  // Its frames are given back when it has been applied.
-  if (end > 0) GEARDB_RETURN_IF_ERROR(database_->log->WaitPublished(end, Deadline::Infinite()));
-  return end > 0;
-}
-
-void Writer::Impl::FreeFrames(AppendPlan* plan) {
-  for (const FrameRef frame : plan->new_frames) {
+void Writer::Impl::GiveUp(Calls calls, const AppendPlan& plan) {
+  for (const FrameRef frame : plan.new_frames) {
     database_->arena->Free(table_->state->pool(), frame);
   }
-  plan->new_frames.clear();
-}
-
-void Writer::Impl::GiveUp(Calls calls, AppendPlan* plan) {
-  FreeFrames(plan);
   // The caller is told once that a trajectory is gone; its lane is free then.
   for (const LaneRows& call : calls) ForgetRemoved(lanes_[call.lane].get());
 }
@@ -252,23 +221,18 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
   AppendPlan plan;
   Status status = CopyRows(calls, deadline, &plan);
-  while (status.code() == StatusCode::kResourceExhausted) {
-    FreeFrames(&plan);
-    const Result<bool> evicted = EvictAhead(deadline, &plan);
-    if (!evicted.ok()) status = evicted.status();
-    if (!evicted.ok() || !*evicted) break;
-    plan = {};
-    status = CopyRows(calls, deadline, &plan);
-  }
   if (!status.ok()) {
-    GiveUp(calls, &plan);
+    GiveUp(calls, plan);
     return status;
   }
   std::unique_ptr<AppendChange> change =
       reused_ ? std::move(reused_) : std::make_unique<AppendChange>(table_);
   auto reserved = Reserve(calls, priorities, deadline, &plan, change.get());
   if (!reserved.ok()) {
-    GiveUp(calls, &plan);
+    GiveUp(calls, plan);
+    for (uint32_t i = 0; plan.rescaled && i < table_->state->priority_table_count(); ++i) {
+      engine::RescaleIfFaded(database_.get(), table_, i);
+    }
     return reserved.status();
   }
   const wal::Reservation reservation = *reserved;

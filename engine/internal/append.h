@@ -68,12 +68,8 @@ class Writer::Impl {
   void PlanPages(Calls calls, engine::AppendPlan* plan) const;
   Status TakeFrames(Calls calls, Deadline deadline, engine::AppendPlan* plan);
   Status CopyRows(Calls calls, Deadline deadline, engine::AppendPlan* plan);
-  /// A call that found no frame, in a full table that lets its oldest go: what leaves for it leaves
-  /// now, if the log has room for the call. Returns whether something has left.
-  Result<bool> EvictAhead(Deadline deadline, engine::AppendPlan* plan);
-  void FreeFrames(engine::AppendPlan* plan);
   /// After an error: frames go back, and lanes whose trajectory was removed are free again.
-  void GiveUp(Calls calls, engine::AppendPlan* plan);
+  void GiveUp(Calls calls, const engine::AppendPlan& plan);
   /// The pieces of a large append go ahead of its record, in parts, once it is clear that nothing
   /// can refuse it. Far from the log's bound the commit mutex is released meanwhile.
   Status WriteParts(Calls calls, Priorities priorities, engine::ChangeScope* scope,

@@ -196,6 +196,7 @@ Status Writer::Impl::Decide(Calls calls, Priorities priorities, ChangeScope* sco
     return database_->ExtendRanges(scope, table_.get(), plan->growth);
   }
   GEARDB_RETURN_IF_ERROR(RescaleIfDue(calls, priorities, scope, again));
+  plan->rescaled |= *again;
   if (*again) return Status::Ok();
   if (table_->plan->Over(plan->growth)) {
     GEARDB_RETURN_IF_ERROR(ChooseEviction(scope, plan, again));
@@ -212,7 +213,8 @@ Result<wal::RecordSize> Writer::Impl::SizeOf(Priorities priorities, const Append
   if (size.total() <= database_->log->record_bytes_max()) return size;
   return Status::InvalidArgument(
       "table '", layout().spec().name, "': a call with ", plan.growth.rows, " rows in ",
-      plan.pages.size(), " pages needs a log record of ", size.total(), " bytes; at most ",
+      plan.pages.size(), " pages, for which ", entries,
+      " trajectories or heads leave, needs a log ", "record of ", size.total(), " bytes; at most ",
       database_->log->record_bytes_max(), " fit the ring (a quarter of it)");
 }
 

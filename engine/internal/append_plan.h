@@ -63,6 +63,7 @@ struct AppendPlan {
   std::vector<std::span<const std::byte>> runs;
   std::vector<wal::PieceSource> pieces;
   std::vector<uint64_t> piece_bytes;
+  bool rescaled = false;  ///< Some weights have another scale, for what the call brings.
   bool in_parts = false;  ///< The pieces go ahead of the record, in parts.
   bool alone = false;     ///< Nobody else appends from the first part to the record.
   Lsn group_lsn = 0;

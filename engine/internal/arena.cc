@@ -171,6 +171,12 @@ bool HostArena::TryAllocate(FramePool* pool, FrameRef* frame) {
   return false;
 }
 
+uint64_t HostArena::FramesMax(uint64_t frame_bytes) const {
+  const uint64_t slabs = budget_bytes_ / kSlabBytes;
+  if (frame_bytes > kSlabBytes) return slabs / ((frame_bytes + kSlabBytes - 1) / kSlabBytes);
+  return slabs * FramesPerSlab(frame_bytes);
+}
+
 std::string HostArena::UsageText() const {
   std::string text = std::to_string(used_bytes_) + " bytes of frames in use";
   const uint64_t owned_bytes = (slabs_.size() - free_slabs_.size()) * kSlabBytes;

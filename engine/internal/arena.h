@@ -70,6 +70,8 @@ class HostArena {
   std::byte* Resolve(FrameRef frame) const { return base_ + frame.offset(); }
   std::byte* base() const { return base_; }
   uint64_t budget_bytes() const { return budget_bytes_; }
+  /// How many frames of that size there are when all slabs hold such.
+  uint64_t FramesMax(uint64_t frame_bytes) const;
   /// Bytes of frames handed out, retired ones included.
   uint64_t used_bytes() const;
   /// "huge (advised)" or "4 KiB": what is behind the frames.

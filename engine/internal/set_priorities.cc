@@ -55,19 +55,6 @@ Status RescaleIfDue(PriorityTable::Impl* impl, ChangeScope* scope, float largest
   return impl->database->LogRescale(scope, impl->table, impl->number, *shift);
 }
 
-/// After an update that made the weights much smaller: a scale that fits what there is now, instead
-/// of draws that tell the small ones apart no more. The update stands whatever becomes of this.
-void RescaleIfFaded(PriorityTable::Impl* impl) {
-  {
-    MutexLock lock(&impl->table->state->mutex);
-    const index::PrioritizedSelector* selector = impl->state().prioritized();
-    if (selector == nullptr || !selector->AdviseShift(0)) return;
-  }
-  bool again = false;
-  ChangeScope scope(impl->database.get(), impl->table.get(), {});
-  if (scope.status().ok()) (void)RescaleIfDue(impl, &scope, 0, &again).ok();
-}
-
 /// What was called, for the error of one that is too large.
 std::string CallText(const char* call, const PriorityTable::Impl& impl) {
   return std::string(call) + " of priority table '" + impl.spec.name + "' of table '" +
@@ -80,6 +67,20 @@ bool FitOneBody(const DatabaseCore& database, std::span<const fb::Item> items) {
 }
 
 }  // namespace
+
+void RescaleIfFaded(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                    uint32_t priority_table) {
+  const auto advice = [&]() -> std::optional<int> {
+    MutexLock lock(&table->state->mutex);
+    index::PrioritizedSelector* selector = table->state->priority(priority_table).prioritized();
+    return selector != nullptr ? selector->AdviseShift(0) : std::nullopt;
+  };
+  if (!advice()) return;
+  ChangeScope scope(database, table.get(), {});
+  if (!scope.status().ok()) return;
+  const std::optional<int> shift = advice();
+  if (shift) (void)database->LogRescale(&scope, table, priority_table, *shift).ok();
+}
 
 std::vector<ListedItem> ListItems(const PriorityTable::Impl& impl) {
   const TableState& state = *impl.table->state;
@@ -117,8 +118,10 @@ uint64_t FindItem(const PriorityTable::Impl& impl, const RowId& row) {
   return leaf;
 }
 
-Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item> items,
-                             uint64_t stale_already) {
+namespace {
+
+Result<SetOutcome> TrySet(PriorityTable::Impl* impl, std::span<const fb::Item> items,
+                          uint64_t stale_already) {
   DatabaseCore& database = *impl->database;
   GEARDB_RETURN_IF_ERROR(database.CheckWritable());
   GEARDB_RETURN_IF_ERROR(database.CheckTable(*impl->table));
@@ -157,12 +160,11 @@ Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item
   }
   record.Finish();
   GEARDB_RETURN_IF_ERROR(database.Acknowledge(record.end(), Ack::kLog));
-  RescaleIfFaded(impl);
   return SetOutcome{
       .applied = outcome.applied, .stale = outcome.stale + stale_already, .end_lsn = record.end()};
 }
 
-Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float> priorities) {
+Result<SetOutcome> TrySetAll(PriorityTable::Impl* impl, std::span<const float> priorities) {
   DatabaseCore& database = *impl->database;
   GEARDB_RETURN_IF_ERROR(database.CheckWritable());
   GEARDB_RETURN_IF_ERROR(database.CheckTable(*impl->table));
@@ -217,8 +219,22 @@ Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float
   }
   record.Finish();
   GEARDB_RETURN_IF_ERROR(database.Acknowledge(record.end(), Ack::kLog));
-  RescaleIfFaded(impl);
   return SetOutcome{.applied = outcome.applied, .stale = outcome.stale, .end_lsn = record.end()};
+}
+
+}  // namespace
+
+Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item> items,
+                             uint64_t stale_already) {
+  auto outcome = TrySet(impl, items, stale_already);
+  RescaleIfFaded(impl->database.get(), impl->table, impl->number);
+  return outcome;
+}
+
+Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float> priorities) {
+  auto outcome = TrySetAll(impl, priorities);
+  RescaleIfFaded(impl->database.get(), impl->table, impl->number);
+  return outcome;
 }
 
 }  // namespace geardb::engine

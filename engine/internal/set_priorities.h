@@ -22,8 +22,14 @@ std::vector<ListedItem> ListItems(const PriorityTable::Impl& impl);
 /// The leaf of an item, or UINT64_MAX. The state's mutex is held.
 uint64_t FindItem(const PriorityTable::Impl& impl, const RowId& row);
 
-/// Logs and applies updates; priorities are valid. `stale_already` items were gone before. More
-/// than fit one record go as several, applied in order.
+/// After an update that made the weights much smaller, or one that was refused after the scale had
+/// been changed for it: a scale that fits what there is now, instead of draws that tell the small
+/// ones apart no more. The update stands, or is refused, whatever becomes of this.
+void RescaleIfFaded(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                    uint32_t priority_table);
+
+/// Logs and applies updates, all of them or none; priorities are valid. `stale_already` items were
+/// gone before.
 Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item> items,
                              uint64_t stale_already);
 

@@ -227,7 +227,7 @@ TEST_F(DatabaseBudgetTest, TablesThatCannotFitAreRefused) {
   OpenEmpty();
   TableSpec spec = WideSpec();
   spec.bytes_max = 8 * kMiB;
-  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec), "the frame budget is 4194304");
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec), "of the frame budget of 4194304");
   spec.bytes_max = 1000;
   EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec), "1000 bytes");
   spec.bytes_max = 0;

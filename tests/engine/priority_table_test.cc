@@ -394,5 +394,34 @@ TEST_F(PriorityTableTest, UpdatesOfManyItemsGoInSeveralRecords) {
   EXPECT_EQ(priority("per")->MaxPriority(), 100.0f);
 }
 
+// The weights get the scale of what comes before it is clear that it may come.
+TEST_F(PriorityTableTest, WhatIsRefusedLeavesTheProbabilitiesAsTheyWere) {
+  CreateWith({WindowSpec("per")});
+  AppendClosed(0, 6);
+  const std::vector<RowId> items = priority("per")->Items();
+  std::vector<float> values(items.size());
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+  ASSERT_OK(priority("per")->SetAll(values));
+  const auto probabilities = [&] {
+    std::vector<double> found;
+    for (const RowId& item : items) found.push_back(*priority("per")->Probability(item));
+    return found;
+  };
+  const std::vector<double> before = probabilities();
+  ASSERT_GT(before[1], 1.5 * before[0]);
+  const std::vector<float> too_few(items.size() - 1, 1e30f);
+  EXPECT_STATUS(kFailedPrecondition, priority("per")->SetAll(too_few), "priorities are given");
+  const std::vector<double> after_set = probabilities();
+  EXPECT_STATUS(kInvalidArgument,
+                AppendWith(3, End::kTerminated,
+                           {{.priority_table = "per", .values = std::span(too_few).first(2)}}),
+                "2 initial priorities for 3 items");
+  const std::vector<double> after_append = probabilities();
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_NEAR(after_set[i], before[i], 1e-4 * before[i]) << i;
+    EXPECT_NEAR(after_append[i], before[i], 1e-4 * before[i]) << i;
+  }
+}
+
 }  // namespace
 }  // namespace geardb

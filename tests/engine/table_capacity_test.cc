@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -63,61 +64,38 @@ TEST_F(TableCapacityTest, TheOldestTrajectoryLeaves) {
   EXPECT_EQ(Ids(), (std::vector<TrajectoryId>{5, 6, 7}));
 }
 
-// Frames are taken before it is decided what leaves: with all of them in use, what leaves goes
-// first.
-TEST_F(TableCapacityTest, ATableMayTakeTheWholeFrameBudget) {
-  options_.budgets.frames_bytes = uint64_t{2} << 20;
-  OpenEmpty();
-  TableSpec spec;
-  spec.name = "all";
-  spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {1024}}};
-  spec.steps_per_page = 32;
-  spec.bytes_max = options_.budgets.frames_bytes;
-  Create(spec);
-  const std::vector<uint8_t> rows(64 * 1024, 7);
-  TrajectoryId last = 0;
-  for (int i = 0; i < 200; ++i) {
-    const auto appended = writer_->AppendTrajectory(
-        {{"x", TensorView::Of<uint8_t>(rows, {64, 1024})}}, {.end = End::kTerminated});
-    ASSERT_OK(appended) << "append " << i;
-    last = appended->id;
+// The frames of a call are taken before it is decided what leaves for it.
+TEST_F(TableCapacityTest, ABoundInBytesLeavesFramesToTheCallsUnderWay) {
+  options_.budgets.frames_bytes = uint64_t{8} << 20;
+  // Of the larger pages 13 go into a slab of 2 MiB.
+  for (const uint32_t steps_per_page : {128u, 32u}) {
+    SCOPED_TRACE(steps_per_page);
+    OpenEmpty();
+    TableSpec spec;
+    spec.name = "all";
+    spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {1200}}};
+    spec.steps_per_page = steps_per_page;
+    spec.bytes_max = options_.budgets.frames_bytes;
+    const auto refused = database_->CreateTable(spec).status();
+    ASSERT_STATUS(kInvalidArgument, refused, "'all' may hold 8388608 bytes");
+    const std::string text(refused.message());
+    const size_t at = text.find("at most ");
+    ASSERT_NE(at, std::string::npos) << text;
+    spec.bytes_max = std::stoull(text.substr(at + 8));
+    EXPECT_GE(spec.bytes_max, 7 * options_.budgets.frames_bytes / 8);
+    Create(spec);
+    const std::vector<uint8_t> rows(size_t{steps_per_page} * 1200, 7);
+    for (int i = 0; i < 300; ++i) {
+      ASSERT_OK(writer_->AppendTrajectory(
+          {{"x", TensorView::Of<uint8_t>(rows, {steps_per_page, 1200})}}, {.end = End::kCut}))
+          << "append " << i;
+    }
+    EXPECT_LE(table_->Stats().frame_bytes, spec.bytes_max);
+    EXPECT_EQ(Ids().back(), 300u);
+    ++spec.bytes_max;
+    spec.name = "more";
+    EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec), "'more' may hold");
   }
-  EXPECT_EQ(last, 200u);
-  EXPECT_GE(table_->Count(), 24u);
-  EXPECT_EQ(Ids().back(), last);
-  Reopen();
-  OpenAgain("all");
-  EXPECT_EQ(Ids().back(), last);
-}
-
-// What leaves for a call that the log refuses would be lost for nothing.
-TEST_F(TableCapacityTest, NothingLeavesAheadOfACallThatTheLogRefuses) {
-  options_.budgets.frames_bytes = uint64_t{2} << 20;
-  options_.segment_bytes = uint64_t{256} << 10;
-  options_.ring_bytes = uint64_t{256} << 10;
-  options_.log_bytes_max = uint64_t{4} << 20;
-  OpenEmpty();
-  TableSpec spec;
-  spec.name = "all";
-  spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {1024}}};
-  spec.steps_per_page = 32;
-  spec.bytes_max = options_.budgets.frames_bytes;
-  Create(spec);
-  const std::vector<uint8_t> rows(32 * 1024, 7);
-  const auto append = [&] {
-    return writer_
-        ->AppendTrajectory({{"x", TensorView::Of<uint8_t>(rows, {32, 1024})}}, {.end = End::kCut})
-        .status();
-  };
-  Status status;
-  while (status.ok()) status = append();
-  EXPECT_STATUS(kResourceExhausted, status, "log_bytes_max");
-  const std::vector<TrajectoryId> left = Ids();
-  EXPECT_GE(left.size(), 60u);
-  for (int i = 0; i < 100; ++i) {
-    EXPECT_STATUS(kResourceExhausted, append(), "log_bytes_max");
-  }
-  EXPECT_EQ(Ids(), left);
 }
 
 std::atomic<int> evicting_appends{0};
