@@ -107,7 +107,8 @@ struct TableSpec {
 
   /// Capacity; 0 is no bound. `bytes_max` counts frame bytes. Of the frames that the budget has for
   /// pages of this size, a sixteenth is left to the calls under way: writers whose calls together
-  /// take more need a smaller `bytes_max`.
+  /// take more need a smaller bound. One in steps does not count what is not filled of a page: two
+  /// for each lane, one for each short trajectory.
   uint64_t trajectories_max = 0;
   /// Stored rows, final rows included. At least two for each lane that appends (three with
   /// `final_row`): of an open trajectory one row always stays.

@@ -126,10 +126,15 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
   return Status::Ok();
 }
 
-void Writer::Impl::GiveUp(Calls calls, const AppendPlan& plan) {
-  for (const FrameRef frame : plan.new_frames) {
+void Writer::Impl::FreeFrames(AppendPlan* plan) {
+  for (const FrameRef frame : plan->new_frames) {
     database_->arena->Free(table_->state->pool(), frame);
   }
+  plan->new_frames.clear();
+}
+
+void Writer::Impl::GiveUp(Calls calls, AppendPlan* plan) {
+  FreeFrames(plan);
   // The caller is told once that a trajectory is gone; its lane is free then.
   for (const LaneRows& call : calls) ForgetRemoved(lanes_[call.lane].get());
 }
@@ -221,18 +226,25 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
   AppendPlan plan;
   Status status = CopyRows(calls, deadline, &plan);
+  while (status.code() == StatusCode::kResourceExhausted && !deadline.passed()) {
+    // What leaves for calls that have returned gives its frames back when it is published.
+    const Lsn end = database_->log->end();
+    if (database_->log->published() >= end) break;
+    FreeFrames(&plan);
+    if (!database_->Acknowledge(end, Ack::kLog, deadline).ok()) break;
+    plan = {};
+    status = CopyRows(calls, deadline, &plan);
+  }
   if (!status.ok()) {
-    GiveUp(calls, plan);
+    GiveUp(calls, &plan);
     return status;
   }
   std::unique_ptr<AppendChange> change =
       reused_ ? std::move(reused_) : std::make_unique<AppendChange>(table_);
   auto reserved = Reserve(calls, priorities, deadline, &plan, change.get());
   if (!reserved.ok()) {
-    GiveUp(calls, plan);
-    for (uint32_t i = 0; plan.rescaled && i < table_->state->priority_table_count(); ++i) {
-      engine::RescaleIfFaded(database_.get(), table_, i);
-    }
+    GiveUp(calls, &plan);
+    if (plan.rescaled) engine::RescaleFaded(database_.get(), table_);
     return reserved.status();
   }
   const wal::Reservation reservation = *reserved;

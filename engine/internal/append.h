@@ -69,7 +69,8 @@ class Writer::Impl {
   Status TakeFrames(Calls calls, Deadline deadline, engine::AppendPlan* plan);
   Status CopyRows(Calls calls, Deadline deadline, engine::AppendPlan* plan);
   /// After an error: frames go back, and lanes whose trajectory was removed are free again.
-  void GiveUp(Calls calls, const engine::AppendPlan& plan);
+  void GiveUp(Calls calls, engine::AppendPlan* plan);
+  void FreeFrames(engine::AppendPlan* plan);
   /// The pieces of a large append go ahead of its record, in parts, once it is clear that nothing
   /// can refuse it. Far from the log's bound the commit mutex is released meanwhile.
   Status WriteParts(Calls calls, Priorities priorities, engine::ChangeScope* scope,

@@ -76,10 +76,20 @@ void RescaleIfFaded(DatabaseCore* database, const std::shared_ptr<TableCore>& ta
     return selector != nullptr ? selector->AdviseShift(0) : std::nullopt;
   };
   if (!advice()) return;
-  ChangeScope scope(database, table.get(), {});
+  // Waits for no room: another change will ask again.
+  ChangeScope scope(database, table.get(), {.deadline = Deadline::Now()});
   if (!scope.status().ok()) return;
   const std::optional<int> shift = advice();
   if (shift) (void)database->LogRescale(&scope, table, priority_table, *shift).ok();
+}
+
+void RescaleFaded(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
+  size_t count = 0;
+  {
+    MutexLock lock(&table->state->mutex);
+    count = table->state->priority_table_count();
+  }
+  for (uint32_t i = 0; i < count; ++i) RescaleIfFaded(database, table, i);
 }
 
 std::vector<ListedItem> ListItems(const PriorityTable::Impl& impl) {
@@ -182,15 +192,23 @@ Result<SetOutcome> TrySetAll(PriorityTable::Impl* impl, std::span<const float> p
     // Kept to the end: no item may come or go between the list and the record.
     ChangeScope scope(&database, impl->table.get(), {});
     GEARDB_RETURN_IF_ERROR(scope.status());
-    for (bool again = !priorities.empty(); again;) {
+    uint64_t items = 0;
+    for (bool again = true; again;) {
       again = false;
+      GEARDB_RETURN_IF_ERROR(database.CatchUp());
+      {
+        MutexLock state_lock(&impl->table->state->mutex);
+        items = impl->state().selector().count();
+      }
+      if (priorities.size() != 1 && items != priorities.size()) {
+        return Status::FailedPrecondition("priority table '", impl->spec.name, "' has ", items,
+                                          " items; ", priorities.size(), " priorities are given");
+      }
+      if (priorities.empty()) return SetOutcome{};
       GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, &scope, largest, &again));
     }
-    GEARDB_RETURN_IF_ERROR(database.CatchUp());
-    uint64_t items = 0;
     {
       MutexLock state_lock(&impl->table->state->mutex);
-      items = impl->state().selector().count();
       if (priorities.size() > 1 && items == priorities.size()) {
         std::vector<std::pair<uint64_t, float>> order;
         order.reserve(items);
@@ -201,11 +219,6 @@ Result<SetOutcome> TrySetAll(PriorityTable::Impl* impl, std::span<const float> p
         for (size_t i = 0; i < order.size(); ++i) by_leaf[i] = order[i].second;
       }
     }
-    if (priorities.size() != 1 && items != priorities.size()) {
-      return Status::FailedPrecondition("priority table '", impl->spec.name, "' has ", items,
-                                        " items; ", priorities.size(), " priorities are given");
-    }
-    if (priorities.empty()) return SetOutcome{};
     change.FinishBody(
         {.table = impl->table->layout().id(), .priority_table = impl->number}, fb::Change::SetAll,
         fb::CreateSetAll(change.body, by_leaf[0], 0, by_leaf.size() > 1, items).Union());

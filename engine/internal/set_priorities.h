@@ -28,6 +28,9 @@ uint64_t FindItem(const PriorityTable::Impl& impl, const RowId& row);
 void RescaleIfFaded(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                     uint32_t priority_table);
 
+/// Likewise for all priority tables of a table.
+void RescaleFaded(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
+
 /// Logs and applies updates, all of them or none; priorities are valid. `stale_already` items were
 /// gone before.
 Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item> items,

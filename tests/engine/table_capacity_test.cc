@@ -86,10 +86,12 @@ TEST_F(TableCapacityTest, ABoundInBytesLeavesFramesToTheCallsUnderWay) {
     Create(spec);
     const std::vector<uint8_t> rows(size_t{steps_per_page} * 1200, 7);
     for (int i = 0; i < 300; ++i) {
-      ASSERT_OK(writer_->AppendTrajectory(
-          {{"x", TensorView::Of<uint8_t>(rows, {steps_per_page, 1200})}}, {.end = End::kCut}))
+      ASSERT_OK(
+          writer_->AppendTrajectory({{"x", TensorView::Of<uint8_t>(rows, {steps_per_page, 1200})}},
+                                    {.end = End::kCut, .ack = Ack::kMemory}))
           << "append " << i;
     }
+    ASSERT_OK(database_->Sync());
     EXPECT_LE(table_->Stats().frame_bytes, spec.bytes_max);
     EXPECT_EQ(Ids().back(), 300u);
     ++spec.bytes_max;

@@ -159,7 +159,7 @@ Result<uint64_t> MemoryNeedOf(const StoreFiles& files) {
 Status ExplainMemory(const Invocation& invocation, const StoreFiles& files, const Status& failure) {
   // Of what a budget is too small for; a process may lack descriptors, too.
   if (failure.code() != StatusCode::kResourceExhausted ||
-      failure.message().find("budget") == std::string_view::npos) {
+      failure.message().find("Too many open files") != std::string_view::npos) {
     return failure;
   }
   const std::string given =
