@@ -225,7 +225,7 @@ Status CheckTableFits(const engine::DatabaseCore& database, const TableSpec& spe
   const uint64_t frame_bytes = layout.pages().frame_bytes();
   // A call takes its frames before it is decided what leaves for it.
   const uint64_t frames_max = database.arena->FramesMax(frame_bytes);
-  const uint64_t for_calls = std::min(frames_max / kCallsShare + 1, frames_max);
+  const uint64_t for_calls = std::min(std::max<uint64_t>(frames_max / kCallsShare, 1), frames_max);
   const uint64_t most = (frames_max - for_calls) * frame_bytes;
   if (spec.bytes_max > most) {
     return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
