@@ -29,9 +29,9 @@ struct WriterOptions {
   /// Acknowledgement of this writer's calls that do not name their own; absent: the database's. Cut
   /// and Resume wait for kLog at least.
   std::optional<Ack> ack = {};
-  /// How long a call may wait for admission: for room in the log's ring, for frames that were given
-  /// back and that a batch still reads, and for room in a table from which nothing leaves by
-  /// itself. A full frame budget, disk or log is an error at once.
+  /// How long a call may wait for admission: for room in the log's ring, for frames that are given
+  /// back once a record is published or a reader has left, and for room in a table from which
+  /// nothing leaves by itself. A full disk or log is an error at once.
   int64_t admission_timeout_ms = 10'000;
 };
 

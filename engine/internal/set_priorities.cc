@@ -40,16 +40,18 @@ Result<float> MaxWith(PriorityTable::Impl* impl, std::span<const fb::Item> items
   return max;
 }
 
+/// The shift that the weights should get before the largest of them is that of `largest`.
+std::optional<int> AdvisedShift(const TableCore& table, uint32_t priority_table, float largest) {
+  MutexLock lock(&table.state->mutex);
+  const index::PrioritizedSelector* selector = table.state->priority(priority_table).prioritized();
+  if (selector == nullptr) return std::nullopt;
+  return selector->AdviseShift(selector->WeightOf(largest));
+}
+
 /// Logs a rescale first where the weights to come need it.
 Status RescaleIfDue(PriorityTable::Impl* impl, ChangeScope* scope, float largest, bool* again)
     GEARDB_REQUIRES(impl->database->commit) {
-  std::optional<int> shift;
-  {
-    MutexLock lock(&impl->table->state->mutex);
-    index::PrioritizedSelector* selector = impl->state().prioritized();
-    if (selector == nullptr) return Status::Ok();
-    shift = selector->AdviseShift(selector->WeightOf(largest));
-  }
+  const std::optional<int> shift = AdvisedShift(*impl->table, impl->number, largest);
   if (!shift) return Status::Ok();
   *again = true;
   return impl->database->LogRescale(scope, impl->table, impl->number, *shift);
@@ -70,16 +72,11 @@ bool FitOneBody(const DatabaseCore& database, std::span<const fb::Item> items) {
 
 void RescaleIfFaded(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                     uint32_t priority_table) {
-  const auto advice = [&]() -> std::optional<int> {
-    MutexLock lock(&table->state->mutex);
-    index::PrioritizedSelector* selector = table->state->priority(priority_table).prioritized();
-    return selector != nullptr ? selector->AdviseShift(0) : std::nullopt;
-  };
-  if (!advice()) return;
+  if (!AdvisedShift(*table, priority_table, 0)) return;
   // Waits for no room: another change will ask again.
   ChangeScope scope(database, table.get(), {.deadline = Deadline::Now()});
   if (!scope.status().ok()) return;
-  const std::optional<int> shift = advice();
+  const std::optional<int> shift = AdvisedShift(*table, priority_table, 0);
   if (shift) (void)database->LogRescale(&scope, table, priority_table, *shift).ok();
 }
 
@@ -209,7 +206,7 @@ Result<SetOutcome> TrySetAll(PriorityTable::Impl* impl, std::span<const float> p
     }
     {
       MutexLock state_lock(&impl->table->state->mutex);
-      if (priorities.size() > 1 && items == priorities.size()) {
+      if (priorities.size() > 1) {
         std::vector<std::pair<uint64_t, float>> order;
         order.reserve(items);
         for (const ListedItem& item : ListItems(*impl)) {

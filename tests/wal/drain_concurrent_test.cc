@@ -63,6 +63,11 @@ class DrainConcurrentTest : public ::testing::Test {
     drain_->NoteRecordEnd(end);
   }
 
+  // Waits in a thread of its own until all below `end` is synced.
+  std::thread Waiter(Lsn end) {
+    return std::thread([this, end] { EXPECT_OK(drain_->WaitSynced(end, Deadline::Infinite())); });
+  }
+
   // The first sync stops between taking its files and their fdatasync, until the second one's
   // fdatasync is done; then it calls `then` and goes on.
   void StopFirstSync(std::function<void()> then) {
@@ -109,10 +114,10 @@ TEST_F(DrainConcurrentTest, ALaterSyncBeginsMeanwhileAndEndsAfterwards) {
     EXPECT_EQ(drain_->drained(), 8192u);
     EXPECT_EQ(drain_->synced(), 0u);
   });
-  std::thread first([this] { EXPECT_OK(drain_->WaitSynced(4096, Deadline::Infinite())); });
+  std::thread first = Waiter(4096);
   begun_.WaitFor(1);
   PublishTo(8192);
-  std::thread second([this] { EXPECT_OK(drain_->WaitSynced(8192, Deadline::Infinite())); });
+  std::thread second = Waiter(8192);
   first.join();
   second.join();
   EXPECT_EQ(drain_->synced(), 8192u);
@@ -131,7 +136,7 @@ TEST_F(DrainConcurrentTest, ALaterSyncDoesNotTakeTheFilesOfAnEarlierOne) {
   });
   begun_.WaitFor(1);
   PublishTo(8192);
-  std::thread second([this] { EXPECT_OK(drain_->WaitSynced(8192, Deadline::Infinite())); });
+  std::thread second = Waiter(8192);
   first.join();
   second.join();
   EXPECT_EQ(drain_->synced(), 8192u);
@@ -169,7 +174,7 @@ TEST_F(DrainConcurrentTest, WhoIsServedByAnEarlierSyncThanExpectedCallsTheNextLe
   std::vector<std::thread> threads;
   const auto wait_for = [&](Lsn end) {
     PublishTo(end);
-    threads.emplace_back([this, end] { EXPECT_OK(drain_->WaitSynced(end, Deadline::Infinite())); });
+    threads.push_back(Waiter(end));
   };
   const auto until_asleep = [&](uint64_t count) {
     while (drain_->sync_sleepers() < count) std::this_thread::yield();

@@ -7,10 +7,9 @@
 // any version since its last sync, each sector of the ring any version that was ever written back,
 // and an unsynced manifest is the old or the new one. A failed fdatasync makes nothing durable, and
 // no other of the same process covers what it should have covered, unless that is written again;
-// those of a later process do, as they do
-// without a page cache. (Behind one they do not: that f writes such bytes again, and that 6 syncs
-// such files one at a time, is not in the model; fault_env_test.cc has the first.) Damage is a
-// sector that is lost, or an older manifest put back.
+// those of a later process do, as without a page cache. (Behind one they do not: that f writes such
+// bytes again, and that 6 syncs such files one at a time, is not in the model; fault_env_test.cc
+// has the first.) Damage is a sector that is lost, or an older manifest put back.
 //
 // ReadLog, the reading half, is also run against the real log's bytes (conformance_test.cc).
 #pragma once
