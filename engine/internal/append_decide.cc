@@ -195,15 +195,16 @@ Status Writer::Impl::Decide(Calls calls, Priorities priorities, ChangeScope* sco
     *again = true;
     return database_->ExtendRanges(scope, table_.get(), plan->growth);
   }
-  GEARDB_RETURN_IF_ERROR(RescaleIfDue(calls, priorities, scope, again));
-  plan->rescaled |= *again;
-  if (*again) return Status::Ok();
   if (table_->plan->Over(plan->growth)) {
     GEARDB_RETURN_IF_ERROR(ChooseEviction(scope, plan, again));
     if (*again) return Status::Ok();
   }
   GEARDB_RETURN_IF_ERROR(CheckItemCounts(calls, priorities, plan));
-  return table_->plan->AdmitNumbers(plan->growth);
+  GEARDB_RETURN_IF_ERROR(table_->plan->AdmitNumbers(plan->growth));
+  // Last: a call that is refused leaves the scale alone.
+  GEARDB_RETURN_IF_ERROR(RescaleIfDue(calls, priorities, scope, again));
+  plan->rescaled |= *again;
+  return Status::Ok();
 }
 
 Result<wal::RecordSize> Writer::Impl::SizeOf(Priorities priorities, const AppendPlan& plan) const {

@@ -263,6 +263,23 @@ TEST_F(PriorityTableTest, InitialPrioritiesMayNeedAnotherScale) {
   ExpectProbabilities("given", {{0, 1}, {1, 4e9f}});
 }
 
+TEST_F(PriorityTableTest, AnAppendOfAWrongCountLeavesTheScaleAlone) {
+  CreateWith({WindowSpec("per")});
+  Append(0, 3);
+  const uint64_t end = database_->Stats().log_end;
+  const float too_many[] = {1e9f, 1e9f, 1e9f};
+  const InitialPriorities given[] = {{"per", too_many}};
+  const Rows rows(3, 2);
+  EXPECT_STATUS(kInvalidArgument, writer_->AppendSteps(rows.many(), {.priorities = given}),
+                "3 initial priorities for 2 items");
+  EXPECT_EQ(priority("per")->Stats().rescales, 0u);
+  EXPECT_EQ(database_->Stats().log_end, end);
+  // As many of them do.
+  const InitialPriorities two[] = {{"per", std::span(too_many).first(2)}};
+  ASSERT_OK(writer_->AppendSteps(rows.many(), {.priorities = two}));
+  EXPECT_EQ(priority("per")->Stats().rescales, 1u);
+}
+
 TEST_F(PriorityTableTest, CutsMakeItemsWithTheirInitialPriority) {
   PriorityTableSpec column = WindowSpec("column");
   column.initial = InitialPriority::kColumn;
