@@ -13,27 +13,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <system_error>
+
+#include "base/errno_status.h"
 
 namespace geardb {
 namespace {
-
-// The Status for a system call that failed with `error`, which `what` describes.
-template <typename... Parts>
-Status ErrnoStatus(int error, const Parts&... what) {
-  const std::string words = std::system_category().message(error);
-  switch (error) {
-    case ENOENT:
-      return Status::NotFound(what..., ": ", words);
-    case ENOSPC:
-    case EDQUOT:
-    case EMFILE:
-    case ENFILE:
-      return Status::ResourceExhausted(what..., ": ", words);
-    default:
-      return Status::IoError(what..., ": ", words);
-  }
-}
 
 // Closes a descriptor at the end of a scope.
 class Descriptor {

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <iterator>
 #include <utility>
 
+#include "base/errno_status.h"
 #include "base/types.h"
 
 namespace geardb::index {
@@ -81,20 +81,18 @@ Result<std::unique_ptr<IndexMemory>> IndexMemory::Create(const Options& options)
       AlignUp(options.reserve_bytes != 0 ? options.reserve_bytes : chosen, kPageBytes);
   memory->fd_ = ::memfd_create(options.name.c_str(), MFD_CLOEXEC);
   if (memory->fd_ < 0) {
-    return Status::IoError("memfd_create for index memory '", options.name,
-                           "': ", std::strerror(errno));
+    return ErrnoStatus(errno, "memfd_create for index memory '", options.name, "'");
   }
   if (::ftruncate(memory->fd_, static_cast<off_t>(memory->reserve_bytes_)) != 0) {
-    return Status::IoError("sizing index memory '", options.name, "' to ", memory->reserve_bytes_,
-                           " bytes, for ", options.budget_name, " = ", options.budget_bytes, ": ",
-                           std::strerror(errno));
+    return ErrnoStatus(errno, "sizing index memory '", options.name, "' to ",
+                       memory->reserve_bytes_, " bytes, for ", options.budget_name, " = ",
+                       options.budget_bytes);
   }
   void* base = ::mmap(nullptr, memory->reserve_bytes_, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_NORESERVE, memory->fd_, 0);
   if (base == MAP_FAILED) {
-    return Status::IoError("mapping ", memory->reserve_bytes_, " bytes of index memory '",
-                           options.name, "', for ", options.budget_name, " = ",
-                           options.budget_bytes, ": ", std::strerror(errno));
+    return ErrnoStatus(errno, "mapping ", memory->reserve_bytes_, " bytes of index memory '",
+                       options.name, "', for ", options.budget_name, " = ", options.budget_bytes);
   }
   memory->base_ = static_cast<std::byte*>(base);
   MutexLock lock(&memory->mutex_);

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <thread>
 
+#include "base/errno_status.h"
 #include "base/page_view.h"
 
 namespace geardb::engine {
@@ -57,20 +57,18 @@ Result<std::unique_ptr<HostArena>> HostArena::Create(const ArenaOptions& options
                                    " bytes");
   }
   const int fd = memfd_create("geardb-frames", MFD_CLOEXEC);
-  if (fd < 0) return Status::IoError("memfd_create for frames: ", std::strerror(errno));
+  if (fd < 0) return ErrnoStatus(errno, "memfd_create for frames");
   if (ftruncate(fd, static_cast<off_t>(budget + kArenaSpareBytes)) != 0) {
     const int error = errno;
     close(fd);
-    return Status::IoError("sizing the frame arena to budgets.frames_bytes = ", budget, ": ",
-                           std::strerror(error));
+    return ErrnoStatus(error, "sizing the frame arena to budgets.frames_bytes = ", budget);
   }
   void* base = mmap(nullptr, budget + kArenaSpareBytes, PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (base == MAP_FAILED) {
     const int error = errno;
     close(fd);
-    return Status::IoError("mapping the frame arena of budgets.frames_bytes = ", budget, ": ",
-                           std::strerror(error));
+    return ErrnoStatus(error, "mapping the frame arena of budgets.frames_bytes = ", budget);
   }
   madvise(base, budget, MADV_HUGEPAGE);
   std::unique_ptr<HostArena> arena(

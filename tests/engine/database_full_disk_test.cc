@@ -178,5 +178,23 @@ TEST_F(DatabaseDescriptorsTest, WithoutOneForTheNextSegmentAppendsWait) {
   EXPECT_TRUE(database_->recovery().clean);
 }
 
+TEST_F(DatabaseDescriptorsTest, AnOpenWithoutThemIsRefusedAndMayBeTriedAgain) {
+  AppendClosed(0, 500);
+  Close();
+  int refused = 0;
+  while (true) {
+    const testing::DescriptorLimit limit(refused);
+    const auto opened = Database::Open(dir_->path(), options_);
+    if (opened.ok()) break;
+    EXPECT_STATUS(kResourceExhausted, opened, "Too many open files");
+    ASSERT_LT(++refused, 100);
+  }
+  EXPECT_GT(refused, 0);
+  Open();
+  EXPECT_TRUE(database_->recovery().clean);
+  OpenAgain("steps");
+  EXPECT_EQ(Numbers(1), testing::Count(0, 500));
+}
+
 }  // namespace
 }  // namespace geardb

@@ -19,7 +19,7 @@ inline constexpr int kExitGood = 0;
 inline constexpr int kExitDamage = 1;  ///< Or any failure: stderr says which.
 inline constexpr int kExitUsage = 2;   ///< Options that do not exist, or cannot be meant.
 inline constexpr int kExitMemory =
-    3;  ///< The database needs more than --memory. No damage is known.
+    3;  ///< The database needs more memory or descriptors than there are. No damage is known.
 inline constexpr int kExitNewer =
     4;  ///< A newer GearDB wrote what this one cannot read. No damage is known.
 inline constexpr int kExitBeyond =

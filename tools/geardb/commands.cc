@@ -87,9 +87,9 @@ const char* const kExitCodes =
     "Exits 0 when all went well, 1 when damage was found or the command failed (standard error\n"
     "says why), 2 when it was called in a wrong way, 3 when the database needs more than "
     "--memory,\n"
-    "4 when a newer GearDB wrote what this one cannot read, 5 when 'verify' finds valid records\n"
-    "beyond the log's end, which an open for writing drops. With 3 to 5, no damage was found in\n"
-    "what could be read.";
+    "or more files open at once than the process may have, 4 when a newer GearDB wrote what this\n"
+    "one cannot read, 5 when 'verify' finds valid records beyond the log's end, which an open for\n"
+    "writing drops. With 3 to 5, no damage was found in what could be read.";
 
 /// Where CLI11 leaves what it has read of one argument.
 struct Parsed {

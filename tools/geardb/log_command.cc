@@ -250,6 +250,7 @@ Result<int> RunLog(const Invocation& invocation) {
   sink->Finish(report, more);
   if (damaged) return kExitDamage;
   if (report.damage.code() == StatusCode::kUnsupported) return kExitNewer;
+  if (report.damage.code() == StatusCode::kResourceExhausted) return kExitMemory;
   return report.damage.ok() ? kExitGood : kExitDamage;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/hash.h"
+#include "tests/testing/descriptor_limit.h"
 #include "tests/tools/geardb/cli_fixture.h"
 
 namespace geardb {
@@ -82,6 +83,28 @@ TEST_F(OpenStoreTest, AStoreThatNeedsMoreMemorySaysHowMuch) {
     EXPECT_NE(run.err.find("take 4.0 MiB and do not fit --memory 2MiB: give --memory 4MiB"),
               std::string::npos)
         << run.err;
+  }
+}
+
+TEST_F(OpenStoreTest, TooFewDescriptorsAreNotDamage) {
+  if (!testing::DescriptorLimit::MayBeReached()) GTEST_SKIP() << "of a sanitizer";
+  for (const std::string command : {"info", "head", "log", "verify"}) {
+    int refused = 0;
+    for (int more = 0; more < 16; ++more) {
+      const CliRun run = [&] {
+        const testing::DescriptorLimit limit(more);
+        return command == "head" ? RunCli({command, store(), "arcade"})
+                                 : RunCli({command, store()});
+      }();
+      SCOPED_TRACE(command + " with " + std::to_string(more) + " descriptors: " + run.err);
+      EXPECT_TRUE(run.code == cli::kExitGood || run.code == cli::kExitMemory) << run.code;
+      EXPECT_EQ(testing::LinesWith(run.out + run.err, "DAMAGE"), 0U);
+      if (run.code == cli::kExitGood) continue;
+      ++refused;
+      EXPECT_GE(testing::LinesWith(run.out + run.err, "Too many open files"), 1U);
+    }
+    EXPECT_GT(refused, 0);
+    EXPECT_LT(refused, 16);
   }
 }
 
