@@ -69,7 +69,8 @@ TEST(FaultEnvTest, PowerLossLosesNothingSynced) {
 TEST(FaultEnvTest, WithoutMapsAndDirectWritesTheSameHolds) {
   ForSeeds(60, [](EngineFaultRun* run) {
     run->env().set_maps(false);
-    run->env().set_direct(false);
+    run->env().set_direct(run->random().OneIn(2));
+    run->env().set_direct_writes(false);
     RunWithCrashes(run, true);
   });
 }
@@ -114,6 +115,7 @@ TEST(FaultEnvTest, WhatAFailedSyncHasLeftIsWrittenAgainByTheNextOpen) {
     run->Crash(CrashKind::kProcess);
     // Whoever opens it next may write around the page cache.
     run->env().set_direct(run->random().OneIn(2));
+    run->env().set_direct_writes(run->random().OneIn(2));
     run->Verify();
   });
 }

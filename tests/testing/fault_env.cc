@@ -82,6 +82,9 @@ class FaultEnv::FaultFile final : public File {
     GEARDB_RETURN_IF_ERROR(env_->CheckAlive(generation_));
     if (mode_ == FileMode::kRead) return Status::IoError("write ", path_, ": opened for reading");
     GEARDB_RETURN_IF_ERROR(CheckAligned(offset, from));
+    if (direct_ && !env_->direct_writes_work_) {
+      return Status::Unsupported("write ", path_, ": Invalid argument");
+    }
     const bool dies = env_->CountChange();
     const bool refused = env_->writes_left_ != UINT64_MAX && --env_->writes_left_ == 0;
     if (refused) env_->writes_left_ = 1;

@@ -95,6 +95,8 @@ class FaultEnv final : public Env {
   uint64_t disk_bytes() const;
   /// What the file system offers.
   void set_direct(bool works) { direct_works_ = works; }
+  /// Some file systems open a file as direct and refuse its writes with EINVAL.
+  void set_direct_writes(bool work) { direct_writes_work_ = work; }
   void set_maps(bool work) { maps_work_ = work; }
 
   /// Mapped files: random sectors reach the disk, as the system's write-back does.
@@ -187,6 +189,7 @@ class FaultEnv final : public Env {
   uint64_t syncs_ GEARDB_GUARDED_BY(mutex_) = 0;
   uint64_t disk_bytes_max_ GEARDB_GUARDED_BY(mutex_) = UINT64_MAX;
   bool direct_works_ = true;
+  bool direct_writes_work_ = true;
   bool maps_work_ = true;
 };
 

@@ -35,6 +35,7 @@ class History {
     if (random_.OneIn(4)) options_.log.ring_bytes = uint64_t{128} << 10;
     options_.log.log_bytes_max = uint64_t{512} << 10;
     env_.set_direct(!random_.OneIn(4));
+    env_.set_direct_writes(!random_.OneIn(4));
     options_.log.shared_map = !random_.OneIn(5);
     mean_bytes_ = 1 + random_.Below(12000);
     crash_every_ = 8 + random_.Below(80);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "tests/testing/fault_env.h"
 #include "tests/testing/matchers.h"
 #include "wal/aligned_buffer.h"
@@ -81,6 +83,23 @@ TEST_F(SegmentFileTest, WithoutDirectIoItIsBufferedAndSaysWhy) {
   SegmentPool chosen(&env_, "log", kSegment, false);
   ASSERT_OK(chosen.AddFree("segment-000001"));
   EXPECT_EQ(chosen.write_path(), "buffered (by choice)");
+}
+
+TEST_F(SegmentFileTest, WhereOnlyDirectReadsWorkItWritesThroughThePageCache) {
+  ASSERT_OK(pool_.CreateSpare());
+  pool_.Bind(0);
+  SegmentFile* segment = pool_.Find(0);
+  EXPECT_TRUE(segment->direct());
+  env_.set_direct_writes(false);
+  const AlignedBuffer block(4096);
+  std::memset(block.data(), 'x', block.span().size());
+  ASSERT_OK(segment->Write(4096, block.span()));
+  EXPECT_FALSE(segment->direct());
+  EXPECT_EQ(segment->write_path(), "buffered (direct writes were refused)");
+  EXPECT_EQ(segment->written_bytes(), 8192u);
+  ASSERT_OK(segment->Sync());
+  env_.Crash(testing::CrashKind::kPowerLoss);
+  EXPECT_EQ(env_.Contents("log/segment-000001")[4096], std::byte{'x'});
 }
 
 TEST_F(SegmentFileTest, AShortFileIsMadeWholeAndALongOneRefused) {
