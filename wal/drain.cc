@@ -294,7 +294,10 @@ Status Drain::Fail(const Status& status) {
   {
     MutexLock lock(&error_mutex_);
     if (first_error_.ok()) {
-      first_error_ = status.WithContext("the log is read-only after its first write error");
+      // A device that is full below the file system fails a sync with ENOSPC. What was to be synced
+      // is done all the same, and nothing goes on when there is room: no refusal.
+      first_error_ = Status::IoError(status.message())
+                         .WithContext("the log is read-only after its first write error");
     }
     first = first_error_;
     failed_.store(true, std::memory_order_release);

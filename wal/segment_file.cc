@@ -63,10 +63,12 @@ Status SegmentFile::WriteZeros(uint64_t offset, uint64_t bytes) {
 }
 
 Status SegmentFile::Rewrite(uint64_t offset, uint64_t bytes) {
+  // As recovery has read it: a direct read would go past the page cache to the old bytes.
+  GEARDB_ASSIGN_OR_RETURN(const auto cached, env_->OpenFile(path(), {.mode = FileMode::kRead}));
   const AlignedBuffer buffer(std::min(bytes, kRewriteBytes));
   while (bytes > 0) {
     const std::span<std::byte> part = buffer.span().first(std::min(bytes, buffer.span().size()));
-    GEARDB_ASSIGN_OR_RETURN(const size_t read, file()->Read(offset, part));
+    GEARDB_ASSIGN_OR_RETURN(const size_t read, cached->Read(offset, part));
     if (read < part.size()) return Status::IoError(path(), " ends at ", offset + read);
     GEARDB_RETURN_IF_ERROR(Write(offset, part));
     offset += part.size();

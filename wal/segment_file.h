@@ -35,8 +35,8 @@ class SegmentFile {
   /// Writes zeros at [offset, offset + bytes), so that a later fdatasync need not pay for
   /// allocation.
   Status WriteZeros(uint64_t offset, uint64_t bytes);
-  /// Writes [offset, offset + bytes), multiples of 4 KiB, as it reads. A failed sync leaves pages
-  /// in the page cache that differ from the disk and count as written; so they are to be written.
+  /// Writes [offset, offset + bytes), multiples of 4 KiB, as the page cache shows it. A failed sync
+  /// leaves pages there that differ from the disk and count as written; so they are to be written.
   Status Rewrite(uint64_t offset, uint64_t bytes);
   Status Sync() { return file()->Sync(); }
   /// Do writes go around the page cache?

@@ -79,7 +79,7 @@ TEST(FaultEnvTest, WithoutMapsAndDirectWritesTheSameHolds) {
 TEST(FaultEnvTest, FailedSyncIsFinal) {
   ForSeeds(100, [](EngineFaultRun* run) {
     ASSERT_TRUE(run->Start());
-    run->env().FailSyncAfter(1 + run->random().Below(40));
+    run->env().FailSyncAfter(1 + run->random().Below(40), run->random().OneIn(2));
     run->Steps(2000);
     const Status first = run->actor()->failure();
     ASSERT_STATUS(kIoError, first, "");

@@ -74,6 +74,7 @@ class FaultEnv::FaultFile final : public File {
     if (offset >= inode_->size() || into.empty()) return size_t{0};
     const size_t n = std::min<uint64_t>(into.size(), inode_->size() - offset);
     std::memcpy(into.data(), inode_->front() + offset, n);
+    if (direct_) ReadPastCache(offset, into.first(n));
     return n;
   }
 
@@ -111,6 +112,9 @@ class FaultEnv::FaultFile final : public File {
       env_->syncs_left_ = 1;
       if (!direct_) {
         for (const auto& [sector, versions] : inode_->older) inode_->given_up.insert(sector);
+      }
+      if (env_->syncs_full_) {
+        return Status::ResourceExhausted("fdatasync ", path_, ": No space left on device");
       }
       return Status::IoError("fdatasync ", path_, ": Input/output error");
     }
@@ -176,6 +180,16 @@ class FaultEnv::FaultFile final : public File {
   const std::string& path() const override { return path_; }
 
  private:
+  // What a failed sync has left is in the page cache alone.
+  void ReadPastCache(uint64_t offset, std::span<std::byte> into) const
+      GEARDB_REQUIRES(env_->mutex_) {
+    for (const uint64_t sector : inode_->given_up) {
+      const uint64_t at = sector * kSectorBytes;
+      if (at < offset || at + kSectorBytes > offset + into.size()) continue;
+      const Sector& on_disk = inode_->older.at(sector).front();
+      std::memcpy(into.data() + (at - offset), on_disk.data(), kSectorBytes);
+    }
+  }
   Status CheckAligned(uint64_t offset, std::span<const std::byte> bytes) const {
     if (!direct_ || (offset % kPageBytes == 0 && bytes.size() % kPageBytes == 0 &&
                      reinterpret_cast<uintptr_t>(bytes.data()) % kPageBytes == 0)) {

@@ -14,7 +14,7 @@
 //   have happened. After it every operation fails until Crash() is called.
 //   A full disk (set_disk_bytes_max) refuses growth with ResourceExhausted, half of a write done.
 //   A failed sync (FailSyncAfter) leaves its writes unsynced; behind a page cache for ever, as on
-//   Linux, unless they are written again.
+//   Linux, unless they are written again: who reads past the cache sees what was there before.
 //   Damage (FlipBit, Damage) hits synced bytes.
 #pragma once
 
@@ -86,8 +86,9 @@ class FaultEnv final : public Env {
   uint64_t operations() const;
   bool crashed() const;
 
-  /// The `syncs`-th Sync of a file from now (1 is the next), and all after it, fail.
-  void FailSyncAfter(uint64_t syncs);
+  /// The `syncs`-th Sync of a file from now (1 is the next), and all after it, fail; with `full`
+  /// as on a device that is full below its file system.
+  void FailSyncAfter(uint64_t syncs, bool full = false);
   /// The `writes`-th Write from now, and all after it, fail.
   void FailWriteAfter(uint64_t writes);
   void ClearFailures();
@@ -186,6 +187,7 @@ class FaultEnv final : public Env {
   uint64_t crash_at_ GEARDB_GUARDED_BY(mutex_) = UINT64_MAX;
   uint64_t writes_left_ GEARDB_GUARDED_BY(mutex_) = UINT64_MAX;
   uint64_t syncs_left_ GEARDB_GUARDED_BY(mutex_) = UINT64_MAX;
+  bool syncs_full_ GEARDB_GUARDED_BY(mutex_) = false;
   uint64_t syncs_ GEARDB_GUARDED_BY(mutex_) = 0;
   uint64_t disk_bytes_max_ GEARDB_GUARDED_BY(mutex_) = UINT64_MAX;
   bool direct_works_ = true;

@@ -174,9 +174,10 @@ bool FaultEnv::crashed() const {
   return crashed_;
 }
 
-void FaultEnv::FailSyncAfter(uint64_t syncs) {
+void FaultEnv::FailSyncAfter(uint64_t syncs, bool full) {
   MutexLock lock(&mutex_);
   syncs_left_ = syncs;
+  syncs_full_ = full;
 }
 
 void FaultEnv::FailWriteAfter(uint64_t writes) {

@@ -137,6 +137,14 @@ TEST_F(DrainTest, TheFirstSyncErrorIsFinal) {
   EXPECT_EQ(drain_->drained(), 4096u);
 }
 
+TEST_F(DrainTest, ADeviceThatIsFullBelowIsNoRefusal) {
+  PublishTo(4096);
+  ASSERT_OK(drain_->Write(true));
+  env_.FailSyncAfter(1, /*full=*/true);
+  EXPECT_STATUS(kIoError, drain_->Sync(), "No space left on device");
+  EXPECT_STATUS(kIoError, drain_->failure(), "read-only after its first write error");
+}
+
 TEST_F(DrainTest, AWriteErrorIsFinalToo) {
   PublishTo(4096);
   env_.FailWriteAfter(1);
