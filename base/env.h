@@ -78,7 +78,9 @@ class File {
   /// fdatasync: every earlier write of this file, and its size, survive power loss on return.
   virtual Status Sync() = 0;
   virtual Result<uint64_t> Size() = 0;
-  /// Makes the file at least `bytes` long and reserves its space; new bytes read as zero.
+  /// Makes the file at least `bytes` long and reserves its space, that of holes too (a copy may
+  /// have some); new bytes read as zero. ResourceExhausted on a full disk, with nothing changed
+  /// of what the file reads. OK for holes where the file system cannot reserve space.
   virtual Status Allocate(uint64_t bytes) = 0;
   /// The first extent at or after `offset` that may hold something other than zeros; begin = end =
   /// Size() when there is none. A file system that cannot tell returns the rest of the file.
@@ -147,6 +149,9 @@ Status ReadSparse(File* file, uint64_t offset, std::span<std::byte> into);
 /// Writes `<path>.new`, syncs it, renames it to `path` and syncs the directory. After an error or a
 /// crash `path` is the old file or the new one, never a mixture.
 Status ReplaceFile(Env* env, const std::string& path, std::span<const std::byte> bytes);
+
+/// The directory that a path is in: "a" for "a/b" and "a/b/", "." for "b".
+std::string ParentOf(std::string_view path);
 
 /// "a/b" for "a" and "b".
 std::string JoinPath(std::string_view directory, std::string_view name);

@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include "base/errno_status.h"
+#include "base/fork.h"
 
 namespace geardb {
 namespace {
@@ -139,10 +140,15 @@ class PosixFile final : public File {
   }
 
   Status Allocate(uint64_t bytes) override {
+    struct stat status;
+    if (::fstat(fd_, &status) != 0) return ErrnoStatus(errno, "fstat ", path_);
+    const bool long_enough = static_cast<uint64_t>(status.st_size) >= bytes;
+    if (long_enough && static_cast<uint64_t>(status.st_blocks) * 512 >= bytes) return Status::Ok();
     int error;
     do {
       error = ::fallocate(fd_, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
     } while (error == EINTR);
+    if (error == EOPNOTSUPP && long_enough) return Status::Ok();
     if (error == EOPNOTSUPP) error = ::posix_fallocate(fd_, 0, static_cast<off_t>(bytes));
     if (error != 0) return ErrnoStatus(error, "allocate ", bytes, " bytes of ", path_);
     return Status::Ok();
@@ -219,10 +225,18 @@ int ProbeDirect(int fd) {
 class PosixLock final : public FileLock {
  public:
   explicit PosixLock(int fd) : fd_(fd) {}
-  ~PosixLock() override { ::close(fd_); }
+  ~PosixLock() override {
+    // A child that a fork has made since shares the lock, and would keep it.
+    struct flock range = {};
+    range.l_type = F_UNLCK;
+    range.l_whence = SEEK_SET;
+    if (!process_.forked()) (void)::fcntl(fd_, F_OFD_SETLK, &range);
+    ::close(fd_);
+  }
 
  private:
   const int fd_;
+  const ForkMark process_;
 };
 
 // Whether a process still runs: one that has died and was not waited for does not.

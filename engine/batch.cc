@@ -39,6 +39,10 @@ Batch::~Batch() { Release(); }
 void Batch::Release() {
   if (rep_ == nullptr) return;
   engine::BatchPool* pool = rep_->pool.get();
+  if (pool->forked()) {
+    (void)rep_.release();
+    return;
+  }
   pool->Give(std::move(rep_));
 }
 

@@ -138,7 +138,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
     return Status::InvalidArgument("the directory of the database is '': expected a path");
   }
   GEARDB_RETURN_IF_ERROR(CheckBudgets(options));
-  auto impl = std::make_shared<Impl>(options);
+  std::shared_ptr<Impl> impl(new Impl(options), DeleteUnlessForked<Impl>());
   impl->directory = directory;
   Budgets& budgets = impl->options.budgets;
   if (budgets.frames_bytes == 0) budgets.frames_bytes = engine::DefaultFrameBudget();
@@ -324,9 +324,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
 }
 
 Result<std::shared_ptr<Table>> Database::OpenTable(std::string_view name) {
-  if (impl_->closed.load()) {
-    return Status::Cancelled("database '", impl_->directory, "' is closed");
-  }
+  GEARDB_RETURN_IF_ERROR(impl_->CheckOpen());
   auto table = impl_->FindTable(name);
   if (table == nullptr) {
     std::string names;
@@ -444,6 +442,7 @@ std::vector<Tag> Database::Tags() const { return impl_->Tags(); }
 // ---- The rest.
 
 Status Database::Wait(Ticket ticket, Ack level, Deadline deadline) {
+  GEARDB_RETURN_IF_ERROR(impl_->CheckProcess());
   if (impl_->log == nullptr) return impl_->CheckWritable();
   const Lsn end = impl_->log->end();
   if (ticket.end > end) {
@@ -461,6 +460,7 @@ Status Database::Sync(Deadline deadline) {
 
 Status Database::Close() {
   if (impl_ == nullptr) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(impl_->CheckProcess());
   const Status status = impl_->Close();
   for (const auto& table : impl_->AllTables()) {
     MutexLock lock(&table->state->mutex);

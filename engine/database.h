@@ -76,6 +76,10 @@ struct RecoveryReport {
 /// they may outlive the Database object, but calls that write, draw or wait then fail with
 /// Cancelled; counts and records in memory can still be read.
 ///
+/// A process may fork: its database stays its own. In the child all calls that return a Status fail
+/// with FailedPrecondition, the others must not be made, and destroying what was opened before the
+/// fork (its memory stays) changes nothing; the child may open databases of its own.
+///
 /// Errors of calls that write: a call has changed nothing, but for IoError (the disk has failed)
 /// and DeadlineExceeded "published, …": then it may have been done, and the next open shows whether
 /// it was. After the first IoError the database takes no more writes.

@@ -203,6 +203,7 @@ Status Sampler::Impl::HandOver(const Drawn& batch) {
 }
 
 Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
+  GEARDB_RETURN_IF_ERROR(priority_table_->database->CheckProcess());
   if (!options_.observer) GEARDB_RETURN_IF_ERROR(priority_table_->database->CheckWritable());
   const auto queued = [this] {
     MutexLock lock(&mutex_);
@@ -255,7 +256,10 @@ Status CheckBeta(const PriorityTableSpec& spec, double beta) {
 }  // namespace engine
 
 Sampler::Sampler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Sampler::~Sampler() = default;
+Sampler::~Sampler() {
+  // Its thread and its mutexes are those of the process that made it.
+  if (impl_ != nullptr && impl_->forked()) (void)impl_.release();
+}
 
 Result<Batch> Sampler::Next(std::optional<Deadline> deadline) {
   const Deadline until = deadline.value_or(Deadline::AfterMs(impl_->options().timeout_ms));

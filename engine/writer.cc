@@ -143,11 +143,15 @@ bool NeedsFinal(const TableLayout& layout, End end) {
 }  // namespace
 
 Writer::Writer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Writer::~Writer() = default;
+Writer::~Writer() {
+  // Its trajectories are open in the process that made it.
+  if (impl_ != nullptr && impl_->forked()) (void)impl_.release();
+}
 
 namespace {
 
 Status CheckLane(Writer::Impl* impl, uint32_t lane) {
+  GEARDB_RETURN_IF_ERROR(impl->CheckProcess());
   if (lane < impl->options().lanes) return Status::Ok();
   return Status::InvalidArgument("table '", impl->layout().spec().name, "': lane ", lane,
                                  " of a writer with ", impl->options().lanes, " lanes");
@@ -220,6 +224,7 @@ Result<std::vector<Appended>> Writer::AppendLanes(ColumnValues rows,
                                                   const AppendLanesOptions& options) {
   const TableLayout& layout = impl_->layout();
   const uint32_t lanes = impl_->options().lanes;
+  GEARDB_RETURN_IF_ERROR(impl_->CheckProcess());
   if (!options.ends.empty() && options.ends.size() != lanes) {
     return Status::InvalidArgument("table '", layout.spec().name, "': ", options.ends.size(),
                                    " ends for ", lanes, " lanes");

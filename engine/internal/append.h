@@ -52,6 +52,8 @@ class Writer::Impl {
   Status Resume(TrajectoryId id, uint32_t lane);
 
   const WriterOptions& options() const { return options_; }
+  Status CheckProcess() const { return database_->CheckProcess(); }
+  bool forked() const { return database_->owner.forked(); }
   const engine::TableLayout& layout() const { return table_->layout(); }
   engine::Lane& lane(uint32_t number) { return *lanes_[number]; }
   /// NotFound or InvalidArgument, naming the priority table and the first wrong value.

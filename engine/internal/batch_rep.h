@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fork.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "engine/batch.h"
@@ -152,8 +153,11 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
  public:
   std::unique_ptr<Batch::Rep> Take();
   void Give(std::unique_ptr<Batch::Rep> rep);
+  /// In a fork a sampler's thread, which is not there, may hold the mutex.
+  bool forked() const { return process_.forked(); }
 
  private:
+  const ForkMark process_;
   Mutex mutex_;
   std::vector<std::unique_ptr<Batch::Rep>> free_ GEARDB_GUARDED_BY(mutex_);
 };

@@ -46,8 +46,21 @@ DatabaseCore::~DatabaseCore() {
   tables_.clear();
 }
 
-Status DatabaseCore::CheckWritable() const {
+Status DatabaseCore::CheckProcess() const {
+  if (!owner.forked()) return Status::Ok();
+  return Status::FailedPrecondition("database '", directory, "' was opened by process ",
+                                    owner.pid(), ", of which this one is a fork: it cannot use ",
+                                    "what that one has opened");
+}
+
+Status DatabaseCore::CheckOpen() const {
+  GEARDB_RETURN_IF_ERROR(CheckProcess());
   if (closed.load()) return Status::Cancelled("database '", directory, "' is closed");
+  return Status::Ok();
+}
+
+Status DatabaseCore::CheckWritable() const {
+  GEARDB_RETURN_IF_ERROR(CheckOpen());
   if (log == nullptr) {
     return Status::FailedPrecondition("database '", directory, "' is open read-only");
   }
@@ -55,7 +68,7 @@ Status DatabaseCore::CheckWritable() const {
 }
 
 Status DatabaseCore::CheckTable(const TableCore& table) const {
-  if (closed.load()) return Status::Cancelled("database '", directory, "' is closed");
+  GEARDB_RETURN_IF_ERROR(CheckOpen());
   return CheckNotDropped(table);
 }
 
@@ -205,7 +218,8 @@ std::shared_ptr<TableCore> DatabaseCore::TableById(TableId id) const {
 }
 
 Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec, TableId id) {
-  auto table = std::make_shared<TableCore>();
+  // A dropped table's last handle gives frames back, which a fork shares.
+  std::shared_ptr<TableCore> table(new TableCore, DeleteUnlessForked<TableCore>());
   GEARDB_ASSIGN_OR_RETURN(
       table->state,
       TableState::Create({.index = index_memory.get(), .arena = arena.get()}, spec, id));
@@ -277,6 +291,7 @@ void DatabaseCore::UseLog(std::unique_ptr<wal::LogWriter> writer) {
 }
 
 Status DatabaseCore::Close() {
+  GEARDB_RETURN_IF_ERROR(CheckProcess());
   MutexLock once(&close_mutex_);  // A second caller waits for the first.
   {
     MutexLock guard(&commit);

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/epoch.h"
+#include "base/fork.h"
 #include "base/mutex.h"
 #include "engine/database.h"
 #include "engine/internal/arena.h"
@@ -95,6 +96,8 @@ class DatabaseCore {
   explicit DatabaseCore(const DatabaseOptions& options_in);
   ~DatabaseCore();
 
+  const ForkMark owner;  ///< The process that opened it.
+
   // Set once, while opening.
   DatabaseOptions options;
   std::string directory;
@@ -126,6 +129,10 @@ class DatabaseCore {
   // What refuses a call before it does any work. A change is admitted by its ChangeScope alone:
   // what these say may be old by then.
 
+  /// FailedPrecondition in a fork of the process that opened it. Those below say so, too.
+  Status CheckProcess() const;
+  /// Cancelled: closed.
+  Status CheckOpen() const;
   /// OK when changes may be made: FailedPrecondition (read-only) or Cancelled (closed).
   Status CheckWritable() const;
   /// Cancelled: closed, or the table was dropped.
@@ -173,7 +180,8 @@ class DatabaseCore {
   void AddTag(Tag tag);
   std::vector<Tag> Tags() const;
 
-  /// Refuses new changes, lets those under way finish, and seals the log. Idempotent.
+  /// Refuses new changes, lets those under way finish, and seals the log. Idempotent. Does nothing
+  /// in a fork.
   Status Close();
 
  private:

@@ -25,6 +25,7 @@ class Sampler::Impl {
   Result<std::unique_ptr<Batch::Rep>> Next(Deadline deadline);
   void set_beta(double beta) { options_.beta = beta; }
   const SamplerOptions& options() const { return options_; }
+  bool forked() const { return priority_table_->database->owner.forked(); }
   const PriorityTableSpec& spec() const { return priority_table_->spec; }
 
  private:

@@ -1,0 +1,38 @@
+// ForkMark: tells the process that made an object from the children that forks have made of it.
+#pragma once
+
+#include <cstdint>
+
+namespace geardb {
+
+/// A child of a fork has copies of all objects, but not the threads that they rely on, and shares
+/// the files and memory that they map: none of them may be used or destroyed there.
+class ForkMark {
+ public:
+  /// Marks the calling process. A child made by clone or vfork directly is not told apart.
+  ForkMark();
+  bool forked() const { return count_ != Forks(); }
+  /// Of the process that made the mark.
+  int pid() const { return pid_; }
+
+ private:
+  /// How many forks lie between the first mark's process and this one.
+  static uint64_t Forks();
+
+  uint64_t count_;
+  int pid_;
+};
+
+/// Deletes in the process that made it, and leaves the object alone in its forks.
+template <typename T>
+class DeleteUnlessForked {
+ public:
+  void operator()(T* object) const {
+    if (!mark_.forked()) delete object;
+  }
+
+ private:
+  ForkMark mark_;
+};
+
+}  // namespace geardb
