@@ -55,8 +55,14 @@ Status ReplaceFile(Env* env, const std::string& path, std::span<const std::byte>
     GEARDB_RETURN_IF_ERROR(file->Sync());
   }
   GEARDB_RETURN_IF_ERROR(env->Rename(fresh, path));
+  return env->SyncDirectory(ParentOf(path));
+}
+
+std::string ParentOf(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   const size_t slash = path.rfind('/');
-  return env->SyncDirectory(slash == std::string::npos ? "." : path.substr(0, slash));
+  if (slash == std::string_view::npos) return ".";
+  return slash == 0 ? "/" : std::string(path.substr(0, slash));
 }
 
 std::string JoinPath(std::string_view directory, std::string_view name) {

@@ -47,8 +47,8 @@ void KeepReserve(Env* env, const std::string& directory) {
   auto file = env->OpenFile(path, {.mode = FileMode::kCreate});
   if (!file.ok()) return;
   const auto size = (*file)->Size();
+  Status kept = (*file)->Allocate(kReserveBytes);  // A copy may have its length without its space.
   if (size.ok() && *size >= kReserveBytes) return;
-  Status kept = (*file)->Allocate(kReserveBytes);
   if (kept.ok()) kept = (*file)->Sync();
   if (kept.ok()) kept = env->SyncDirectory(directory);
   if (!kept.ok()) (void)env->Remove(path).ok();

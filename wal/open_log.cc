@@ -82,6 +82,7 @@ Status CreateLog(Env* env, const std::string& directory, const LogOptions& optio
   const std::string log_directory = JoinPath(directory, kLogDirectoryName);
   GEARDB_RETURN_IF_ERROR(Leftovers(env, log_directory).status());  // Before anything is written.
   GEARDB_RETURN_IF_ERROR(env->CreateDirectory(directory));
+  GEARDB_RETURN_IF_ERROR(env->SyncDirectory(ParentOf(directory)));
   GEARDB_ASSIGN_OR_RETURN(const auto lock,
                           env->Lock(JoinPath(directory, kLockName), LockMode::kExclusive));
   const std::string manifest_path = JoinPath(directory, kManifestName);
@@ -140,6 +141,10 @@ class LogOpener {
       const LockMode mode = options_.read_only ? LockMode::kShared : LockMode::kExclusive;
       GEARDB_ASSIGN_OR_RETURN(opened_.lock, env_->Lock(JoinPath(directory_, kLockName), mode));
       GEARDB_ASSIGN_OR_RETURN(opened_.manifest, ReadManifest(env_, directory_));
+    }
+    if (!options_.read_only && opened_.manifest.epoch.open == UINT32_MAX) {
+      return Status::ResourceExhausted(directory_, " was opened for writing ", UINT32_MAX,
+                                       " times, and cannot be any more: copy what it holds");
     }
     if (!options_.read_only && options_.log.log_bytes_max < opened_.manifest.segment_bytes) {
       return Status::InvalidArgument("log_bytes_max is ", options_.log.log_bytes_max,

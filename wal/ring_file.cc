@@ -31,6 +31,8 @@ Result<std::unique_ptr<RingFile>> RingFile::Open(Env* env, const std::string& pa
   if (size != bytes) {
     return Status::Corruption(path, " has ", size, " bytes, the manifest says ", bytes);
   }
+  // A store into a hole of a mapped file on a full disk would be a SIGBUS.
+  if (access != RingAccess::kReadOnly) GEARDB_RETURN_IF_ERROR(file->Allocate(bytes));
   std::unique_ptr<RingFile> ring(new RingFile(std::move(file), bytes));
   // An open looks at all of it, by faults of single pages where it is mapped.
   GEARDB_ASSIGN_OR_RETURN(const auto extents, ring->WrittenExtents());

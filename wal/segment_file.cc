@@ -23,10 +23,8 @@ Result<std::unique_ptr<SegmentFile>> SegmentFile::Open(Env* env, const std::stri
   if (size > bytes) {
     return Status::Corruption(path, " has ", size, " bytes, a segment has ", bytes);
   }
-  if (size < bytes) {
-    GEARDB_RETURN_IF_ERROR(file->Allocate(bytes));
-    GEARDB_RETURN_IF_ERROR(file->Sync());
-  }
+  GEARDB_RETURN_IF_ERROR(file->Allocate(bytes));
+  if (size < bytes) GEARDB_RETURN_IF_ERROR(file->Sync());
   std::unique_ptr<SegmentFile> segment(new SegmentFile(env, std::move(file), direct));
   segment->was_short_ = size < bytes;
   GEARDB_ASSIGN_OR_RETURN(const FileExtent first, segment->file()->NextWritten(0));

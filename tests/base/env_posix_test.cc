@@ -108,6 +108,21 @@ TEST_F(EnvPosixTest, AReadOnlyFileRefusesWrites) {
   EXPECT_STATUS(kIoError, file->Write(0, Bytes("y")), "f");
 }
 
+TEST_F(EnvPosixTest, AllocateReservesTheSpaceOfHoles) {
+  ASSERT_OK(ReplaceFile(env_, dir_.File("f"), Bytes("copied")));
+  ASSERT_EQ(::truncate(dir_.File("f").c_str(), 1 << 20), 0);
+  const auto reserved = [&] {
+    struct stat status = {};
+    EXPECT_EQ(::stat(dir_.File("f").c_str(), &status), 0);
+    return status.st_blocks * 512;
+  };
+  ASSERT_LT(reserved(), 1 << 20);
+  ASSERT_OK_AND_ASSIGN(auto file, env_->OpenFile(dir_.File("f"), {.mode = FileMode::kReadWrite}));
+  ASSERT_OK(file->Allocate(1 << 20));
+  EXPECT_GE(reserved(), 1 << 20);
+  EXPECT_EQ(Text(dir_.File("f")).value().substr(0, 6), "copied");
+}
+
 TEST_F(EnvPosixTest, AllocateReservesZeros) {
   ASSERT_OK_AND_ASSIGN(auto file, env_->OpenFile(dir_.File("f"), {.mode = FileMode::kCreate}));
   ASSERT_OK(file->Allocate(1 << 20));

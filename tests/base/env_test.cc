@@ -17,6 +17,16 @@ std::span<const std::byte> Bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
+TEST(EnvTest, AParentIsTheDirectoryThatAPathIsIn) {
+  EXPECT_EQ(ParentOf("a/b"), "a");
+  EXPECT_EQ(ParentOf("a/b/"), "a");
+  EXPECT_EQ(ParentOf("/a/b/c"), "/a/b");
+  EXPECT_EQ(ParentOf("b"), ".");
+  EXPECT_EQ(ParentOf("b/"), ".");
+  EXPECT_EQ(ParentOf("/b"), "/");
+  EXPECT_EQ(ParentOf("/"), "/");
+}
+
 TEST(EnvTest, JoinPathPutsOneSlashBetween) {
   EXPECT_EQ(JoinPath("a", "b"), "a/b");
   EXPECT_EQ(JoinPath("a/", "b"), "a/b");

@@ -1,5 +1,10 @@
 // What a database takes on a full disk, and until when.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "engine/priority_table.h"
 #include "tests/testing/descriptor_limit.h"
@@ -146,6 +151,51 @@ TEST_F(DatabaseFullDiskTest, ASetOfSeveralRecordsThatIsRefusedHasSetNothing) {
     EXPECT_STATUS(kResourceExhausted, status, "No space left");
     for (const RowId& item : items) ASSERT_EQ(per->Priority(item).value(), told);
   }
+}
+
+// cp --sparse, rsync -S and tar -S leave holes where a store has zeros, whose space was reserved.
+class DatabaseSparseCopyTest : public StoreTest {
+ protected:
+  void SetUp() override {
+    options_.segment_bytes = kSegment;
+    options_.ring_bytes = kSegment;
+    Open();
+    Create(StepSpec());
+  }
+};
+
+TEST_F(DatabaseSparseCopyTest, AnOpenReservesTheSpaceAgain) {
+  AppendClosed(0, 10);
+  Close();
+  int holes = 0;
+  const auto for_each_file = [&](const auto& visit) {
+    for (const auto& entry : std::filesystem::directory_iterator(dir_->File("log"))) {
+      struct stat status = {};
+      ASSERT_EQ(::stat(entry.path().c_str(), &status), 0);
+      visit(entry.path(), status.st_blocks * 512 < status.st_size);
+    }
+  };
+  for_each_file([](const std::filesystem::path& path, bool) {
+    ASSERT_OK_AND_ASSIGN(const auto bytes,
+                         ReadWholeFile(Env::Posix(), path.string(), 2 * kSegment));
+    std::filesystem::remove(path);
+    std::ofstream copy(path, std::ios::binary);
+    for (uint64_t at = 0; at < bytes.size(); at += 4096) {
+      const std::span<const std::byte> block = std::span(bytes).subspan(at, 4096);
+      if (std::ranges::all_of(block, [](std::byte b) { return b == std::byte{0}; })) continue;
+      copy.seekp(static_cast<std::streamoff>(at));
+      copy.write(reinterpret_cast<const char*>(block.data()), 4096);
+    }
+    copy.close();
+    std::filesystem::resize_file(path, bytes.size());
+  });
+  for_each_file([&](const auto&, bool has_holes) { holes += has_holes ? 1 : 0; });
+  EXPECT_GE(holes, 2);
+  Open();
+  for_each_file(
+      [](const std::filesystem::path& path, bool has_holes) { EXPECT_FALSE(has_holes) << path; });
+  OpenAgain("steps");
+  EXPECT_EQ(Numbers(1), testing::Count(0, 10));
 }
 
 // Without a descriptor for the next segment a store is as full as its disk, and no more broken.

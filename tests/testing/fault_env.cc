@@ -135,8 +135,9 @@ class FaultEnv::FaultFile final : public File {
   Status Allocate(uint64_t bytes) override {
     MutexLock lock(&env_->mutex_);
     GEARDB_RETURN_IF_ERROR(env_->CheckAlive(generation_));
+    if (bytes <= inode_->size()) return Status::Ok();
     if (env_->CountChange()) return env_->Died();
-    return bytes > inode_->size() ? env_->Grow(inode_.get(), bytes) : Status::Ok();
+    return env_->Grow(inode_.get(), bytes);
   }
 
   Result<FileExtent> NextWritten(uint64_t offset) override {
@@ -345,7 +346,8 @@ Status FaultEnv::Rename(const std::string& from, const std::string& to) {
 Status FaultEnv::CreateDirectory(const std::string& path) {
   MutexLock lock(&mutex_);
   GEARDB_RETURN_IF_ERROR(CheckAlive(generation_));
-  directories_.insert(path);
+  const bool made = directories_.insert(path).second;
+  if (made && !DirectoryOf(path).empty()) unsynced_directories_.insert(path);
   return Status::Ok();
 }
 
@@ -356,6 +358,7 @@ Status FaultEnv::SyncDirectory(const std::string& path) {
   const auto inside = [&](const std::string& name) {
     return !name.empty() && DirectoryOf(name) == path;
   };
+  std::erase_if(unsynced_directories_, inside);
   std::erase_if(name_changes_, [&](const NameChange& c) { return inside(c.from) || inside(c.to); });
   std::erase_if(synced_names_, [&](const auto& entry) { return inside(entry.first); });
   for (const auto& [name, inode] : names_) {

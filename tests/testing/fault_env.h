@@ -9,7 +9,8 @@
 //   are written back whenever the system likes: each holds its synced version, one of those that
 //   were seen by a random write-back, or the latest. A size that grew is the old or the new one.
 //   Creations, renames and removals since the last sync of their directory each happened or not.
-//   Directories themselves are durable at once.
+//   A directory that was made since the last sync of its parent is there with all it holds, or not
+//   at all. Those without a parent are durable at once.
 //   An operation that a crash interrupts (SetCrashAfter) is torn: of a write, any of its sectors
 //   have happened. After it every operation fails until Crash() is called.
 //   A full disk (set_disk_bytes_max) refuses growth with ResourceExhausted, half of a write done.
@@ -176,6 +177,7 @@ class FaultEnv final : public Env {
   mutable Mutex mutex_;
   Random random_ GEARDB_GUARDED_BY(mutex_);
   std::set<std::string> directories_ GEARDB_GUARDED_BY(mutex_);
+  std::set<std::string> unsynced_directories_ GEARDB_GUARDED_BY(mutex_);
   std::map<std::string, InodePtr> names_ GEARDB_GUARDED_BY(mutex_);
   std::map<std::string, InodePtr> synced_names_ GEARDB_GUARDED_BY(mutex_);
   std::vector<NameChange> name_changes_ GEARDB_GUARDED_BY(mutex_);

@@ -75,6 +75,15 @@ void FaultEnv::LoseNames() {
     }
   }
   names_ = std::move(names);
+  for (const std::string& lost : unsynced_directories_) {
+    if (random_.OneIn(2)) continue;
+    const auto inside = [&](const std::string& path) {
+      return path == lost || path.starts_with(lost + "/");
+    };
+    std::erase_if(names_, [&](const auto& entry) { return inside(entry.first); });
+    std::erase_if(directories_, inside);
+  }
+  unsynced_directories_.clear();
 }
 
 void FaultEnv::LosePower() {
@@ -146,6 +155,7 @@ std::unique_ptr<FaultEnv> FaultEnv::CopyAfterCrash(CrashKind kind, uint64_t seed
     return twin;
   };
   copy->directories_ = directories_;
+  copy->unsynced_directories_ = unsynced_directories_;
   copy->next_inode_ = next_inode_;
   for (const auto& [name, inode] : names_) copy->names_[name] = copied(inode);
   for (const auto& [name, inode] : synced_names_) copy->synced_names_[name] = copied(inode);
@@ -154,6 +164,7 @@ std::unique_ptr<FaultEnv> FaultEnv::CopyAfterCrash(CrashKind kind, uint64_t seed
   }
   copy->disk_bytes_max_ = disk_bytes_max_;
   copy->direct_works_ = direct_works_;
+  copy->direct_writes_work_ = direct_writes_work_;
   copy->maps_work_ = maps_work_;
   copy->CrashLocked(kind);
   return copy;

@@ -41,17 +41,18 @@ TEST_F(OpenLogTest, ACreationThatCrashedAnywhereCanBeDoneAgain) {
   int whole = 0;
   for (uint64_t operation = 1; operation < 40; ++operation) {
     FaultEnv env(operation);
+    ASSERT_OK(env.CreateDirectory("learners"));
     env.SetCrashAfter(operation);
-    const bool created = CreateLog(&env, "db", options_.log).ok();
+    const bool created = CreateLog(&env, "learners/db", options_.log).ok();
     env.Crash(operation % 2 == 0 ? CrashKind::kProcess : CrashKind::kPowerLoss);
-    auto log = OpenAndSee(&env, "db", options_);
+    auto log = OpenAndSee(&env, "learners/db", options_);
     if (created) {
       ASSERT_OK(log);
     }
     if (!log.ok()) {
       ASSERT_EQ(log.status().code(), StatusCode::kNotFound) << log.status();
-      ASSERT_OK(CreateLog(&env, "db", options_.log)) << operation;
-      log = OpenAndSee(&env, "db", options_);
+      ASSERT_OK(CreateLog(&env, "learners/db", options_.log)) << operation;
+      log = OpenAndSee(&env, "learners/db", options_);
       ASSERT_OK(log);
     } else {
       ++whole;
@@ -197,6 +198,17 @@ TEST_F(OpenLogTest, EpochsCountOpens) {
     CrashAndOpen(CrashKind::kProcess);
     EXPECT_EQ(report().epoch.open, open);
   }
+}
+
+TEST_F(OpenLogTest, TheLastEpochIsNotFollowedByTheFirst) {
+  Create();
+  ASSERT_OK_AND_ASSIGN(Manifest manifest, ReadManifest(env_.get(), "db"));
+  manifest.epoch.open = UINT32_MAX;
+  ASSERT_OK(WriteManifest(env_.get(), "db", manifest));
+  EXPECT_STATUS(kResourceExhausted, OpenAndSee(env_.get(), "db", options_),
+                "db was opened for writing 4294967295 times");
+  options_.read_only = true;
+  EXPECT_OK(OpenAndSee(env_.get(), "db", options_));
 }
 
 TEST_F(OpenLogTest, AReadOnlyOpenWritesNothingAndSeesTheSame) {
