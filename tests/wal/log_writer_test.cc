@@ -224,6 +224,38 @@ TEST_F(LogWriterTest, WhatHadRoomBeforeASealHasRoomAfterIt) {
   EXPECT_EQ(writer()->end(), options_.log.segment_bytes);
 }
 
+// Whenever all is synced the log may be sealed: several records have room together only if a seal
+// before each of them has it, too.
+TEST_F(LogWriterTest, WhatHadRoomHasItWithASealBeforeEachRecord) {
+  options_.log.log_bytes_max = options_.log.segment_bytes;
+  for (uint64_t count = 1; count <= 3; ++count) {
+    const std::vector<RecordSize> sizes(count, Sized(1000));
+    for (uint64_t seals = 0; seals <= count; ++seals) {
+      SCOPED_TRACE(std::to_string(count) + " records and " + std::to_string(seals) + " seals");
+      seen_ = SeenLog();
+      env_ = std::make_unique<testing::FaultEnv>(1);
+      CreateAndOpen();
+      // Exactly so much is left of the only segment.
+      const uint64_t left = count * Sized(1000).total() + seals * kSealRecordBytes;
+      const Lsn target = options_.log.segment_bytes - left;
+      while (target - writer()->end() > 8000) Append(1, 4000);
+      uint64_t piece = 1;
+      while (Sized(piece).total() < target - writer()->end()) ++piece;
+      ASSERT_EQ(Append(2, piece).end, target);
+      const bool room = writer()->HasRoom(sizes, Urgency::kAppend);
+      EXPECT_EQ(writer()->PrepareFor(sizes, Urgency::kAppend).ok(), room);
+      EXPECT_TRUE(room || seals < count);
+      for (uint64_t i = 0; room && i < count; ++i) {
+        ASSERT_OK(writer()->WaitSynced(writer()->end(), Deadline::Infinite()));
+        ASSERT_OK(writer()->SealOnce());
+        ASSERT_EQ(writer()->Stats().seals, i + 1);
+        ASSERT_TRUE(writer()->HasRoom(std::span(sizes).subspan(i), Urgency::kAppend));
+        Append(3 + i, 1000);
+      }
+    }
+  }
+}
+
 TEST_F(LogWriterTest, UnsyncedSegmentsAreNotReleased) {
   CreateAndOpen();
   while (writer()->end() < 2 * options_.log.segment_bytes) Append(1, 4000);

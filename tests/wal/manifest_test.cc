@@ -130,6 +130,19 @@ TEST(ManifestTest, AFullDiskDoesNotStopItAfterAPowerLoss) {
   }
 }
 
+TEST(ManifestTest, WhatItKeepsForAFullDiskIsDurable) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    testing::FaultEnv env(seed);
+    ASSERT_OK(env.CreateDirectory("db"));
+    ASSERT_OK(WriteManifest(&env, "db", Example()));
+    const auto reserve = env.Contents("db/RESERVE");
+    ASSERT_GE(reserve.size(), 2 * kBlockBytes);
+    env.Crash(testing::CrashKind::kPowerLoss);
+    EXPECT_EQ(env.Contents("db/RESERVE").size(), reserve.size());
+  }
+}
+
 // Not a byte can be had, not even those that a removal has just given back: with a power loss at
 // every operation there is the old manifest or the new one, and the next one can be written.
 TEST(ManifestTest, AFullDiskWhoseFreedSpaceIsTakenDoesNotStopIt) {

@@ -152,44 +152,117 @@ TEST_F(OpenLogTest, RecordsOfAnOlderEpochBeyondTheCutNeverComeBack) {
   EXPECT_EQ(Numbers(), (std::vector<uint64_t>{1, 4}));
 }
 
+// Step f: behind a page cache a failed sync leaves bytes that can be read and that no later sync
+// writes.
+TEST_F(OpenLogTest, WhatAFailedSyncLeftIsWrittenAgain) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(seed);
+    seen_ = SeenLog();
+    env_ = std::make_unique<FaultEnv>(seed);
+    env_->set_direct(false);
+    CreateAndOpen();
+    Append(1, 3000);
+    env_->FailSyncAfter(1);
+    EXPECT_STATUS(kIoError, writer()->WaitSynced(writer()->end(), Deadline::Infinite()), "sync");
+    env_->ClearFailures();
+    CrashAndOpen(CrashKind::kProcess);
+    EXPECT_EQ(Numbers(), std::vector<uint64_t>{1});
+    CrashAndOpen(CrashKind::kPowerLoss);  // What an open served is durable.
+    EXPECT_EQ(Numbers(), std::vector<uint64_t>{1});
+  }
+}
+
 // The segment has lost its first record, the ring its second: the log ends behind the first. What
-// the open then writes joins the segment's second record to the log again, if the cut is not kept.
-TEST_F(OpenLogTest, AnOpenThatCrashedBeyondItsCutStaysCut) {
-  CreateAndOpen();
-  uint64_t piece = 4096 - kSegmentRecordBytes;
-  while (SizeOf({.number = 1, .piece_bytes = {piece}}).total() > 4096 - kSegmentRecordBytes) {
-    --piece;
+// an open then drains joins the segment's second record to the log again, if the cut is not kept.
+class OpenLogCutTest : public OpenLogTest {
+ protected:
+  void CreateAndDie() {
+    CreateAndOpen();
+    uint64_t piece = 4096 - kSegmentRecordBytes;
+    while (SizeOf({.number = 1, .piece_bytes = {piece}}).total() > 4096 - kSegmentRecordBytes) {
+      --piece;
+    }
+    const Reservation first = Append(1, piece);
+    ASSERT_EQ(first.end, kEnd);  // What the open drains ends with a block.
+    const Reservation second = Append(2, 1000);
+    Append(3, 1000);
+    ASSERT_OK(writer()->DrainOnce());
+    env_->Damage("db/log/segment-000001", first.lsn, 64);
+    env_->Damage("db/log/ring", second.lsn, 64);
+    Die();
   }
-  const Reservation first = Append(1, piece);
-  ASSERT_EQ(first.end, 4096u);  // What the open drains ends with a block.
-  const Reservation second = Append(2, 1000);
-  Append(3, 1000);
-  ASSERT_OK(writer()->DrainOnce());
-  env_->Damage("db/log/segment-000001", first.lsn, 64);
-  env_->Damage("db/log/ring", second.lsn, 64);
-  env_->Die();
-  seen_ = SeenLog();
-  env_->Crash(CrashKind::kProcess);
-  // Copies of the files as they are when the open has drained, and before it begins its epoch.
-  static std::vector<std::unique_ptr<FaultEnv>>* copies;
-  static FaultEnv* env;
-  std::vector<std::unique_ptr<FaultEnv>> storage;
-  copies = &storage;
-  env = env_.get();
-  SetCrashHook([](const char* name) {
-    if (std::strcmp(name, "recovery_sync") != 0) return;
-    copies->push_back(env->CopyAfterCrash(CrashKind::kProcess, 1));
-    copies->push_back(env->CopyAfterCrash(CrashKind::kPowerLoss, 2));
-  });
-  Open();
-  SetCrashHook(nullptr);
-  EXPECT_EQ(Numbers(), std::vector<uint64_t>{1});
-  ASSERT_EQ(storage.size(), 2u);
-  for (auto& copy : storage) {
-    ASSERT_OK_AND_ASSIGN(const SeenLog again, OpenAndSee(copy.get(), "db", options_));
+  void Die() {
+    env_->Die();
+    seen_ = SeenLog();
+    env_->Crash(CrashKind::kProcess);
+    env_->ClearFailures();
+  }
+  /// Copies of the files as they are when an open has drained and synced, and before it begins its
+  /// epoch.
+  std::vector<std::unique_ptr<FaultEnv>> OpensThatCrash() {
+    static FaultEnv* env;
+    static std::vector<std::unique_ptr<FaultEnv>>* copies;
+    std::vector<std::unique_ptr<FaultEnv>> storage;
+    env = env_.get();
+    copies = &storage;
+    SetCrashHook([](const char* name) {
+      if (std::strcmp(name, "recovery_epoch") != 0) return;
+      copies->push_back(env->CopyAfterCrash(CrashKind::kProcess, 1));
+      for (uint64_t seed = 1; seed <= 8; ++seed) {
+        copies->push_back(env->CopyAfterCrash(CrashKind::kPowerLoss, seed));
+      }
+    });
+    Open();
+    SetCrashHook(nullptr);
+    EXPECT_EQ(Numbers(), std::vector<uint64_t>{1});
+    EXPECT_EQ(storage.size(), 9u);
+    return storage;
+  }
+  void ExpectStaysCut(FaultEnv* env) {
+    ASSERT_OK_AND_ASSIGN(const SeenLog again, OpenAndSee(env, "db", options_));
     EXPECT_EQ(again.records.size(), 1u);
-    EXPECT_EQ(again.log.report.read.end_lsn, first.end);
+    EXPECT_EQ(again.log.report.read.end_lsn, kEnd);
   }
+
+  static constexpr Lsn kEnd = 4096;
+};
+
+TEST_F(OpenLogCutTest, AnOpenThatCrashedBeyondItsCutStaysCut) {
+  CreateAndDie();
+  for (auto& copy : OpensThatCrash()) ExpectStaysCut(copy.get());
+}
+
+// Step d, "even if it already says so": the process died before the name of the manifest with the
+// cut was synced.
+TEST_F(OpenLogCutTest, ACutWhoseNameMayNotBeDurableIsWrittenAgain) {
+  int cut = 0;
+  for (uint64_t operation = 1; operation < 12; ++operation) {
+    SCOPED_TRACE(operation);
+    env_ = std::make_unique<FaultEnv>(operation);
+    CreateAndDie();
+    env_->SetCrashAfter(operation);
+    EXPECT_STATUS(kIoError, OpenAndSee(env_.get(), "db", options_), "the process has died");
+    Die();
+    ASSERT_OK_AND_ASSIGN(const Manifest manifest, ReadManifest(env_.get(), "db"));
+    if (manifest.cut != kEnd) continue;
+    ++cut;
+    for (auto& copy : OpensThatCrash()) ExpectStaysCut(copy.get());
+    seen_ = SeenLog();
+  }
+  EXPECT_GT(cut, 0);
+}
+
+// On a full disk the manifest was overwritten, and its sync failed: the page cache shows a cut that
+// the disk does not have.
+TEST_F(OpenLogCutTest, ACutWhoseSyncFailedIsWrittenAgain) {
+  CreateAndDie();
+  env_->set_disk_bytes_max(0);
+  env_->FailSyncAfter(1);
+  EXPECT_STATUS(kResourceExhausted, OpenAndSee(env_.get(), "db", options_), "No space left");
+  Die();
+  ASSERT_OK_AND_ASSIGN(const Manifest manifest, ReadManifest(env_.get(), "db"));
+  ASSERT_EQ(manifest.cut, kEnd);
+  for (auto& copy : OpensThatCrash()) ExpectStaysCut(copy.get());
 }
 
 TEST_F(OpenLogTest, EpochsCountOpens) {
