@@ -1,9 +1,9 @@
 // The real log and the model of its protocol, side by side. Random histories run through the real
 // writer on the fault file system, and each step through the model's writer: LSNs, what is
-// published, drained and synced, and what enters headers must be equal. After every crash the
-// model's reader looks at the bytes on the disk, with an eye of its own for what a record is (only
-// FORMAT.md's offsets and what was once written); the real open must end where it ends and serve
-// what it finds.
+// published, drained and synced, and what enters headers must be equal. After every crash or failed
+// sync the model's reader looks at the bytes on the disk, with an eye of its own for what a record
+// is (only FORMAT.md's offsets and what was once written); the real open must end where it ends and
+// serve what it finds.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -111,6 +111,7 @@ class RealDisk final : public model::DiskView {
 
 struct ConformanceCounts {
   uint64_t opens = 0, refused = 0, split = 0, ring_tails = 0, damaged = 0, page_damage = 0;
+  uint64_t failed = 0;  // Writers, by a sync.
 };
 
 class Conformance {
@@ -147,6 +148,7 @@ class Conformance {
   }
 
   void Step() {
+    if (random_.OneIn(4 * crash_every_)) env_.FailSyncAfter(1 + random_.Below(4));
     switch (random_.Below(9)) {
       case 0:
       case 1:
@@ -170,7 +172,7 @@ class Conformance {
         if (flying_.empty() && random_.OneIn(3)) Seal();
         break;
     }
-    if (env_.crashed()) return Crash();
+    if (env_.crashed() || !writer()->failure().ok()) return Crash();
     CompareWriters();
     if (random_.OneIn(crash_every_)) {
       env_.SetCrashAfter(1 + random_.Below(4));
@@ -321,10 +323,12 @@ class Conformance {
   }
 
   void Crash() {
+    counts_.failed += writer() && !env_.crashed() && !writer()->failure().ok() ? 1 : 0;
     env_.Die();
     seen_ = SeenLog();
     flying_.clear();
     env_.Crash(random_.OneIn(2) ? CrashKind::kProcess : CrashKind::kPowerLoss);
+    env_.ClearFailures();
   }
 
   // The manifest, by FORMAT.md's offsets.
@@ -354,10 +358,11 @@ class Conformance {
     const model::Manifest before = ReadManifestBytes();
     ASSERT_EQ(expected.verdict, Verdict::kGood);
     if (random_.OneIn(4)) env_.SetCrashAfter(1 + random_.Below(16));
+    if (random_.OneIn(8)) env_.FailSyncAfter(1 + random_.Below(6));
     std::vector<SeenRecord> visited;
     auto seen = OpenAndSee(&env_, "db", options_, &visited);
     CompareRecords(expected, visited);
-    if (env_.crashed()) return Crash();
+    if (env_.crashed() || seen.status().code() == StatusCode::kIoError) return Crash();
     ASSERT_OK(seen);
     env_.SetCrashAfter(UINT64_MAX / 2);
     ++counts_.opens;
@@ -408,8 +413,7 @@ class Conformance {
     if (name == "ring") return;
     const uint64_t bytes = env_.Contents("db/log/" + name).size();
     if (bytes == 0) return;
-    const uint64_t written = std::min<uint64_t>(bytes, 40000);
-    const uint64_t where = random_.Below(written);
+    const uint64_t where = random_.Below(std::min<uint64_t>(bytes, 40000));
     SCOPED_TRACE("flip in " + name + " at " + std::to_string(where));
     env_.FlipBit("db/log/" + name, where, 3);
     const Reading expected = ModelReads();
@@ -465,8 +469,7 @@ class ConformanceTest : public ::testing::TestWithParam<bool> {};
 TEST_P(ConformanceTest, TheRealLogDoesWhatTheModelDoes) {
   const bool damage = GetParam();
   ConformanceCounts all;
-  const uint64_t histories = damage ? 1200 : 150;
-  for (uint64_t seed = 1; seed <= histories && !HasFatalFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= (damage ? 1200u : 150u) && !HasFatalFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Conformance history(seed, damage);
     history.Run(250);
@@ -476,11 +479,13 @@ TEST_P(ConformanceTest, TheRealLogDoesWhatTheModelDoes) {
     all.ring_tails += history.counts().ring_tails;
     all.damaged += history.counts().damaged;
     all.page_damage += history.counts().page_damage;
+    all.failed += history.counts().failed;
   }
   EXPECT_GT(all.opens, 0u);
   EXPECT_GT(all.refused, 0u);
   EXPECT_GT(all.split, 0u);
   EXPECT_GT(all.ring_tails, 0u);
+  EXPECT_GT(all.failed, 0u);
   if (damage) {
     EXPECT_GT(all.damaged, 0u);
     EXPECT_GT(all.page_damage, 0u);

@@ -1,8 +1,8 @@
 // Random histories of the real log on the fault file system, compared with an oracle of what was
 // published and what was synced: appends filled in any order, drains, syncs, seals, recycling,
-// death of the process and power loss at any operation, also in the middle of an open. After every
-// open all that was acknowledged at the crash's level is there, byte for byte, in order, and
-// nothing else; a second open finds the same.
+// failed syncs, death of the process and power loss at any operation, also in the middle of an
+// open. After every open all that was acknowledged at the crash's level is there, byte for byte, in
+// order, and nothing else; a second open finds the same.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -40,6 +40,7 @@ class History {
     mean_bytes_ = 1 + random_.Below(12000);
     crash_every_ = 8 + random_.Below(80);
     crash_open_every_ = 2 + random_.Below(6);
+    if (random_.OneIn(2)) fail_every_ = 8 + random_.Below(80);
   }
 
   void Run(int steps) {
@@ -64,12 +65,16 @@ class History {
   uint64_t crashed_opens() const { return crashed_opens_; }
   uint64_t cut_records() const { return cut_records_; }
   uint64_t recycled() const { return recycled_; }
+  uint64_t failed_syncs() const { return failed_syncs_; }
+  uint64_t failed_opens() const { return failed_opens_; }
 
  private:
   LogWriter* writer() { return seen_.log.writer.get(); }
 
   void Step() {
-    published_before_ = writer()->published();
+    // What is published later is not acknowledged.
+    if (writer()->failure().ok()) published_before_ = writer()->published();
+    if (FailsNow(fail_every_)) env_.FailSyncAfter(1 + random_.Below(4));
     switch (random_.Below(12)) {
       case 0:
       case 1:
@@ -99,8 +104,15 @@ class History {
         break;
     }
     if (random_.OneIn(crash_every_)) env_.SetCrashAfter(1 + random_.Below(6));
-    if (env_.crashed() || random_.OneIn(crash_every_)) Crash();
+    const bool failed = !env_.crashed() && !writer()->failure().ok();
+    if (env_.crashed() || random_.OneIn(failed ? 4 : crash_every_)) {
+      failed_syncs_ += failed ? 1 : 0;
+      Crash();
+    }
   }
+
+  // Only histories with failures draw for them.
+  bool FailsNow(uint64_t every) { return fail_every_ > 0 && random_.OneIn(every); }
 
   // Whole blocks only: then the drain often stops inside a record.
   void Drain() {
@@ -153,7 +165,8 @@ class History {
   void Crash() {
     const CrashKind kind = random_.OneIn(2) ? CrashKind::kProcess : CrashKind::kPowerLoss;
     if (writer() != nullptr) {
-      // A published record is acknowledged unless the log has failed: an unmapped ring refused it.
+      // A published record is acknowledged unless the log has failed: an unmapped ring refused it,
+      // or a sync failed.
       published_floor_ = writer()->failure().ok() ? writer()->published() : published_before_;
       synced_floor_ = std::max(synced_floor_, writer()->synced());
       if (touched_) stable_end_ = kNoLsn;
@@ -171,6 +184,7 @@ class History {
     env_.Die();
     seen_ = SeenLog();
     env_.Crash(kind);
+    env_.ClearFailures();
     flying_.clear();
   }
 
@@ -178,6 +192,7 @@ class History {
     options_.from = from_;
     const bool crash = random_.OneIn(crash_open_every_);
     if (crash) env_.SetCrashAfter(1 + random_.Below(20));
+    if (FailsNow(crash_open_every_)) env_.FailSyncAfter(1 + random_.Below(6));
     std::vector<SeenRecord> visited;
     cut_is_synced = false;
     SetCrashHook([](const char* name) {
@@ -185,7 +200,9 @@ class History {
     });
     auto seen = OpenAndSee(&env_, "db", options_, &visited);
     SetCrashHook(nullptr);
-    if (env_.crashed()) {
+    const bool failed = fail_every_ > 0 && seen.status().code() == StatusCode::kIoError;
+    if (env_.crashed() || failed) {
+      failed_opens_ += env_.crashed() ? 0 : 1;
       if (cut_count_.has_value() && cut_is_synced) {
         ASSERT_EQ(visited.size(), *cut_count_);
       }
@@ -240,6 +257,7 @@ class History {
   OpenOptions options_;
   SeenLog seen_;
   uint64_t mean_bytes_ = 0, crash_every_ = 0, crash_open_every_ = 0;
+  uint64_t fail_every_ = 0;  // 0: no sync fails.
   std::vector<Appended> appended_;
   std::deque<size_t> flying_;
   std::optional<size_t> cut_count_;  // Records seen by a crashed open that had synced its cut.
@@ -249,7 +267,7 @@ class History {
   Lsn published_before_ = 0;
   Lsn from_ = 0, published_floor_ = 0, synced_floor_ = 0, stable_end_ = kNoLsn;
   uint64_t opens_ = 0, ring_records_ = 0, deaths_ = 0, power_losses_ = 0, crashed_opens_ = 0;
-  uint64_t cut_records_ = 0, recycled_ = 0;
+  uint64_t cut_records_ = 0, recycled_ = 0, failed_syncs_ = 0, failed_opens_ = 0;
 };
 
 // Seeds from GEARDB_LOG_HISTORIES_FROM, as many as GEARDB_LOG_HISTORIES says.
@@ -262,6 +280,7 @@ TEST(LogHistoryTest, WhatWasAcknowledgedSurvivesEveryCrash) {
   const uint64_t first = FromEnvironment("GEARDB_LOG_HISTORIES_FROM", 1);
   const uint64_t count = FromEnvironment("GEARDB_LOG_HISTORIES", 300);
   uint64_t opens = 0, ring = 0, deaths = 0, power = 0, crashed_opens = 0, cut = 0, recycled = 0;
+  uint64_t failed_syncs = 0, failed_opens = 0;
   for (uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed) {
     History history(seed);
     history.Run(400);
@@ -272,19 +291,25 @@ TEST(LogHistoryTest, WhatWasAcknowledgedSurvivesEveryCrash) {
     crashed_opens += history.crashed_opens();
     cut += history.cut_records();
     recycled += history.recycled();
+    failed_syncs += history.failed_syncs();
+    failed_opens += history.failed_opens();
   }
   std::printf(
       "opens %llu, deaths %llu, power losses %llu, opens that crashed %llu, "
-      "records from the ring %llu, cut %llu, segments recycled %llu\n",
+      "records from the ring %llu, cut %llu, segments recycled %llu, syncs that failed %llu, "
+      "opens that failed %llu\n",
       static_cast<unsigned long long>(opens), static_cast<unsigned long long>(deaths),
       static_cast<unsigned long long>(power), static_cast<unsigned long long>(crashed_opens),
       static_cast<unsigned long long>(ring), static_cast<unsigned long long>(cut),
-      static_cast<unsigned long long>(recycled));
+      static_cast<unsigned long long>(recycled), static_cast<unsigned long long>(failed_syncs),
+      static_cast<unsigned long long>(failed_opens));
   // The histories reach what they are for.
   EXPECT_GT(ring, 0u);
   EXPECT_GT(crashed_opens, 0u);
   EXPECT_GT(cut, 0u);
   EXPECT_GT(recycled, 0u);
+  EXPECT_GT(failed_syncs, 0u);
+  EXPECT_GT(failed_opens, 0u);
 }
 
 }  // namespace
