@@ -225,14 +225,17 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   GEARDB_RETURN_IF_ERROR(CheckColumns(calls));
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
   AppendPlan plan;
+  Lsn seen = database_->log->published();
   Status status = CopyRows(calls, deadline, &plan);
   while (status.code() == StatusCode::kResourceExhausted && !deadline.passed()) {
-    // What leaves for calls that have returned gives its frames back when it is published.
+    // What leaves for calls that have returned gives its frames back when it is published: later,
+    // or since this call looked for frames.
     const Lsn end = database_->log->end();
-    if (database_->log->published() >= end) break;
+    if (seen >= end) break;
     FreeFrames(&plan);
     if (!database_->Acknowledge(end, Ack::kLog, deadline).ok()) break;
     plan = {};
+    seen = database_->log->published();
     status = CopyRows(calls, deadline, &plan);
   }
   if (!status.ok()) {

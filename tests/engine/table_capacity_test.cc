@@ -381,6 +381,27 @@ TEST_F(TableCapacityConcurrentTest, WithoutARemoverAnAppendGoesOnAfterARemoval) 
   EXPECT_EQ(table_->StepCount(), 4u);
 }
 
+// What leaves gives its frames back when its record is published: by another thread, at any moment
+// between a call's look for a frame and the next.
+TEST_F(TableCapacityConcurrentTest, AFrameThatIsGivenBackMeanwhileIsFound) {
+  options_.budgets.frames_bytes = uint64_t{2} << 20;
+  options_.ring_bytes = uint64_t{8} << 20;
+  OpenEmpty();
+  constexpr int64_t kRowBytes = 128 << 10;
+  TableSpec spec;
+  spec.name = "wide";
+  spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {kRowBytes}}};
+  spec.steps_per_page = 1;
+  spec.bytes_max = 15 * kRowBytes;
+  Create(spec);
+  const std::vector<uint8_t> row(kRowBytes, 7);
+  for (int i = 0; i < 2500; ++i) {
+    ASSERT_OK(writer_->Append({{"x", TensorView::Of<uint8_t>(row)}},
+                              {.end = End::kTerminated, .ack = Ack::kMemory}))
+        << "append " << i;
+  }
+}
+
 TEST_F(TableCapacityConcurrentTest, AWaitingAppendEndsWhenItsTableIsDropped) {
   CreateBounded(0, 8, 0, Remover::kNone, {.admission_timeout_ms = 60'000});
   AppendClosed(0, 8);
