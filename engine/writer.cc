@@ -186,9 +186,12 @@ Result<Appended> AppendToLane(Writer::Impl* impl, ColumnValues rows, Outer outer
                           BindTrajectoryColumns(layout, options.trajectory, &single));
   const bool nothing_left = layout.spec().final_row && !layout.spec().stream &&
                             options.end == End::kCut && lane.id == 0 && call.rows == 1;
-  if (nothing_left) return Appended{};
-  GEARDB_ASSIGN_OR_RETURN(const auto appended,
-                          impl->Append({&call, 1}, options.priorities, impl->AckOf(options.ack)));
+  const Ack ack = impl->AckOf(options.ack);
+  if (nothing_left) {
+    GEARDB_RETURN_IF_ERROR(impl->CheckNothing({&call, 1}, options.priorities, ack));
+    return Appended{};
+  }
+  GEARDB_ASSIGN_OR_RETURN(const auto appended, impl->Append({&call, 1}, options.priorities, ack));
   return appended[0];
 }
 
@@ -250,13 +253,13 @@ Result<std::vector<Appended>> Writer::AppendLanes(ColumnValues rows,
                           BindTrajectoryColumns(layout, options.trajectory, &outer));
 
   std::vector<LaneRows> calls;
+  std::vector<LaneRows> nothing;  // Of these nothing is left.
   calls.reserve(lanes);
   for (uint32_t i = 0; i < lanes; ++i) {
     const End end = options.ends.empty() ? End::kGo : options.ends[i];
     if (end == End::kSkip) continue;
     const bool nothing_left = layout.spec().final_row && !layout.spec().stream &&
                               end == End::kCut && impl_->lane(i).id == 0;
-    if (nothing_left) continue;
     LaneRows call{.lane = i, .rows = 1, .end = end};
     call.columns.resize(bases.size());
     if (NeedsFinal(layout, end)) call.final_columns.resize(bases.size(), nullptr);
@@ -272,12 +275,16 @@ Result<std::vector<Appended>> Writer::AppendLanes(ColumnValues rows,
       if (trajectory_bases[c] == nullptr) continue;
       call.trajectory[c] = trajectory_bases[c] + i * layout.trajectory_columns()[c].bytes;
     }
-    calls.push_back(std::move(call));
+    (nothing_left ? nothing : calls).push_back(std::move(call));
   }
   std::vector<Appended> result(lanes);
-  if (calls.empty()) return result;
-  GEARDB_ASSIGN_OR_RETURN(const auto appended,
-                          impl_->Append(calls, options.priorities, impl_->AckOf(options.ack)));
+  const Ack ack = impl_->AckOf(options.ack);
+  if (calls.empty()) {
+    GEARDB_RETURN_IF_ERROR(impl_->CheckNothing(nothing, options.priorities, ack));
+    return result;
+  }
+  GEARDB_RETURN_IF_ERROR(impl_->CheckCall(nothing, ack));
+  GEARDB_ASSIGN_OR_RETURN(const auto appended, impl_->Append(calls, options.priorities, ack));
   for (size_t i = 0; i < calls.size(); ++i) result[calls[i].lane] = appended[i];
   return result;
 }

@@ -3,7 +3,7 @@
 // A lane is one environment (or one actor). Its first row opens a trajectory; an end other than
 // `go` closes it, and the next row opens another (in a stream the same trajectory goes on).
 // Every call is atomic: after a crash it is there wholly or not at all. A call that is refused has
-// changed nothing.
+// changed nothing; one of which nothing is left (skips, cuts of a first row) is checked like any.
 #pragma once
 
 #include <cstdint>

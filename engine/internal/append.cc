@@ -215,14 +215,26 @@ void Writer::Impl::FinishLater(const wal::Reservation& reservation, AppendPlan* 
 
 // ---- The whole way.
 
-Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities priorities, Ack ack) {
+Status Writer::Impl::CheckCall(Calls calls, Ack ack) const {
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
   if (ack > Ack::kSync) {
     return Status::InvalidArgument("table '", layout().spec().name, "': unknown acknowledgement ",
                                    static_cast<int>(ack));
   }
-  GEARDB_RETURN_IF_ERROR(CheckColumns(calls));
+  return CheckColumns(calls);
+}
+
+Status Writer::Impl::CheckNothing(Calls calls, Priorities priorities, Ack ack) const {
+  GEARDB_RETURN_IF_ERROR(CheckCall(calls, ack));
+  for (const InitialPriorities& given : priorities) {
+    GEARDB_RETURN_IF_ERROR(CheckItemCount(given, 0));
+  }
+  return Status::Ok();
+}
+
+Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities priorities, Ack ack) {
+  GEARDB_RETURN_IF_ERROR(CheckCall(calls, ack));
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
   AppendPlan plan;
   Lsn seen = database_->log->published();

@@ -48,6 +48,10 @@ class Writer::Impl {
   /// One atomic record for all of `calls`, each on a lane of its own.
   Result<std::vector<Appended>> Append(std::span<const engine::LaneRows> calls,
                                        std::span<const InitialPriorities> priorities, Ack ack);
+  /// What every call is asked, with rows or without: the database, the table, the columns set.
+  Status CheckCall(Calls calls, Ack ack) const;
+  /// For a call that leaves nothing; of `calls`, none has a row that is stored.
+  Status CheckNothing(Calls calls, Priorities priorities, Ack ack) const;
   Result<Appended> Cut(uint32_t lane);
   Status Resume(TrajectoryId id, uint32_t lane);
 
@@ -118,6 +122,8 @@ class Writer::Impl {
   size_t RemovedInRecordMax() const;
   /// Of the append's own record, at most. InvalidArgument when it can never fit.
   Result<wal::RecordSize> SizeOf(Priorities priorities, const engine::AppendPlan& plan) const;
+  /// InvalidArgument when so many priorities are not right for `items` items.
+  static Status CheckItemCount(const InitialPriorities& given, uint64_t items);
   Status CheckItemCounts(Calls calls, Priorities priorities, engine::AppendPlan* plan)
       GEARDB_REQUIRES(database_->commit);
   /// The largest raw priority that the call may bring; nothing when it is the table's maximum.

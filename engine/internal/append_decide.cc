@@ -86,6 +86,13 @@ Status Writer::Impl::CheckPriorities(Priorities priorities) const {
   return Status::Ok();
 }
 
+Status Writer::Impl::CheckItemCount(const InitialPriorities& given, uint64_t items) {
+  if (given.values.size() == items || given.values.size() == 1) return Status::Ok();
+  return Status::InvalidArgument("priority table '", given.priority_table,
+                                 "': ", given.values.size(), " initial priorities for ", items,
+                                 " items that become drawable");
+}
+
 Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendPlan* plan) {
   plan->largest_given.clear();
   if (priorities.empty()) return Status::Ok();
@@ -113,11 +120,7 @@ Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendP
       items += engine::CountNewItems(
           *table_->state, {.priority_table = number, .first_row = first_row_of(lane)}, lane, call);
     }
-    if (given.values.size() != items && given.values.size() != 1) {
-      return Status::InvalidArgument("priority table '", given.priority_table,
-                                     "': ", given.values.size(), " initial priorities for ", items,
-                                     " items that become drawable");
-    }
+    GEARDB_RETURN_IF_ERROR(CheckItemCount(given, items));
     if (items == 0) continue;
     plan->largest_given.emplace_back(number,
                                      *std::max_element(given.values.begin(), given.values.end()));

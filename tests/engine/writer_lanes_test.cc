@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <vector>
 
@@ -196,6 +197,53 @@ TEST_F(WriterLanesTest, CutOfASingleRowLeavesNothing) {
   ASSERT_OK(appended);
   EXPECT_EQ((*appended)[0].id, 0u);
   EXPECT_EQ(table_->Count(), 1u);
+}
+
+TEST_F(WriterLanesTest, ACallThatLeavesNothingIsCheckedLikeAnyOther) {
+  TableSpec spec = StepSpec(true);
+  spec.priority_tables = {testing::WindowSpec("per")};
+  spec.priority_tables[0].initial = InitialPriority::kColumn;
+  spec.priority_tables[0].initial_priority_column = "score";
+  CreateLanes(spec, 2);
+  const Rows rows(0, 2);
+  const End cuts[2] = {End::kCut, End::kCut}, skips[2] = {End::kSkip, End::kSkip};
+  const End goes[2] = {End::kCut, End::kGo};
+  const std::vector<float> many(5000, 1.0f);
+  const InitialPriorities none_new[] = {{"per", many}};
+  const float scores[2] = {std::nanf(""), 1};
+  const ColumnValue score[] = {{"score", TensorView::Scalar(scores[0])}};
+  const ColumnValue lane_scores[] = {{"score", TensorView::Of(std::span<const float>(scores))}};
+  const auto unknown = static_cast<Ack>(9);
+
+  const char* const count = "5000 initial priorities for 0 items";
+  EXPECT_STATUS(kInvalidArgument,
+                writer_->Append(rows.one(), {.end = End::kCut, .priorities = none_new}), count);
+  EXPECT_STATUS(kInvalidArgument,
+                writer_->AppendLanes(rows.many(), {.ends = cuts, .priorities = none_new}), count);
+  EXPECT_STATUS(kInvalidArgument,
+                writer_->AppendLanes(rows.many(), {.ends = skips, .priorities = none_new}), count);
+  EXPECT_STATUS(kInvalidArgument,
+                writer_->Append(rows.one(), {.end = End::kCut, .trajectory = score}), "'score'");
+  // Also where another lane leaves something.
+  for (const auto& ends : {cuts, goes}) {
+    EXPECT_STATUS(kInvalidArgument,
+                  writer_->AppendLanes(rows.many(), {.ends = {ends, 2}, .trajectory = lane_scores}),
+                  "'score'");
+  }
+  EXPECT_STATUS(kInvalidArgument, writer_->Append(rows.one(), {.end = End::kCut, .ack = unknown}),
+                "unknown acknowledgement 9");
+  EXPECT_STATUS(kInvalidArgument,
+                writer_->AppendLanes(rows.many(), {.ends = skips, .ack = unknown}),
+                "unknown acknowledgement 9");
+  EXPECT_EQ(table_->Count(), 0u);
+  EXPECT_OK(writer_->AppendLanes(rows.many(), {.ends = cuts}));
+
+  ASSERT_OK(database_->DropTable("steps"));
+  EXPECT_STATUS(kCancelled, writer_->Append(rows.one(), {.end = End::kCut}), "dropped");
+  EXPECT_STATUS(kCancelled, writer_->AppendLanes(rows.many(), {.ends = cuts}), "dropped");
+  ASSERT_OK(database_->Close());
+  EXPECT_STATUS(kCancelled, writer_->Append(rows.one(), {.end = End::kCut}), "closed");
+  EXPECT_STATUS(kCancelled, writer_->AppendLanes(rows.many(), {.ends = skips}), "closed");
 }
 
 TEST_F(WriterLanesTest, StreamsKeepTheirTrajectory) {
