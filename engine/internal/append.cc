@@ -59,36 +59,55 @@ void Writer::Impl::ForgetRemoved(Lane* lane) {
 
 // ---- Step 2: rows into frames.
 
-void Writer::Impl::PlanPages(Calls calls, AppendPlan* plan) const {
-  for (size_t i = 0; i < calls.size(); ++i) {
-    const Lane& lane = *lanes_[calls[i].lane];
+uint64_t Writer::Impl::CountRows(Calls calls, AppendPlan* plan) const {
+  const uint64_t page_rows = layout().steps_per_page();
+  uint64_t pieces = 0;
+  for (const LaneRows& rows : calls) {
+    const Lane& lane = *lanes_[rows.lane];
     CallPlan call;
-    call.stored = calls[i].rows + (calls[i].final_columns.empty() ? 0 : 1);
+    call.stored = rows.rows + (rows.final_columns.empty() ? 0 : 1);
     call.first_row = lane.rows_end;
     call.opens = lane.id == 0;
+    const uint32_t in_tail = layout().OffsetInPage(lane.rows_end);
+    const uint64_t pages = (in_tail + call.stored + page_rows - 1) / page_rows;
+    pieces += pages;
     plan->growth.rows += call.stored;
     plan->growth.trajectories += call.opens ? 1 : 0;
+    plan->growth.pages += pages - (in_tail > 0 ? 1 : 0);
+    plan->calls.push_back(call);
+  }
+  return pieces;
+}
+
+Status Writer::Impl::CheckFits(const AppendPlan& plan, uint64_t pieces) const {
+  GEARDB_RETURN_IF_ERROR(table_->plan->CheckFits(plan.growth));
+  const uint64_t frame_bytes = layout().pages().frame_bytes();
+  const uint64_t frames_max = database_->arena->FramesMax(frame_bytes);
+  if (plan.growth.pages > frames_max) {
+    return Status::ResourceExhausted(
+        "table '", layout().spec().name, "': a call with ", plan.growth.rows, " rows in ",
+        plan.growth.pages, " new pages of ", frame_bytes, " bytes; the frame budget of ",
+        database_->arena->budget_bytes(), " bytes (budgets.frames_bytes) has ", frames_max,
+        " such frames");
+  }
+  return CheckRecordFits(plan, pieces, LeastRecord(pieces));
+}
+
+void Writer::Impl::PlanPages(Calls calls, AppendPlan* plan) const {
+  plan->pages.clear();
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const CallPlan& call = plan->calls[i];
     for (uint64_t done = 0; done < call.stored;) {
-      const uint32_t offset = layout().OffsetInPage(lane.rows_end + static_cast<int64_t>(done));
+      const uint32_t offset = layout().OffsetInPage(call.first_row + static_cast<int64_t>(done));
       const auto count = static_cast<uint32_t>(
           std::min<uint64_t>(call.stored - done, layout().steps_per_page() - offset));
       plan->pages.push_back({.call = i, .new_page = offset == 0, .offset = offset, .count = count});
-      plan->growth.pages += offset == 0 ? 1 : 0;
       done += count;
     }
-    plan->calls.push_back(call);
   }
 }
 
 Status Writer::Impl::TakeFrames(Calls calls, Deadline deadline, AppendPlan* plan) {
-  const uint64_t budget = database_->options.budgets.frames_bytes;
-  const uint64_t bytes = plan->growth.pages * layout().pages().frame_bytes();
-  if (bytes > budget) {
-    return Status::ResourceExhausted("table '", layout().spec().name, "': a call with ",
-                                     plan->growth.rows, " rows in ", plan->growth.pages,
-                                     " new pages takes ", bytes,
-                                     " bytes of frames; budgets.frames_bytes is ", budget);
-  }
   for (PageRows& page : plan->pages) {
     if (page.new_page) {
       GEARDB_ASSIGN_OR_RETURN(page.frame,
@@ -103,7 +122,6 @@ Status Writer::Impl::TakeFrames(Calls calls, Deadline deadline, AppendPlan* plan
 
 Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) {
   PlanPages(calls, plan);
-  GEARDB_RETURN_IF_ERROR(table_->plan->CheckFits(plan->growth));
   GEARDB_RETURN_IF_ERROR(TakeFrames(calls, deadline, plan));
 
   // Nobody reads rows beyond a trajectory's end yet. The guard keeps a tail page's frame from reuse
@@ -237,6 +255,8 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   GEARDB_RETURN_IF_ERROR(CheckCall(calls, ack));
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
   AppendPlan plan;
+  const uint64_t pieces = CountRows(calls, &plan);
+  GEARDB_RETURN_IF_ERROR(CheckFits(plan, pieces));
   Lsn seen = database_->log->published();
   Status status = CopyRows(calls, deadline, &plan);
   while (status.code() == StatusCode::kResourceExhausted && !deadline.passed()) {
@@ -246,7 +266,6 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
     if (seen >= end) break;
     FreeFrames(&plan);
     if (!database_->Acknowledge(end, Ack::kLog, deadline).ok()) break;
-    plan = {};
     seen = database_->log->published();
     status = CopyRows(calls, deadline, &plan);
   }

@@ -70,6 +70,11 @@ class Writer::Impl {
   void ForgetRemoved(engine::Lane* lane);
 
  private:
+  /// What the rows add, in the plan's `calls` and `growth`; returns how many pieces they make.
+  uint64_t CountRows(Calls calls, engine::AppendPlan* plan) const;
+  /// Whether the rows fit the table, the frame budget and a record when all else has left: asked
+  /// before there is a plan of their size.
+  Status CheckFits(const engine::AppendPlan& plan, uint64_t pieces) const;
   /// Step 2: which pages the rows fill; frames for them; the copy.
   void PlanPages(Calls calls, engine::AppendPlan* plan) const;
   Status TakeFrames(Calls calls, Deadline deadline, engine::AppendPlan* plan);
@@ -120,6 +125,11 @@ class Writer::Impl {
       GEARDB_REQUIRES(database_->commit);
   /// How many of those go into the append's own record.
   size_t RemovedInRecordMax() const;
+  /// Of a record that says of so many pieces no more than where they are.
+  static wal::RecordSize LeastRecord(uint64_t pieces);
+  /// InvalidArgument when the record of a call can never fit.
+  Status CheckRecordFits(const engine::AppendPlan& plan, uint64_t pieces,
+                         const wal::RecordSize& size) const;
   /// Of the append's own record, at most. InvalidArgument when it can never fit.
   Result<wal::RecordSize> SizeOf(Priorities priorities, const engine::AppendPlan& plan) const;
   /// InvalidArgument when so many priorities are not right for `items` items.

@@ -214,12 +214,23 @@ Result<wal::RecordSize> Writer::Impl::SizeOf(Priorities priorities, const Append
   const size_t entries = std::min(plan.eviction.size(), RemovedInRecordMax());
   const wal::RecordSize size =
       plan.SizeWith(BodyBytesMax(plan, *table_->state, priorities, entries));
-  if (size.total() <= database_->log->record_bytes_max()) return size;
+  GEARDB_RETURN_IF_ERROR(CheckRecordFits(plan, plan.pages.size(), size));
+  return size;
+}
+
+Status Writer::Impl::CheckRecordFits(const AppendPlan& plan, uint64_t pieces,
+                                     const wal::RecordSize& size) const {
+  if (size.total() <= database_->log->record_bytes_max()) return Status::Ok();
+  const size_t entries = std::min(plan.eviction.size(), RemovedInRecordMax());
   return Status::InvalidArgument(
-      "table '", layout().spec().name, "': a call with ", plan.growth.rows, " rows in ",
-      plan.pages.size(), " pages, for which ", entries,
-      " trajectories or heads leave, needs a log ", "record of ", size.total(), " bytes; at most ",
-      database_->log->record_bytes_max(), " fit the ring (a quarter of it)");
+      "table '", layout().spec().name, "': a call with ", plan.growth.rows, " rows in ", pieces,
+      " pages, for which ", entries, " trajectories or heads leave, needs a log record of ",
+      size.total(), " bytes; at most ", database_->log->record_bytes_max(),
+      " fit the ring (a quarter of it)");
+}
+
+wal::RecordSize Writer::Impl::LeastRecord(uint64_t pieces) {
+  return wal::RecordSize::For(pieces * sizeof(fb::PieceRows), {}, pieces);
 }
 
 Status Writer::Impl::Admit(Calls calls, Priorities priorities, ChangeScope* scope, AppendPlan* plan,

@@ -95,15 +95,16 @@ bool TablePlan::OverInRows(uint64_t rows, uint64_t pages) const {
 
 Status TablePlan::CheckFits(const Growth& growth) const {
   const TableSpec& spec = state_->layout().spec();
-  const uint64_t bytes = growth.pages * state_->layout().pages().frame_bytes();
+  const uint64_t frame_bytes = state_->layout().pages().frame_bytes();
   const bool fits = (spec.steps_max == 0 || growth.rows <= spec.steps_max) &&
-                    (spec.bytes_max == 0 || bytes <= spec.bytes_max) &&
+                    (spec.bytes_max == 0 || growth.pages <= spec.bytes_max / frame_bytes) &&
                     (spec.trajectories_max == 0 || growth.trajectories <= spec.trajectories_max);
   if (fits) return Status::Ok();
-  return Status::InvalidArgument(
-      "table '", spec.name, "': one call adds ", growth.rows, " rows, ", bytes, " bytes, ",
-      growth.trajectories, " trajectories; the table may hold ", spec.steps_max, " rows, ",
-      spec.bytes_max, " bytes, ", spec.trajectories_max, " trajectories (0 is no bound)");
+  return Status::InvalidArgument("table '", spec.name, "': one call adds ", growth.rows, " rows, ",
+                                 growth.pages, " pages of ", frame_bytes, " bytes, ",
+                                 growth.trajectories, " trajectories; the table may hold ",
+                                 spec.steps_max, " rows, ", spec.bytes_max, " bytes, ",
+                                 spec.trajectories_max, " trajectories (0 is no bound)");
 }
 
 Status TablePlan::FullStatus(const Growth& growth) const {

@@ -230,6 +230,11 @@ TEST_F(DatabaseLogBoundTest, AChangeLargerThanTheBoundLeavesNoBytes) {
 }
 
 TEST_F(DatabaseLogBoundTest, ALargeCallThatIsRefusedForAnotherReasonLeavesNone) {
+  TableSpec spec = StepSpec();
+  spec.name = "wide";
+  spec.steps_per_page = 256;  // Its pages fit a record.
+  spec.priority_tables = {WindowSpec("per")};
+  Create(spec);
   const float values[] = {1, 2, 3};
   const InitialPriorities priorities[] = {{"per", values}};
   const Lsn end = LogEnd();

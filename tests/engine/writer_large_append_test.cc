@@ -185,6 +185,38 @@ TEST_F(WriterLargeAppendTest, ACallThatCanNeverFitIsRefusedByName) {
   EXPECT_EQ(database_->Stats().frames.used_bytes, 0u);
 }
 
+// Of a number that no memory holds nothing is planned.
+TEST_F(WriterLargeAppendTest, RowsThatNothingHoldsAreRefusedBeforeTheyAreLookedAt) {
+  OpenWith(uint64_t{64} << 10, uint64_t{64} << 10);
+  TableSpec spec;
+  spec.name = "single";
+  spec.columns = {{.name = "k", .dtype = DType::kI32}};
+  const int32_t number = 0;
+  const auto append = [&](int64_t rows) {
+    return writer_->AppendSteps({{"k", TensorView(&number, DType::kI32, Shape({rows}))}});
+  };
+  for (const int64_t rows : {int64_t{1} << 40, INT64_MAX / 4, INT64_MAX}) {
+    SCOPED_TRACE(rows);
+    spec.name = "t" + std::to_string(rows);
+    spec.steps_max = 0;
+    Create(spec);
+    EXPECT_STATUS(kResourceExhausted, append(rows), "bytes (budgets.frames_bytes) has");
+    spec.name += ".bounded";
+    spec.bytes_max = uint64_t{1} << 20;
+    Create(spec);
+    EXPECT_STATUS(kInvalidArgument, append(rows), "the table may hold");
+    spec.bytes_max = 0;
+  }
+  // Frames would hold these, and no record.
+  options_.budgets.frames_bytes = uint64_t{1} << 43;
+  Reopen();
+  spec.name = "log";
+  Create(spec);
+  EXPECT_STATUS(kInvalidArgument, append(int64_t{1} << 40), "fit the ring");
+  EXPECT_EQ(table_->Count(), 0u);
+  EXPECT_EQ(database_->Stats().frames.used_bytes, 0u);
+}
+
 class WriterLargeAppendConcurrentTest : public WriterLargeAppendTest {};
 
 TEST_F(WriterLargeAppendConcurrentTest, ATrajectoryRemovedMeanwhileIsWhollyThereOrGone) {
