@@ -22,6 +22,16 @@ int64_t OverOf(const CompiledView& view, const WindowRule& rule) {
   return view.Over(rule.extent.length) + (kBreak.window_one_too_long ? 1 : 0);
 }
 
+/// Asked before anything is multiplied: the bytes may be more than any number holds.
+Status CheckEntries(const CompiledView& view, int64_t items, int64_t each,
+                    const BatchBudget& budget) {
+  const uint64_t entries_max = std::min(budget.limit, kViewBytesMax) / view.entry_bytes();
+  if (each <= static_cast<int64_t>(entries_max) / items) return Status::Ok();
+  return Status::ResourceExhausted("view '", view.name, "': ", items, " x ", each, " entries of ",
+                                   view.entry_bytes(), " bytes do not fit the batch budget of ",
+                                   budget.limit, " bytes (budgets.batch_bytes)");
+}
+
 }  // namespace
 
 // ---- Items.
@@ -191,7 +201,7 @@ int64_t BatchBuilder::EmitContiguous(const CompiledView& view, size_t i, int64_t
 int64_t BatchBuilder::EmitEntries(const CompiledView& view, size_t i, int64_t first) {
   if (view.contiguous()) return EmitContiguous(view, i, first);
   RowCursor cursor = CursorOf(*state_, items_[i]);
-  const uint64_t entry_bytes = view.out_row_bytes * static_cast<uint64_t>(view.stack);
+  const uint64_t entry_bytes = view.entry_bytes();
   uint64_t destination = static_cast<uint64_t>(first) * entry_bytes;
   int64_t emitted = 0;
   const PlaceRange places = PlacesOf(view, i);
@@ -263,6 +273,8 @@ Status BatchBuilder::BuildView(const CompiledView& view, Batch::Rep* rep, size_t
     for (const DrawnItem& item : items_) longest = std::max(longest, item.rule->extent.length);
   }
 
+  if (!packed) GEARDB_RETURN_IF_ERROR(CheckEntries(view, n, longest, budget_));
+
   // Where each item's entries begin.
   output.lengths.clear();
   output.cu_seqlens.clear();
@@ -275,6 +287,7 @@ Status BatchBuilder::BuildView(const CompiledView& view, Batch::Rep* rep, size_t
   }
   if (packed) output.cu_seqlens.push_back(total);
   const int64_t entries = packed ? total : n * longest;
+  if (packed) GEARDB_RETURN_IF_ERROR(CheckEntries(view, 1, total, budget_));
 
   Shape inner = view.row_shape;
   if (view.stack > 1) inner = inner.WithOuter({view.stack});
@@ -282,7 +295,7 @@ Status BatchBuilder::BuildView(const CompiledView& view, Batch::Rep* rep, size_t
     if (packed) return row.WithOuter({total});
     return view.drop_axis ? row.WithOuter({n}) : row.WithOuter({n, longest});
   };
-  const uint64_t entry_bytes = view.out_row_bytes * static_cast<uint64_t>(view.stack);
+  const uint64_t entry_bytes = view.entry_bytes();
   output.dtype = view.delivered;
   output.shape = shaped(inner);
   GEARDB_RETURN_IF_ERROR(

@@ -53,6 +53,19 @@ Status CheckRows(const PriorityTableSpec& spec, const View& view, const Compiled
   return Status::Ok();
 }
 
+/// A padded batch of windows is as large whatever is drawn: no sampler can hand out one that no
+/// memory holds. What fits that and not the budget, and all others, a draw refuses.
+Status CheckBytes(const PriorityTableSpec& spec, const SamplerOptions& options, const View& view,
+                  const CompiledView& compiled) {
+  if (spec.item != ItemKind::kWindow || options.layout != BatchLayout::kPadded) return Status::Ok();
+  const int64_t rows = compiled.bootstrap ? 1 : compiled.RowCount(spec.window.extent.length);
+  const auto entries = static_cast<uint64_t>(rows) * static_cast<uint64_t>(options.batch);
+  if (entries <= kViewBytesMax / compiled.entry_bytes()) return Status::Ok();
+  return Status::InvalidArgument(Where(spec, view), " shows ", options.batch, " items with ", rows,
+                                 " entries of ", compiled.entry_bytes(),
+                                 " bytes; expected at most ", kViewBytesMax, " bytes together");
+}
+
 bool NamesOneRow(const PriorityTableSpec& spec, const CompiledView& view, bool every_row) {
   if (view.bootstrap) return !every_row;
   if (spec.item == ItemKind::kTrajectory) return false;
@@ -117,6 +130,7 @@ Result<CompiledView> CompileView(const TableLayout& layout, const PriorityTableS
                                    " rows before the anchor");
   }
   GEARDB_RETURN_IF_ERROR(CheckRows(spec, view, compiled));
+  GEARDB_RETURN_IF_ERROR(CheckBytes(spec, options, view, compiled));
   compiled.drop_axis = NamesOneRow(spec, compiled, options.n_step && options.n_step->every_row);
   return compiled;
 }

@@ -13,6 +13,9 @@
 
 namespace geardb::engine {
 
+/// Of one output of a batch: what no machine has.
+inline constexpr uint64_t kViewBytesMax = uint64_t{1} << 44;
+
 /// A view, compiled.
 struct CompiledView {
   std::string name;
@@ -36,6 +39,8 @@ struct CompiledView {
   int64_t count = 0;  ///< Fixed number of rows; ViewRows::kItemLength: the item's.
   int64_t plus = 0;
 
+  /// Of one entry, with the rows stacked in it: below 2^53.
+  uint64_t entry_bytes() const { return out_row_bytes * static_cast<uint64_t>(stack); }
   /// Rows of an item whose length part is `item_length` steps.
   int64_t RowCount(int64_t item_length) const {
     if (!list.empty()) return static_cast<int64_t>(list.size());

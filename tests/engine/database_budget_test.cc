@@ -203,6 +203,35 @@ TEST_F(DatabaseBudgetTest, BatchesRunOutAndComeBack) {
   EXPECT_EQ(batch->draw_number(), 3u);
 }
 
+// 2^64 bytes and a multiple of them are no 0 bytes.
+TEST_F(DatabaseBudgetTest, BatchesLargerThanAnyNumberAreRefusedByName) {
+  const int64_t most = int64_t{1} << 23;
+  TableSpec spec = WideSpec();
+  const Extent extent{.before = most, .length = most, .after = 0};
+  spec.priority_tables = {WindowSpec("window", extent), WindowSpec("whole")};
+  spec.priority_tables[0].window.left = EdgeRule::kPad;
+  spec.priority_tables[0].window.right = EdgeRule::kPad;
+  spec.priority_tables[1].item = ItemKind::kTrajectory;
+  Create(spec);
+  ASSERT_OK(AppendWide(1, End::kTerminated));
+  // 2^2 items of 2^23 rows, each with a stack of 2^23 rows of 2^16 bytes.
+  SamplerOptions options{.batch = 4, .views = {{.column = "x", .name = "v"}}};
+  options.views[0].rows.count = most;
+  options.views[0].stack = most;
+  EXPECT_STATUS(kInvalidArgument, priority("window")->NewSampler(options),
+                "view 'v' of priority table 'window' shows 4 items with 8388608 entries of "
+                "549755813888 bytes; expected at most 17592186044416");
+  const auto refused = [&](const char* name, BatchLayout layout, const char* what) {
+    options.layout = layout;
+    const auto sampler = priority(name)->NewSampler(options);
+    ASSERT_OK(sampler);
+    EXPECT_STATUS(kResourceExhausted, (*sampler)->Next(), what);
+    EXPECT_LT(database_->Stats().batches.used_bytes, 4096u);
+  };
+  refused("whole", BatchLayout::kPadded, "view 'v': 4 x 8388608 entries of 549755813888");
+  refused("window", BatchLayout::kPacked, "entries of 549755813888 bytes do not fit the batch");
+}
+
 TEST_F(DatabaseBudgetTest, WhatABatchSaysOfItsItemsCounts) {
   options_.budgets.batch_bytes = kMiB;
   OpenEmpty();
