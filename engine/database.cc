@@ -9,6 +9,7 @@
 #include "engine/internal/index_budget.h"
 #include "engine/internal/recovery.h"
 #include "engine/internal/table_change.h"
+#include "engine/internal/table_fits.h"
 
 namespace geardb {
 namespace {
@@ -19,10 +20,6 @@ constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
 /// Of each budget: what no machine has, and its address space still holds.
 constexpr uint64_t kBudgetBytesMax = uint64_t{1} << 44;
 constexpr int64_t kAdmissionMs = 10'000;
-/// Bytes of a record that its header, metadata and body may take beside the pieces of one page.
-constexpr uint64_t kRecordOverhead = 4096;
-/// One of so many frames stays free of a table that is bounded in bytes or steps.
-constexpr uint64_t kCallsShare = 16;
 /// A tag with a blob of at most this may use the log's reserve beyond its bound.
 constexpr size_t kSmallTagBytes = size_t{64} << 10;
 /// What a new table may hand out before it has to ask again.
@@ -209,43 +206,6 @@ std::shared_ptr<Table::Impl> HandleOf(const std::shared_ptr<Database::Impl>& dat
   return impl;
 }
 
-/// A page must fit a record of the log, and memory at least one slab.
-Status CheckTableFits(const engine::DatabaseCore& database, const TableSpec& spec) {
-  const engine::TableLayout layout(spec, 0);
-  const uint64_t record_max = database.log->record_bytes_max();
-  const uint64_t piece = layout.pages().bytes_per_step() * layout.steps_per_page();
-  if (piece + kRecordOverhead > record_max) {
-    return Status::InvalidArgument(
-        "table '", spec.name, "': a page of ", layout.steps_per_page(), " steps has ", piece,
-        " bytes; at most ", record_max - kRecordOverhead,
-        " fit a record of the log (a quarter of the ring's ", database.manifest.ring_bytes,
-        " bytes and half of a segment's ", database.manifest.segment_bytes, " bytes, less ",
-        kRecordOverhead, "): use a larger ring_bytes or a smaller steps_per_page");
-  }
-  const uint64_t frame_bytes = layout.pages().frame_bytes();
-  // A call takes its frames before it is decided what leaves for it.
-  const uint64_t frames_max = database.arena->FramesMax(frame_bytes);
-  const uint64_t for_calls = std::min(std::max<uint64_t>(frames_max / kCallsShare, 1), frames_max);
-  const uint64_t most = (frames_max - for_calls) * frame_bytes;
-  if (spec.bytes_max > most) {
-    return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
-                                   " bytes: at most ", most, " of the frame budget of ",
-                                   database.arena->budget_bytes(), " bytes, whose ", frames_max,
-                                   " frames leave ", for_calls, " to the calls under way");
-  }
-  if (spec.bytes_max > 0 && spec.bytes_max < 2 * frame_bytes) {
-    return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
-                                   " bytes, less than two pages of ", frame_bytes);
-  }
-  const uint64_t pages_of_steps = spec.steps_max / layout.steps_per_page();
-  if (pages_of_steps > most / frame_bytes) {
-    return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.steps_max,
-                                   " steps in ", pages_of_steps, " pages: at most ",
-                                   most / frame_bytes, " fit the frame budget");
-  }
-  return Status::Ok();
-}
-
 /// One record for a table and its priority tables: a crash leaves all of them or none.
 void BuildCreateTable(const TableSpec& spec, TableId id, engine::Change* change) {
   auto& body = change->body;
@@ -292,7 +252,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   engine::DatabaseCore& core = *impl_;
   GEARDB_RETURN_IF_ERROR(core.CheckWritable());
   GEARDB_RETURN_IF_ERROR(ValidateTableSpec(spec));
-  GEARDB_RETURN_IF_ERROR(CheckTableFits(core, spec));
+  GEARDB_RETURN_IF_ERROR(engine::CheckTableFits(core, spec));
   TableSpec chosen = spec;
   chosen.steps_per_page = ChooseStepsPerPage(spec);
   std::shared_ptr<engine::TableCore> table;

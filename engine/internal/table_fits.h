@@ -1,0 +1,14 @@
+// Whether a new table fits the log and the frame budget.
+#pragma once
+
+#include "base/status.h"
+#include "engine/internal/core.h"
+#include "engine/schema.h"
+
+namespace geardb::engine {
+
+/// InvalidArgument for a page that fits no record of the log or no frame, and for a bound in bytes
+/// or steps that leaves less than a sixteenth of the frames to the calls under way.
+Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec);
+
+}  // namespace geardb::engine
