@@ -125,7 +125,7 @@ class Database {
   /// Waits until the change of `ticket` is acknowledged at `level`. DeadlineExceeded: "published,
   /// durability unknown"; a caller that has begun to sync for all who wait sees that through, and
   /// may return a disk's sync after its deadline. The first error of fdatasync, once there was one.
-  /// InvalidArgument for a ticket that this database has not given out.
+  /// InvalidArgument for a ticket beyond the end of the log, which has not been given out.
   Status Wait(Ticket ticket, Ack level, Deadline deadline = Deadline::Infinite());
   /// Everything whose call has returned is synced when this returns.
   Status Sync(Deadline deadline = Deadline::Infinite());

@@ -63,8 +63,8 @@ class PriorityTable {
   /// The largest raw priority ever applied, from 1.
   float MaxPriority() const;
 
-  /// A sampler over this priority table. InvalidArgument names the view that leaves the extent, a
-  /// column that does not exist, and so on.
+  /// A sampler over this priority table. InvalidArgument names the view that leaves the extent, or
+  /// of which no memory holds a batch, and so on; NotFound a column that does not exist.
   Result<std::unique_ptr<Sampler>> NewSampler(const SamplerOptions& options);
 
   PriorityTableStats Stats() const;

@@ -89,7 +89,7 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
 
   /// Appends one row: every per-step column exactly once, with exactly its dtype and shape.
-  /// InvalidArgument names the column otherwise.
+  /// InvalidArgument names the column otherwise; NotFound one that the table does not have.
   Result<Appended> Append(ColumnValues row, const AppendOptions& options = {});
   /// Appends many rows: values of shape [n, ...], the same n ≥ 1 for all columns.
   Result<Appended> AppendSteps(ColumnValues rows, const AppendOptions& options = {});
