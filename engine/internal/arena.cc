@@ -206,6 +206,8 @@ std::string HostArena::UsageText() const {
 Result<FrameRef> HostArena::Allocate(FramePool* pool, Deadline deadline) {
   MutexLock lock(&mutex_);
   FrameRef frame;
+  // A pool takes another slab only when what it has given up is not free yet.
+  if (pool->partial_.empty()) ReclaimRetired();
   if (TryAllocate(pool, &frame)) return frame;
   for (;;) {
     ReclaimRetired();

@@ -192,6 +192,24 @@ TEST_F(ArenaTest, RetiredFramesWaitForTheirReaders) {
   EXPECT_EQ(Take(pool), frame);
 }
 
+// Else a table that is full takes slab after slab, which others then lack.
+TEST_F(ArenaTest, RetiredFramesAreUsedBeforeAnotherSlab) {
+  Create(4);
+  FramePool* pool = arena_->NewPool(64 * kKiB, "a");
+  std::vector<FrameRef> frames;
+  for (int i = 0; i < 32; ++i) frames.push_back(Take(pool));
+  for (int i = 0; i < 100; ++i) {
+    FrameRef& oldest = frames[static_cast<size_t>(i) % frames.size()];
+    arena_->Retire(pool, oldest);
+    oldest = Take(pool);
+    ASSERT_LT(oldest.offset(), kSlabBytes) << i;
+  }
+  // One that somebody reads waits for nobody, while there is another slab.
+  const EpochRegistry::Guard reader = epochs_.Enter();
+  arena_->Retire(pool, frames[0]);
+  EXPECT_EQ(Take(pool).offset(), kSlabBytes);
+}
+
 TEST_F(ArenaTest, BudgetsBelowASlabAreRefused) {
   EXPECT_STATUS(kInvalidArgument, HostArena::Create({.budget_bytes = 1000}, &epochs_), "1000");
   EXPECT_STATUS(kInvalidArgument, HostArena::Create({.budget_bytes = 0}, &epochs_), "0 bytes");
