@@ -272,6 +272,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
     if (core.FindTable(spec.name) != nullptr) {
       return Status::AlreadyExists("database '", core.directory, "' has a table '", spec.name, "'");
     }
+    GEARDB_RETURN_IF_ERROR(engine::CheckFitsBesideOthers(core, chosen));
     auto added = AddTable(&core, chosen, id);
     if (!added.ok()) return engine::NameIndexBudget(added.status(), core, chosen);
     table = std::move(*added);

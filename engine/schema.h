@@ -105,10 +105,10 @@ struct TableSpec {
   /// default each would take a page of 256 steps.
   uint64_t expected_steps = 1024;
 
-  /// Capacity; 0 is no bound. `bytes_max` counts frame bytes. Of the frames that the budget has for
-  /// pages of this size, a sixteenth is left to the calls under way: writers whose calls together
-  /// take more need a smaller bound. One in steps does not count what is not filled of a page: two
-  /// for each lane, one for each short trajectory.
+  /// Capacity; 0 is no bound. `bytes_max` counts frame bytes. CreateTable refuses a bound in bytes
+  /// or steps that with those of other tables (each in slabs of 2 MiB) leaves less than a sixteenth
+  /// of the frames to the calls under way: writers whose calls take more need a smaller one. Steps
+  /// do not count what is not filled of a page: two for each lane, one for each short trajectory.
   uint64_t trajectories_max = 0;
   /// Stored rows, final rows included. At least two for each lane that appends (three with
   /// `final_row`): of an open trajectory one row always stays.

@@ -1,6 +1,7 @@
 #include "engine/internal/table_fits.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace geardb::engine {
 namespace {
@@ -10,18 +11,43 @@ constexpr uint64_t kRecordOverhead = 4096;
 /// One of so many frames stays free of a table that is bounded in bytes or steps.
 constexpr uint64_t kCallsShare = 16;
 
-/// The frames of pages of one size that the budget has.
-struct Frames {
-  uint64_t frame_bytes = 0;
-  uint64_t max = 0;
-  uint64_t for_calls = 0;  ///< A call takes its frames before it is decided what leaves for it.
-};
+/// Of so many frames, those for calls under way: a call takes its frames before it is decided what
+/// leaves for it.
+uint64_t ForCalls(uint64_t frames) {
+  return std::min(std::max<uint64_t>(frames / kCallsShare, 1), frames);
+}
 
-Frames FramesFor(const DatabaseCore& database, const TableLayout& layout) {
-  Frames frames{.frame_bytes = layout.pages().frame_bytes()};
-  frames.max = database.arena->FramesMax(frames.frame_bytes);
-  frames.for_calls = std::min(std::max<uint64_t>(frames.max / kCallsShare, 1), frames.max);
-  return frames;
+/// The whole pages that a table's bounds in bytes and steps allow it, where it has any.
+std::optional<uint64_t> BoundInPages(const TableLayout& layout) {
+  const TableSpec& spec = layout.spec();
+  std::optional<uint64_t> pages;
+  if (spec.bytes_max > 0) pages = spec.bytes_max / layout.pages().frame_bytes();
+  if (spec.steps_max > 0) {
+    const uint64_t of_steps = std::max<uint64_t>(spec.steps_max / layout.steps_per_page(), 1);
+    pages = std::min(pages.value_or(of_steps), of_steps);
+  }
+  return pages;
+}
+
+/// Slabs that one frame takes, when it is larger than one.
+uint64_t SlabsOfFrame(uint64_t frame_bytes) { return (frame_bytes + kSlabBytes - 1) / kSlabBytes; }
+
+/// The frames of one size that so many bytes, in slabs, have room for.
+uint64_t FramesIn(uint64_t bytes, uint64_t frame_bytes) {
+  const uint64_t slabs = bytes / kSlabBytes;
+  if (frame_bytes > kSlabBytes) return slabs / SlabsOfFrame(frame_bytes);
+  return slabs * (kSlabBytes / frame_bytes);
+}
+
+/// The slabs, each of one table, of a table at its bounds and of the calls that append to it.
+uint64_t SlabsOf(const TableLayout& layout) {
+  const std::optional<uint64_t> pages = BoundInPages(layout);
+  if (!pages) return 0;
+  const uint64_t frames = *pages + std::max<uint64_t>(*pages / (kCallsShare - 1), 1);
+  const uint64_t frame_bytes = layout.pages().frame_bytes();
+  if (frame_bytes > kSlabBytes) return frames * SlabsOfFrame(frame_bytes);
+  const uint64_t per_slab = kSlabBytes / frame_bytes;
+  return frames / per_slab + (frames % per_slab > 0 ? 1 : 0);
 }
 
 }  // namespace
@@ -38,7 +64,9 @@ Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec) {
         " bytes and half of a segment's ", database.manifest.segment_bytes, " bytes, less ",
         kRecordOverhead, "): use a larger ring_bytes or a smaller steps_per_page");
   }
-  const auto [frame_bytes, frames_max, for_calls] = FramesFor(database, layout);
+  const uint64_t frame_bytes = layout.pages().frame_bytes();
+  const uint64_t frames_max = database.arena->FramesMax(frame_bytes);
+  const uint64_t for_calls = ForCalls(frames_max);
   if (frames_max == 0) {
     return Status::InvalidArgument("table '", spec.name, "': a page of ", layout.steps_per_page(),
                                    " steps takes ", frame_bytes, " bytes; the frame budget of ",
@@ -63,6 +91,28 @@ Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec) {
                                    most / frame_bytes, " fit the frame budget");
   }
   return Status::Ok();
+}
+
+Status CheckFitsBesideOthers(const DatabaseCore& database, const TableSpec& spec) {
+  const TableLayout layout(spec, 0);
+  const std::optional<uint64_t> pages = BoundInPages(layout);
+  if (!pages) return Status::Ok();
+  const uint64_t budget_bytes = database.arena->budget_bytes();
+  uint64_t others_bytes = 0;
+  for (const auto& table : database.AllTables()) {
+    others_bytes += SlabsOf(table->layout()) * kSlabBytes;
+  }
+  const uint64_t left_bytes = budget_bytes - std::min(budget_bytes, others_bytes);
+  const uint64_t frame_bytes = layout.pages().frame_bytes();
+  const uint64_t frames = FramesIn(left_bytes, frame_bytes);
+  const uint64_t for_calls = ForCalls(frames);
+  if (others_bytes == 0 || *pages <= frames - for_calls) return Status::Ok();
+  return Status::InvalidArgument(
+      "table '", spec.name, "' may hold ", *pages, " pages of ", frame_bytes, " bytes: at most ",
+      frames - for_calls, ", since other tables may hold ", others_bytes,
+      " bytes, in whole slabs of ", kSlabBytes, ", of the frame budget of ", budget_bytes,
+      " bytes (budgets.frames_bytes), and of the ", frames, " frames left ", for_calls,
+      " are for the calls under way");
 }
 
 }  // namespace geardb::engine

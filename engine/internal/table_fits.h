@@ -1,4 +1,4 @@
-// Whether a new table fits the log and the frame budget.
+// Whether a new table fits the log and the frame budget, alone and beside the others.
 #pragma once
 
 #include "base/status.h"
@@ -10,5 +10,10 @@ namespace geardb::engine {
 /// InvalidArgument for a page that fits no record of the log or no frame, and for a bound in bytes
 /// or steps that leaves less than a sixteenth of the frames to the calls under way.
 Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec);
+
+/// The same of what the other tables leave of the frames: each has whole slabs, for its bound in
+/// bytes or steps and a sixteenth beside it. What has no such bound is not counted: nobody knows
+/// how much it will hold.
+Status CheckFitsBesideOthers(const DatabaseCore& database, const TableSpec& spec);
 
 }  // namespace geardb::engine

@@ -1,9 +1,10 @@
-// What CreateTable accepts has room.
+// What CreateTable accepts has room, alone and beside the tables that there are.
 #include "engine/internal/table_fits.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/testing/store_fixture.h"
 
@@ -13,6 +14,7 @@ namespace {
 using testing::StoreTest;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr int64_t kRowBytes = 64 << 10;
 
 class TableFitsTest : public StoreTest {
  protected:
@@ -22,6 +24,16 @@ class TableFitsTest : public StoreTest {
     spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {row_bytes}}};
     spec.steps_per_page = 1;
     return spec;
+  }
+  static TableSpec BoundedTo(const std::string& name, uint64_t pages) {
+    TableSpec spec = Spec(name, kRowBytes);
+    spec.bytes_max = pages * kRowBytes;
+    return spec;
+  }
+  static Status AppendRow(Writer* writer) {
+    static const std::vector<uint8_t> row(kRowBytes, 7);
+    return writer->Append({{"x", TensorView::Of<uint8_t>(row)}}, {.end = End::kTerminated})
+        .status();
   }
 };
 
@@ -47,6 +59,40 @@ TEST_F(TableFitsTest, APageLargerThanTheFrameBudgetIsRefused) {
     spec.trajectories_max = 1;
     check();
   }
+}
+
+TEST_F(TableFitsTest, TheBoundsOfAllTablesLeaveFramesToTheCallsUnderWay) {
+  options_.budgets.frames_bytes = 8 * kMiB;  // 128 frames, of which 8 are left to the calls.
+  OpenEmpty();
+  ASSERT_OK(database_->CreateTable(BoundedTo("a", 120)));
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(BoundedTo("b", 2)),
+                "may hold 2 pages of 65536 bytes: at most 0, since other tables may hold 8388608 "
+                "bytes, in whole slabs of 2097152, of the frame budget of 8388608 bytes");
+  TableSpec steps = Spec("b", kRowBytes);
+  steps.steps_max = 2;
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(steps), "may hold 2 pages");
+  // Of these nobody knows what they will hold.
+  ASSERT_OK(database_->CreateTable(Spec("b", kRowBytes)));
+  ASSERT_OK(database_->DropTable("b"));
+  // What is there is opened, with fewer frames, too.
+  EXPECT_OK(database_->OpenOrCreateTable(BoundedTo("a", 120)));
+  EXPECT_STATUS(kAlreadyExists, database_->CreateTable(BoundedTo("a", 120)), "'a'");
+  options_.budgets.frames_bytes = 4 * kMiB;
+  Reopen();
+  EXPECT_OK(database_->OpenOrCreateTable(BoundedTo("a", 120)));
+}
+
+TEST_F(TableFitsTest, TwoTablesAreFilledToTheBoundsThatAreAccepted) {
+  options_.budgets.frames_bytes = 8 * kMiB;
+  OpenEmpty();
+  std::vector<std::unique_ptr<Writer>> writers;
+  for (const char* name : {"a", "b"}) {
+    EXPECT_FALSE(database_->CreateTable(BoundedTo(name, 121)).ok());
+    ASSERT_OK_AND_ASSIGN(const auto table, database_->CreateTable(BoundedTo(name, 60)));
+    ASSERT_OK_AND_ASSIGN(auto writer, table->NewWriter({}));
+    writers.push_back(std::move(writer));
+  }
+  for (int i = 0; i < 400; ++i) ASSERT_OK(AppendRow(writers[i < 200 ? 0 : 1].get())) << i;
 }
 
 }  // namespace
