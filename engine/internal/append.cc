@@ -20,6 +20,19 @@ namespace {
 /// beside them.
 constexpr uint64_t kPartsFarFromBound = 4;
 
+/// A call takes its frames before it is decided what leaves for it: where there are none, somebody
+/// has to make room.
+Status NoFrames(const Status& refused, const engine::TableState& state) {
+  const TableSpec& spec = state.layout().spec();
+  MutexLock lock(&state.mutex);
+  const uint64_t held = state.page_count() * state.layout().pages().frame_bytes();
+  return Status::ResourceExhausted(
+      refused.message(), "; table '", spec.name, "' holds ", held, " bytes of them (bytes_max ",
+      spec.bytes_max, ", steps_max ", spec.steps_max,
+      "), and nothing leaves for want of frames alone: open the database with a larger "
+      "budgets.frames_bytes, or remove trajectories");
+}
+
 }  // namespace
 
 void engine::AppendChange::Apply(Lsn lsn, Lsn end) {
@@ -271,7 +284,8 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   }
   if (!status.ok()) {
     GiveUp(calls, &plan);
-    return status;
+    return status.code() == StatusCode::kResourceExhausted ? NoFrames(status, *table_->state)
+                                                           : status;
   }
   std::unique_ptr<AppendChange> change =
       reused_ ? std::move(reused_) : std::make_unique<AppendChange>(table_);

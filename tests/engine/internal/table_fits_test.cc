@@ -95,5 +95,20 @@ TEST_F(TableFitsTest, TwoTablesAreFilledToTheBoundsThatAreAccepted) {
   for (int i = 0; i < 400; ++i) ASSERT_OK(AppendRow(writers[i < 200 ? 0 : 1].get())) << i;
 }
 
+TEST_F(TableFitsTest, AFullTableInTooSmallABudgetSaysWhatHelps) {
+  options_.budgets.frames_bytes = 8 * kMiB;
+  OpenEmpty();
+  Create(BoundedTo("a", 96));
+  for (int i = 0; i < 100; ++i) ASSERT_OK(AppendRow(writer_.get()));
+  options_.budgets.frames_bytes = 6 * kMiB;
+  Reopen();
+  OpenAgain("a");
+  EXPECT_STATUS(kResourceExhausted, AppendRow(writer_.get()),
+                "table 'a' holds 6291456 bytes of them (bytes_max 6291456, steps_max 0)");
+  const TrajectoryId oldest = table_->Scan({})[0].id;
+  ASSERT_OK(table_->Remove({&oldest, 1}));
+  EXPECT_OK(AppendRow(writer_.get()));
+}
+
 }  // namespace
 }  // namespace geardb
