@@ -255,12 +255,16 @@ double PrioritizedSelector::LargestWeightBound() const {
 }
 
 std::optional<int> PrioritizedSelector::AdviseShift(double incoming_max) const {
-  const int wanted = ChooseShift(std::max(incoming_max, LargestWeightBound()));
-  if (!MaxWeightFits(incoming_max)) {
-    return wanted < shift() ? std::optional<int>(wanted) : std::nullopt;
-  }
+  const bool cut = saturated() || !MaxWeightFits(incoming_max);
   const bool faded = drawable() > 0 && total() / drawable() < kFadedMean;
-  if (faded && wanted >= shift() + kRaiseMin) return wanted;
+  if (!cut && !faded) return std::nullopt;  // Asked after every append: mostly it ends here.
+  const double largest = std::max(incoming_max, LargestWeightBound());
+  const int wanted = ChooseShift(largest);
+  // What was cut may be gone.
+  if (cut && wanted < shift() && !MaxWeightFits(largest)) return wanted;
+  if (faded && wanted >= std::min(shift() + kRaiseMin, kShiftMax) && wanted > shift()) {
+    return wanted;
+  }
   return std::nullopt;
 }
 

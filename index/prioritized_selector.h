@@ -125,10 +125,12 @@ class PrioritizedSelector final : public Selector {
   /// A bound on the weights of all members, within a factor 2^α of the largest; 0 for none.
   double LargestWeightBound() const;
 
-  /// Policy, to be asked before an Insert or Update whose largest weight is `incoming_max` is
-  /// logged: the shift to log and Rescale to first, or nothing. Downwards when the weight does not
-  /// fit; upwards when the mean q has faded below 2^8 and there is room for at least 4 bits more.
-  /// A function of the members and the shift alone: a replay comes to the same answer.
+  /// Policy: the shift to log and Rescale to, or nothing. To be asked before an Insert or Update
+  /// whose largest weight `incoming_max` does not fit, and after one with 0. Downwards when that
+  /// weight does not fit, or one was cut; upwards when the mean q has faded below 2^8 and there is
+  /// room for at least 4 bits more above every weight, or kShiftMax is left. After a Rescale to it
+  /// there is no more to advise. A function of the members and the shift alone: a replay comes to
+  /// the same answer.
   std::optional<int> AdviseShift(double incoming_max) const;
   /// Quantizes all members anew at `shift` (kShiftMin…kShiftMax) and rebuilds the sums.
   void Rescale(int shift);

@@ -274,6 +274,32 @@ TEST(PrioritizedSelectorTest, ShiftMovesUpWhenWeightsFade) {
   EXPECT_EQ(selector->AdviseShift(4096.0), std::nullopt);
 }
 
+TEST(PrioritizedSelectorTest, ShiftMovesDownForWhatWasCut) {
+  const auto memory = TestMemory();
+  const auto selector = Make(memory.get(), 100, 1.0);
+  selector->Insert(LeafRange{0, 100}, 1.0f);
+  selector->Rescale(27);
+  selector->Insert(LeafRange{0, 1}, 1000.0f);
+  ASSERT_TRUE(selector->saturated());
+  EXPECT_EQ(selector->AdviseShift(0.0), 27 - 10);
+  selector->Rescale(27 - 10);
+  EXPECT_EQ(selector->AdviseShift(0.0), std::nullopt);
+  // What is gone needs no room.
+  selector->Rescale(27);
+  selector->Insert(LeafRange{0, 1}, 1.0f);
+  EXPECT_EQ(selector->AdviseShift(0.0), std::nullopt);
+}
+
+TEST(PrioritizedSelectorTest, ShiftMovesUpToItsLimit) {
+  const auto memory = TestMemory();
+  const auto selector = Make(memory.get(), 100, 1.0);
+  selector->Insert(LeafRange{0, 100}, 1e-10f);
+  selector->Rescale(kShiftMax - 1);
+  EXPECT_EQ(selector->AdviseShift(0.0), kShiftMax);
+  selector->Rescale(kShiftMax);
+  EXPECT_EQ(selector->AdviseShift(0.0), std::nullopt);
+}
+
 TEST(PrioritizedSelectorTest, CapacityBulkAndHistoryDoNotChangeDraws) {
   const auto memory = TestMemory();
   constexpr uint64_t kLeaves = 20'000;
