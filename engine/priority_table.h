@@ -25,6 +25,19 @@ struct SetOutcome {
 
 /// A priority table. Thread-safe; draws and updates happen one at a time, in the order of the
 /// calls: that order is the apply sequence, and it is what the log holds.
+///
+/// Items are drawn in proportion to w = priority^alpha, in fixed point of 32 bits: in units of
+/// 2^-s, rounded, at least one for w > 0. The scale s (PriorityTableStats::scale_shift) follows the
+/// weights of the items that are there, however they came. When a call has returned that appends,
+/// cuts, removes or sets, or creates the priority table, no weight is cut, and the unit is at most
+/// about 2^-8 of the mean weight, or 2^-20 of the largest. s ends at 40 and at -32: weights below
+/// 2^-40 are drawn as 2^-40, and weights above 2^64 as 2^64. What a writer's full table lets go
+/// counts as its append, and an append at Ack::kMemory that is not applied when it returns is seen
+/// to by the next of these calls on the table. So is a scale for which the log has no room, or
+/// before which the process died. A refused call (but an append whose wait for the log runs out)
+/// leaves the scale as it was, and so does a priority that reaches no item. Another scale is a pass
+/// over all items; where the maximum is far above the weights that are there, an append that takes
+/// it (InitialPriority::kMax) and a Set that leaves no such item make one each.
 class PriorityTable {
  public:
   ~PriorityTable();

@@ -56,7 +56,7 @@ struct PriorityTableStats {
   uint64_t updates_applied = 0;  ///< Since the open.
   uint64_t updates_stale = 0;    ///< Since the open.
   uint64_t rescales = 0;         ///< Since the open.
-  int scale_shift = 0;           ///< s of q = round(w * 2^s).
+  int scale_shift = 0;           ///< s of q = round(w * 2^s), -32 to 40: see PriorityTable.
   float max_priority = 1;
   std::string mode = "host";
 };

@@ -38,6 +38,7 @@ Status NoFrames(const Status& refused, const engine::TableState& state) {
 void engine::AppendChange::Apply(Lsn lsn, Lsn end) {
   ApplyLock lock(table_->state.get(), end);
   table_->state->Apply(*operation()->change_as_Append(), lsn, new_frames);
+  if (table_->state->ScaleDue()) table_->scale_due.store(true);
   table_->state->changed.NotifyAll();
 }
 
@@ -211,7 +212,7 @@ Status Writer::Impl::WriteParts(Calls calls, Priorities priorities, engine::Chan
   const std::vector<engine::PartOfPieces> parts = plan->Parts(database_->log->record_bytes_max());
   plan->in_parts = true;
   GEARDB_ASSIGN_OR_RETURN(const std::vector<wal::RecordSize> sizes,
-                          AdmitParts(calls, priorities, scope, parts, plan));
+                          AdmitParts(calls, priorities, scope, plan));
   uint64_t bytes = 0;
   for (const wal::RecordSize& size : sizes) bytes += size.total();
   // Several that are each admitted with the whole rest of the log would use it up together, and
@@ -292,7 +293,7 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   auto reserved = Reserve(calls, priorities, deadline, &plan, change.get());
   if (!reserved.ok()) {
     GiveUp(calls, &plan);
-    if (plan.rescaled) engine::RescaleFaded(database_.get(), table_);
+    if (plan.rescaled) engine::RescaleWhereDue(database_.get(), table_);
     return reserved.status();
   }
   const wal::Reservation reservation = *reserved;
@@ -308,6 +309,7 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   status = database_->Acknowledge(reservation.end, ack);
   if (change) reused_ = std::move(change);
   GEARDB_RETURN_IF_ERROR(status);
+  if (table_->scale_due.load()) engine::RescaleWhereDue(database_.get(), table_);
 
   std::vector<Appended> appended;
   appended.reserve(calls.size());

@@ -94,9 +94,11 @@ class Writer::Impl {
   /// The sizes of all records of the append: parts, removals, its own.
   Result<std::vector<wal::RecordSize>> AdmitParts(Calls calls, Priorities priorities,
                                                   engine::ChangeScope* scope,
-                                                  std::span<const engine::PartOfPieces> parts,
                                                   engine::AppendPlan* plan)
       GEARDB_REQUIRES(database_->commit);
+  /// Those that are still to be reserved.
+  Result<std::vector<wal::RecordSize>> Records(Priorities priorities,
+                                               const engine::AppendPlan& plan) const;
   /// Of the records of removals that an eviction puts ahead of the append's own.
   std::vector<wal::RecordSize> RemovalsAhead(const engine::Eviction& eviction) const;
   /// Step 3: waits for what has to be waited for, decides, and reserves. On an error nothing is
@@ -136,10 +138,18 @@ class Writer::Impl {
   static Status CheckItemCount(const InitialPriorities& given, uint64_t items);
   Status CheckItemCounts(Calls calls, Priorities priorities, engine::AppendPlan* plan)
       GEARDB_REQUIRES(database_->commit);
-  /// The largest raw priority that the call may bring; nothing when it is the table's maximum.
-  std::optional<float> LargestIncoming(uint32_t priority_table, Calls calls,
-                                       Priorities priorities) const;
-  Status RescaleIfDue(Calls calls, Priorities priorities, engine::ChangeScope* scope, bool* again)
+  /// Until the records so far of the lanes' trajectories are published.
+  Status AwaitLanes(Calls calls) const GEARDB_REQUIRES(database_->commit);
+  /// How many items of a priority table a call makes drawable; its lane was awaited.
+  uint64_t NewItems(uint32_t priority_table, const engine::LaneRows& call,
+                    const engine::AppendPlan& plan) const
+      GEARDB_REQUIRES(database_->commit, table_->state->mutex);
+  /// The largest raw priority that items of the calls may get.
+  float LargestIncoming(uint32_t priority_table, Calls calls, Priorities priorities) const
+      GEARDB_REQUIRES(database_->commit);
+  /// Logs a rescale first where the weight of an item to come does not fit.
+  Status RescaleIfDue(Calls calls, Priorities priorities, engine::ChangeScope* scope,
+                      const engine::AppendPlan& plan, bool* again)
       GEARDB_REQUIRES(database_->commit);
   void TakeNumbers(Calls calls, engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   void BuildBody(Calls calls, Priorities priorities, const engine::AppendPlan& plan,

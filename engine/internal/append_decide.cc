@@ -93,33 +93,40 @@ Status Writer::Impl::CheckItemCount(const InitialPriorities& given, uint64_t ite
                                  " items that become drawable");
 }
 
-Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendPlan* plan) {
-  plan->largest_given.clear();
-  if (priorities.empty()) return Status::Ok();
+Status Writer::Impl::AwaitLanes(Calls calls) const {
   for (const LaneRows& call : calls) {
     const Lane& lane = *lanes_[call.lane];
     if (lane.id == 0) continue;
     GEARDB_RETURN_IF_ERROR(
         database_->log->WaitPublished(table_->plan->last_lsn(lane.slot), Deadline::Infinite()));
   }
-  MutexLock lock(&table_->state->mutex);
-  // What the record evicts goes before its rows come.
-  const auto first_row_of = [&](const Lane& lane) -> uint64_t {
-    if (lane.id == 0) return 0;
-    uint64_t first = table_->state->trajectories().record(lane.slot).first_row;
-    for (const fb::Trimmed& trimmed : plan->eviction.trimmed) {
+  return Status::Ok();
+}
+
+uint64_t Writer::Impl::NewItems(uint32_t priority_table, const LaneRows& call,
+                                const AppendPlan& plan) const {
+  const Lane& lane = *lanes_[call.lane];
+  uint64_t first = 0;
+  if (lane.id != 0) {
+    first = table_->state->trajectories().record(lane.slot).first_row;
+    // What the record evicts goes before its rows come.
+    for (const fb::Trimmed& trimmed : plan.eviction.trimmed) {
       if (trimmed.slot() == lane.slot) first = std::max(first, trimmed.first_row());
     }
-    return first;
-  };
+  }
+  return engine::CountNewItems(*table_->state,
+                               {.priority_table = priority_table, .first_row = first}, lane, call);
+}
+
+Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendPlan* plan) {
+  plan->largest_given.clear();
+  if (priorities.empty()) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(AwaitLanes(calls));
+  MutexLock lock(&table_->state->mutex);
   for (const InitialPriorities& given : priorities) {
     const uint32_t number = *engine::FindPriorityTable(*table_->state, given.priority_table);
     uint64_t items = 0;
-    for (const LaneRows& call : calls) {
-      const Lane& lane = *lanes_[call.lane];
-      items += engine::CountNewItems(
-          *table_->state, {.priority_table = number, .first_row = first_row_of(lane)}, lane, call);
-    }
+    for (const LaneRows& call : calls) items += NewItems(number, call, *plan);
     GEARDB_RETURN_IF_ERROR(CheckItemCount(given, items));
     if (items == 0) continue;
     plan->largest_given.emplace_back(number,
@@ -128,15 +135,15 @@ Status Writer::Impl::CheckItemCounts(Calls calls, Priorities priorities, AppendP
   return Status::Ok();
 }
 
-std::optional<float> Writer::Impl::LargestIncoming(uint32_t priority_table, Calls calls,
-                                                   Priorities priorities) const {
+float Writer::Impl::LargestIncoming(uint32_t priority_table, Calls calls,
+                                    Priorities priorities) const {
   const PriorityTableSpec& spec = table_->state->priority(priority_table).spec();
   for (const InitialPriorities& given : priorities) {
     if (given.priority_table != spec.name) continue;
     return *std::max_element(given.values.begin(), given.values.end());
   }
   if (spec.initial == InitialPriority::kConstant) return spec.initial_priority_value;
-  if (spec.initial == InitialPriority::kMax) return std::nullopt;  // It has been applied before.
+  if (spec.initial == InitialPriority::kMax) return table_->plan->max_priority[priority_table];
   const size_t column = *layout().FindTrajectoryColumn(spec.initial_priority_column);
   float largest = 0;
   for (const LaneRows& call : calls) {
@@ -150,23 +157,32 @@ std::optional<float> Writer::Impl::LargestIncoming(uint32_t priority_table, Call
 }
 
 Status Writer::Impl::RescaleIfDue(Calls calls, Priorities priorities, ChangeScope* scope,
-                                  bool* again) {
+                                  const AppendPlan& plan, bool* again) {
   for (uint32_t i = 0; i < table_->state->priority_table_count(); ++i) {
-    const std::optional<float> incoming = LargestIncoming(i, calls, priorities);
-    if (!incoming) continue;
+    const index::PrioritizedSelector* selector = table_->state->priority(i).prioritized();
+    if (selector == nullptr) continue;
+    // Needs no lock: a shift changes while whoever logs it has the commit mutex.
+    const auto fits = [&](float raw) { return selector->MaxWeightFits(selector->WeightOf(raw)); };
+    if (fits(LargestIncoming(i, calls, priorities))) continue;
+    // Rare: what reaches no item needs no scale.
+    GEARDB_RETURN_IF_ERROR(AwaitLanes(calls));
     std::optional<int> shift;
     {
       MutexLock lock(&table_->state->mutex);
-      index::PrioritizedSelector* selector = table_->state->priority(i).prioritized();
-      if (selector == nullptr) continue;
-      const double weight = selector->WeightOf(*incoming);
-      if (!priorities.empty() || !selector->MaxWeightFits(weight)) {
-        shift = selector->AdviseShift(weight);
+      float largest = 0;
+      for (const LaneRows& call : calls) {
+        if (NewItems(i, call, plan) == 0) continue;
+        largest = std::max(largest, LargestIncoming(i, {&call, 1}, priorities));
       }
+      if (!fits(largest)) shift = selector->AdviseShift(selector->WeightOf(largest));
     }
     if (!shift) continue;
-    GEARDB_RETURN_IF_ERROR(database_->LogRescale(scope, table_, i, *shift));
     *again = true;
+    // What is refused for want of room leaves the scale alone.
+    GEARDB_ASSIGN_OR_RETURN(std::vector<wal::RecordSize> sizes, Records(priorities, plan));
+    sizes.insert(sizes.begin(), engine::DatabaseCore::RescaleSize());
+    GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(sizes, scope->how().urgency));
+    GEARDB_RETURN_IF_ERROR(database_->LogRescale(scope, table_, i, *shift));
   }
   return Status::Ok();
 }
@@ -205,7 +221,7 @@ Status Writer::Impl::Decide(Calls calls, Priorities priorities, ChangeScope* sco
   GEARDB_RETURN_IF_ERROR(CheckItemCounts(calls, priorities, plan));
   GEARDB_RETURN_IF_ERROR(table_->plan->AdmitNumbers(plan->growth));
   // Last: a call that is refused leaves the scale alone.
-  GEARDB_RETURN_IF_ERROR(RescaleIfDue(calls, priorities, scope, again));
+  GEARDB_RETURN_IF_ERROR(RescaleIfDue(calls, priorities, scope, *plan, again));
   plan->rescaled |= *again;
   return Status::Ok();
 }
@@ -243,17 +259,27 @@ Status Writer::Impl::Admit(Calls calls, Priorities priorities, ChangeScope* scop
   return Evict(size, scope, plan);
 }
 
-Result<std::vector<wal::RecordSize>> Writer::Impl::AdmitParts(
-    Calls calls, Priorities priorities, ChangeScope* scope,
-    std::span<const engine::PartOfPieces> parts, AppendPlan* plan) {
+Result<std::vector<wal::RecordSize>> Writer::Impl::AdmitParts(Calls calls, Priorities priorities,
+                                                              ChangeScope* scope,
+                                                              AppendPlan* plan) {
   for (bool again = true; again;) {
     GEARDB_RETURN_IF_ERROR(Decide(calls, priorities, scope, plan, &again));
   }
-  std::vector<wal::RecordSize> sizes;
-  for (const engine::PartOfPieces& part : parts) sizes.push_back(part.size);
-  for (const wal::RecordSize& removal : RemovalsAhead(plan->eviction)) sizes.push_back(removal);
-  GEARDB_ASSIGN_OR_RETURN(sizes.emplace_back(), SizeOf(priorities, *plan));
+  GEARDB_ASSIGN_OR_RETURN(std::vector<wal::RecordSize> sizes, Records(priorities, *plan));
   GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(sizes, scope->how().urgency));
+  return sizes;
+}
+
+Result<std::vector<wal::RecordSize>> Writer::Impl::Records(Priorities priorities,
+                                                           const AppendPlan& plan) const {
+  std::vector<wal::RecordSize> sizes;
+  if (plan.in_parts && plan.parts == 0) {
+    for (const engine::PartOfPieces& part : plan.Parts(database_->log->record_bytes_max())) {
+      sizes.push_back(part.size);
+    }
+  }
+  for (const wal::RecordSize& removal : RemovalsAhead(plan.eviction)) sizes.push_back(removal);
+  GEARDB_ASSIGN_OR_RETURN(sizes.emplace_back(), SizeOf(priorities, plan));
   return sizes;
 }
 

@@ -38,28 +38,38 @@ Status BulkRecord::CheckFits(size_t bytes, const BulkUnit& unit) const {
                              : "ring_bytes and segment_bytes");
 }
 
-Status BulkRecord::Reserve(ChangeScope* scope, std::span<const std::byte> bytes) {
-  CommitOptions how = scope->how();
+std::vector<wal::RecordSize> BulkRecord::Records(size_t bytes) const {
   const uint64_t record_max = database_->log->record_bytes_max();
   const uint64_t piece_max = PieceBytesMax(record_max);
   std::vector<uint64_t> sizes;
+  for (size_t done = 0; done < bytes; done += piece_max) {
+    sizes.push_back(std::min<uint64_t>(piece_max, bytes - done));
+  }
+  const uint64_t body_bytes = change_->body_bytes().size();
+  const wal::RecordSize whole = wal::RecordSize::For(body_bytes, sizes);
+  if (whole.total() <= record_max) return {whole};
+  std::vector<wal::RecordSize> records;
+  for (const uint64_t bytes_of_part : sizes) {
+    records.push_back(wal::RecordSize::For(0, {&bytes_of_part, 1}));
+  }
+  records.push_back(wal::RecordSize::For(body_bytes, {}, sizes.size()));
+  return records;
+}
+
+Status BulkRecord::Reserve(ChangeScope* scope, std::span<const std::byte> bytes) {
+  CommitOptions how = scope->how();
+  const uint64_t piece_max = PieceBytesMax(database_->log->record_bytes_max());
   for (size_t done = 0; done < bytes.size(); done += piece_max) {
     runs_.push_back(bytes.subspan(done, std::min<size_t>(piece_max, bytes.size() - done)));
-    sizes.push_back(runs_.back().size());
   }
   for (size_t i = 0; i < runs_.size(); ++i) {
     pieces_.push_back({.runs = std::span(runs_).subspan(i, 1)});
   }
-  wal::RecordSize size = wal::RecordSize::For(change_->body_bytes().size(), sizes);
+  const std::vector<wal::RecordSize> records = Records(bytes.size());
+  const wal::RecordSize& size = records.back();
   uint32_t parts = 0;
   Lsn group_lsn = 0;
-  if (size.total() > record_max) {
-    std::vector<wal::RecordSize> records;
-    for (const uint64_t bytes_of_part : sizes) {
-      records.push_back(wal::RecordSize::For(0, {&bytes_of_part, 1}));
-    }
-    size = wal::RecordSize::For(change_->body_bytes().size(), {}, pieces_.size());
-    records.push_back(size);
+  if (records.size() > 1) {
     // Parts of a change that is refused half-way would be bytes that nothing names.
     GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(records, how.urgency));
     for (size_t i = 0; i < runs_.size(); ++i) {
@@ -73,7 +83,7 @@ Status BulkRecord::Reserve(ChangeScope* scope, std::span<const std::byte> bytes)
       group_lsn = at.group_lsn;
       pieces_[i] = {.foreign = {.lsn = at.lsn,
                                 .offset = 0,
-                                .bytes = static_cast<uint32_t>(sizes[i]),
+                                .bytes = static_cast<uint32_t>(runs_[i].size()),
                                 .checksum = Hash64(runs_[i], database_->manifest.Seed())}};
     }
   }

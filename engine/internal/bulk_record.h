@@ -24,6 +24,9 @@ class BulkRecord {
 
   /// InvalidArgument for more bytes than the record can name pieces for, counted in `unit`s.
   Status CheckFits(size_t bytes, const BulkUnit& unit) const;
+  /// The records that so many bytes take, in their order: the parts, then the record that names
+  /// them; or that alone.
+  std::vector<wal::RecordSize> Records(size_t bytes) const;
   /// Writes the parts and takes the record's LSN. Waits for room without releasing the commit
   /// mutex, so that nothing comes between what the caller decided and the record. `bytes` must
   /// stay until Finish, and pass CheckFits. They are cut into pieces at multiples of 16 bytes.

@@ -141,6 +141,8 @@ Status DatabaseCore::LogRescale(ChangeScope* scope, const std::shared_ptr<TableC
   const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
   bool waited = false;
   GEARDB_RETURN_IF_ERROR(scope->AwaitRoom({&size, 1}, scope->how(), &waited));
+  // What others logged meanwhile may not fit this scale.
+  if (waited) return Status::Ok();
   const wal::Reservation reservation = scope->Reserve({.size = size});
   Finish(reservation, {}, &change);
   // Whoever asks next must not be told the same again.

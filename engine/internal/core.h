@@ -39,6 +39,9 @@ struct TableCore {
   std::unique_ptr<TableState> state;
   std::unique_ptr<TablePlan> plan;
   std::atomic<bool> dropped{false};
+  /// Set by whoever applied rows after which some weights should have another scale; cleared by
+  /// whoever sees to it. See RescaleWhereDue.
+  std::atomic<bool> scale_due{false};
 
   const TableLayout& layout() const { return state->layout(); }
 };
@@ -157,10 +160,12 @@ class DatabaseCore {
                  const Eviction& eviction) GEARDB_REQUIRES(commit);
   /// What a LogRemoval of so many entries takes at most.
   static wal::RecordSize RemovalSize(size_t entries);
-  /// Logs a new scale of a priority table's weights, and waits until it is published. May release
-  /// `commit` while it waits for room.
+  /// Logs a new scale of a priority table's weights, and waits until it is published. Where it has
+  /// to wait for room it releases `commit`, and logs nothing: the caller asks again.
   Status LogRescale(ChangeScope* scope, const std::shared_ptr<TableCore>& table,
                     uint32_t priority_table, int shift) GEARDB_REQUIRES(commit);
+  /// What a LogRescale takes at most.
+  static wal::RecordSize RescaleSize() { return wal::RecordSize::For(1024, {}); }
 
   /// Gives a table more ids and generations than it has, for `growth` more. Releases `commit` while
   /// it waits for the sync that makes them safe to use.

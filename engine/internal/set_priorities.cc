@@ -18,43 +18,57 @@ float Largest(std::span<const fb::Item> items) {
   return largest;
 }
 
+/// The largest priority above `floor` of an item that will be there when a record that is reserved
+/// now is applied; `floor` where there is none.
+Result<float> LargestThere(PriorityTable::Impl* impl, std::span<const fb::Item> items, float floor)
+    GEARDB_REQUIRES(impl->database->commit) {
+  GEARDB_RETURN_IF_ERROR(impl->database->CatchUp());
+  MutexLock lock(&impl->table->state->mutex);
+  const PriorityState& priority = impl->state();
+  float largest = floor;
+  for (const fb::Item& item : items) {
+    uint32_t generation = 0;
+    if (item.priority() > largest &&
+        impl->table->state->GenerationOfLeaf(priority, item.leaf(), &generation) &&
+        generation == item.generation() && priority.selector().Contains(item.leaf())) {
+      largest = item.priority();
+    }
+  }
+  return largest;
+}
+
 /// The plan's maximum with these items set. It is exact: the largest priority of an item that is
 /// there counts.
 Result<float> MaxWith(PriorityTable::Impl* impl, std::span<const fb::Item> items)
     GEARDB_REQUIRES(impl->database->commit) {
-  float max = impl->table->plan->max_priority[impl->number];
+  const float max = impl->table->plan->max_priority[impl->number];
   if (Largest(items) <= max) return max;
-  // Rare: look at the items as they will be when this record is applied.
-  DatabaseCore& database = *impl->database;
-  GEARDB_RETURN_IF_ERROR(database.CatchUp());
-  MutexLock lock(&impl->table->state->mutex);
-  const PriorityState& priority = impl->state();
-  for (const fb::Item& item : items) {
-    uint32_t generation = 0;
-    if (item.priority() > max &&
-        impl->table->state->GenerationOfLeaf(priority, item.leaf(), &generation) &&
-        generation == item.generation() && priority.selector().Contains(item.leaf())) {
-      max = item.priority();
-    }
-  }
-  return max;
+  return LargestThere(impl, items, max);  // Rare.
 }
 
-/// The shift that the weights should get before the largest of them is that of `largest`.
-std::optional<int> AdvisedShift(const TableCore& table, uint32_t priority_table, float largest) {
+/// The shift that the weights there are should get.
+std::optional<int> AdvisedShift(const TableCore& table, uint32_t priority_table) {
   MutexLock lock(&table.state->mutex);
   const index::PrioritizedSelector* selector = table.state->priority(priority_table).prioritized();
-  if (selector == nullptr) return std::nullopt;
-  return selector->AdviseShift(selector->WeightOf(largest));
+  return selector == nullptr ? std::nullopt : selector->AdviseShift(0);
 }
 
-/// Logs a rescale first where the weights to come need it.
-Status RescaleIfDue(PriorityTable::Impl* impl, ChangeScope* scope, float largest, bool* again)
-    GEARDB_REQUIRES(impl->database->commit) {
-  const std::optional<int> shift = AdvisedShift(*impl->table, impl->number, largest);
-  if (!shift) return Status::Ok();
-  *again = true;
-  return impl->database->LogRescale(scope, impl->table, impl->number, *shift);
+/// The shift that the weights should get before one is that of `largest`, which does not fit.
+std::optional<int> ShiftFor(const PriorityTable::Impl& impl, float largest) {
+  MutexLock lock(&impl.table->state->mutex);
+  const index::PrioritizedSelector* selector = impl.state().prioritized();
+  if (selector == nullptr) return std::nullopt;
+  const double weight = selector->WeightOf(largest);
+  return selector->MaxWeightFits(weight) ? std::nullopt : selector->AdviseShift(weight);
+}
+
+/// Logs a rescale ahead of a change that takes `records`, once it is clear that there is room for
+/// all of them: what is refused leaves the scale alone.
+Status RescaleAhead(PriorityTable::Impl* impl, ChangeScope* scope, int shift,
+                    std::vector<wal::RecordSize> records) GEARDB_REQUIRES(impl->database->commit) {
+  records.insert(records.begin(), DatabaseCore::RescaleSize());
+  GEARDB_RETURN_IF_ERROR(impl->database->log->PrepareFor(records, scope->how().urgency));
+  return impl->database->LogRescale(scope, impl->table, impl->number, shift);
 }
 
 /// What was called, for the error of one that is too large.
@@ -70,23 +84,34 @@ bool FitOneBody(const DatabaseCore& database, std::span<const fb::Item> items) {
 
 }  // namespace
 
-void RescaleIfFaded(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                    uint32_t priority_table) {
-  if (!AdvisedShift(*table, priority_table, 0)) return;
+Status RescaleInScope(DatabaseCore* database, ChangeScope* scope,
+                      const std::shared_ptr<TableCore>& table, uint32_t priority_table) {
+  for (;;) {
+    // What is on its way counts, too: a scale that fits the rest may be none for it.
+    GEARDB_RETURN_IF_ERROR(database->CatchUp());
+    const std::optional<int> shift = AdvisedShift(*table, priority_table);
+    if (!shift) return Status::Ok();
+    GEARDB_RETURN_IF_ERROR(database->LogRescale(scope, table, priority_table, *shift));
+  }
+}
+
+void RescaleIfDue(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                  uint32_t priority_table) {
+  if (!AdvisedShift(*table, priority_table)) return;
   // Waits for no room: another change will ask again.
   ChangeScope scope(database, table.get(), {.deadline = Deadline::Now()});
   if (!scope.status().ok()) return;
-  const std::optional<int> shift = AdvisedShift(*table, priority_table, 0);
-  if (shift) (void)database->LogRescale(&scope, table, priority_table, *shift).ok();
+  (void)RescaleInScope(database, &scope, table, priority_table).ok();
 }
 
-void RescaleFaded(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
+void RescaleWhereDue(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
+  table->scale_due.store(false);
   size_t count = 0;
   {
     MutexLock lock(&table->state->mutex);
     count = table->state->priority_table_count();
   }
-  for (uint32_t i = 0; i < count; ++i) RescaleIfFaded(database, table, i);
+  for (uint32_t i = 0; i < count; ++i) RescaleIfDue(database, table, i);
 }
 
 std::vector<ListedItem> ListItems(const PriorityTable::Impl& impl) {
@@ -149,6 +174,7 @@ Result<SetOutcome> TrySet(PriorityTable::Impl* impl, std::span<const fb::Item> i
           .Union());
   const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
   BulkRecord record(&database, &change);
+  const auto bytes = std::as_bytes(items).first(in_pieces ? items.size_bytes() : 0);
   if (in_pieces) {
     const Status fits =
         record.CheckFits(items.size_bytes(), {.things = "items", .bytes = sizeof(fb::Item)});
@@ -158,17 +184,36 @@ Result<SetOutcome> TrySet(PriorityTable::Impl* impl, std::span<const fb::Item> i
     ChangeScope scope(&database, impl->table.get(), {});
     for (bool again = true; again;) {
       GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, {}, &again));
-      if (!again) GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, &scope, Largest(items), &again));
+      if (again || !ShiftFor(*impl, Largest(items))) continue;
+      // Rare: what reaches no item needs no scale.
+      GEARDB_ASSIGN_OR_RETURN(const float largest, LargestThere(impl, items, 0));
+      const std::optional<int> shift = ShiftFor(*impl, largest);
+      if (!shift) continue;
+      again = true;
+      GEARDB_RETURN_IF_ERROR(RescaleAhead(impl, &scope, *shift, record.Records(bytes.size())));
     }
     GEARDB_ASSIGN_OR_RETURN(const float max, MaxWith(impl, items));
-    const auto bytes = std::as_bytes(items);
-    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, in_pieces ? bytes : bytes.first(0)));
+    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, bytes));
     impl->table->plan->max_priority[impl->number] = max;
   }
   record.Finish();
   GEARDB_RETURN_IF_ERROR(database.Acknowledge(record.end(), Ack::kLog));
   return SetOutcome{
       .applied = outcome.applied, .stale = outcome.stale + stale_already, .end_lsn = record.end()};
+}
+
+/// Priorities given in order of (id, row), one for each item, in that of their leaves.
+void OrderByLeaf(const PriorityTable::Impl& impl, std::span<const float> priorities,
+                 std::vector<float>* by_leaf) {
+  if (priorities.size() <= 1) return;
+  std::vector<std::pair<uint64_t, float>> order;
+  order.reserve(priorities.size());
+  MutexLock lock(&impl.table->state->mutex);
+  for (const ListedItem& item : ListItems(impl)) {
+    order.emplace_back(item.leaf, priorities[order.size()]);
+  }
+  std::sort(order.begin(), order.end());
+  for (size_t i = 0; i < order.size(); ++i) (*by_leaf)[i] = order[i].second;
 }
 
 Result<SetOutcome> TrySetAll(PriorityTable::Impl* impl, std::span<const float> priorities) {
@@ -185,6 +230,8 @@ Result<SetOutcome> TrySetAll(PriorityTable::Impl* impl, std::span<const float> p
     impl->table->state->changed.NotifyAll();
   });
   BulkRecord record(&database, &change);
+  const auto bytes = std::as_bytes(std::span(by_leaf));
+  const auto in_pieces = bytes.first(by_leaf.size() > 1 ? bytes.size() : 0);
   {
     // Kept to the end: no item may come or go between the list and the record.
     ChangeScope scope(&database, impl->table.get(), {});
@@ -202,28 +249,20 @@ Result<SetOutcome> TrySetAll(PriorityTable::Impl* impl, std::span<const float> p
                                           " items; ", priorities.size(), " priorities are given");
       }
       if (priorities.empty()) return SetOutcome{};
-      GEARDB_RETURN_IF_ERROR(RescaleIfDue(impl, &scope, largest, &again));
+      OrderByLeaf(*impl, priorities, &by_leaf);
+      change.body.Clear();
+      change.FinishBody(
+          {.table = impl->table->layout().id(), .priority_table = impl->number}, fb::Change::SetAll,
+          fb::CreateSetAll(change.body, by_leaf[0], 0, by_leaf.size() > 1, items).Union());
+      const Status fits =
+          record.CheckFits(bytes.size(), {.things = "priorities", .bytes = sizeof(float)});
+      if (!fits.ok()) return fits.WithContext(CallText("SetAll", *impl));
+      const std::optional<int> shift = items > 0 ? ShiftFor(*impl, largest) : std::nullopt;
+      if (!shift) continue;
+      again = true;
+      GEARDB_RETURN_IF_ERROR(RescaleAhead(impl, &scope, *shift, record.Records(in_pieces.size())));
     }
-    {
-      MutexLock state_lock(&impl->table->state->mutex);
-      if (priorities.size() > 1) {
-        std::vector<std::pair<uint64_t, float>> order;
-        order.reserve(items);
-        for (const ListedItem& item : ListItems(*impl)) {
-          order.emplace_back(item.leaf, priorities[order.size()]);
-        }
-        std::sort(order.begin(), order.end());
-        for (size_t i = 0; i < order.size(); ++i) by_leaf[i] = order[i].second;
-      }
-    }
-    change.FinishBody(
-        {.table = impl->table->layout().id(), .priority_table = impl->number}, fb::Change::SetAll,
-        fb::CreateSetAll(change.body, by_leaf[0], 0, by_leaf.size() > 1, items).Union());
-    const auto bytes = std::as_bytes(std::span(by_leaf));
-    const Status fits =
-        record.CheckFits(bytes.size(), {.things = "priorities", .bytes = sizeof(float)});
-    if (!fits.ok()) return fits.WithContext(CallText("SetAll", *impl));
-    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, by_leaf.size() > 1 ? bytes : bytes.first(0)));
+    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, in_pieces));
     float& max = impl->table->plan->max_priority[impl->number];
     if (items > 0) max = std::max(max, largest);
   }
@@ -237,13 +276,13 @@ Result<SetOutcome> TrySetAll(PriorityTable::Impl* impl, std::span<const float> p
 Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item> items,
                              uint64_t stale_already) {
   auto outcome = TrySet(impl, items, stale_already);
-  RescaleIfFaded(impl->database.get(), impl->table, impl->number);
+  RescaleIfDue(impl->database.get(), impl->table, impl->number);
   return outcome;
 }
 
 Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float> priorities) {
   auto outcome = TrySetAll(impl, priorities);
-  RescaleIfFaded(impl->database.get(), impl->table, impl->number);
+  RescaleIfDue(impl->database.get(), impl->table, impl->number);
   return outcome;
 }
 

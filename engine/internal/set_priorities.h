@@ -22,14 +22,20 @@ std::vector<ListedItem> ListItems(const PriorityTable::Impl& impl);
 /// The leaf of an item, or UINT64_MAX. The state's mutex is held.
 uint64_t FindItem(const PriorityTable::Impl& impl, const RowId& row);
 
-/// After an update that made the weights much smaller, or one that was refused after the scale had
-/// been changed for it: a scale that fits what there is now, instead of draws that tell the small
-/// ones apart no more. The update stands, or is refused, whatever becomes of this.
-void RescaleIfFaded(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                    uint32_t priority_table);
+/// After a change of the weights, or one that was refused after the scale had been changed for it:
+/// a scale that fits what there is now, instead of draws that tell small ones apart no more, or
+/// large ones. The change stands, or is refused, whatever becomes of this.
+void RescaleIfDue(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                  uint32_t priority_table);
 
 /// Likewise for all priority tables of a table.
-void RescaleFaded(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
+void RescaleWhereDue(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
+
+/// Likewise within a change; waits for room in the log as that does, and then releases the commit
+/// mutex.
+Status RescaleInScope(DatabaseCore* database, ChangeScope* scope,
+                      const std::shared_ptr<TableCore>& table, uint32_t priority_table)
+    GEARDB_REQUIRES(database->commit);
 
 /// Logs and applies updates, all of them or none; priorities are valid. `stale_already` items were
 /// gone before.

@@ -6,6 +6,7 @@
 
 #include "engine/internal/change_scope.h"
 #include "engine/internal/index_budget.h"
+#include "engine/internal/set_priorities.h"
 
 namespace geardb::engine {
 namespace {
@@ -55,7 +56,9 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
     for (const Slot slot : slots) eviction.removed.push_back(table->plan->Remove(slot));
     end = database->LogRemoval(&scope, table, eviction);
   }
-  return database->Acknowledge(end, Ack::kLog);
+  GEARDB_RETURN_IF_ERROR(database->Acknowledge(end, Ack::kLog));
+  RescaleWhereDue(database, table);
+  return Status::Ok();
 }
 
 void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {
@@ -106,7 +109,9 @@ Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCor
     eviction.trimmed.push_back(table->plan->Trim(slot, static_cast<uint64_t>(first.row)));
     end = database->LogRemoval(&scope, table, eviction);
   }
-  return database->Acknowledge(end, Ack::kLog);
+  GEARDB_RETURN_IF_ERROR(database->Acknowledge(end, Ack::kLog));
+  RescaleWhereDue(database, table);
+  return Status::Ok();
 }
 
 namespace {
@@ -225,21 +230,6 @@ Status CheckInitialColumn(const TableState& state, const PriorityTableSpec& spec
   return status;
 }
 
-/// What was stored may have priorities whose weights were cut: they get a scale that fits them.
-Status RescaleSaturated(DatabaseCore* database, ChangeScope* scope,
-                        const std::shared_ptr<TableCore>& table, size_t priority_table)
-    GEARDB_REQUIRES(database->commit) {
-  int shift = 0;
-  {
-    MutexLock state_lock(&table->state->mutex);
-    const index::PrioritizedSelector* selector =
-        table->state->priority(priority_table).prioritized();
-    if (selector == nullptr || !selector->saturated()) return Status::Ok();
-    shift = index::ChooseShift(selector->LargestWeightBound());
-  }
-  return database->LogRescale(scope, table, static_cast<uint32_t>(priority_table), shift);
-}
-
 /// What the table would be with one more.
 TableSpec WithPriorityTable(TableCore* table, const PriorityTableSpec& spec) {
   MutexLock lock(&table->state->mutex);
@@ -264,8 +254,7 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
   {
     ChangeScope scope(database, table.get(), how);
     // The second is of a rescale: what comes after the first must not be refused.
-    const wal::RecordSize bounds[] = {wal::RecordSize::For(4096, {}),
-                                      wal::RecordSize::For(1024, {})};
+    const wal::RecordSize bounds[] = {wal::RecordSize::For(4096, {}), DatabaseCore::RescaleSize()};
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(scope.AwaitRoom(bounds, how, &waited));
     GEARDB_RETURN_IF_ERROR(database->CatchUp());
@@ -294,8 +283,8 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
     });
     reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     database->Finish(reservation, {}, &change);
-    GEARDB_RETURN_IF_ERROR(database->CatchUp());
-    GEARDB_RETURN_IF_ERROR(RescaleSaturated(database, &scope, table, number));
+    // What was stored may have any priorities.
+    GEARDB_RETURN_IF_ERROR(RescaleInScope(database, &scope, table, static_cast<uint32_t>(number)));
   }
   return database->Acknowledge(reservation.end, Ack::kSync);
 }

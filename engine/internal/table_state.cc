@@ -123,6 +123,13 @@ TableSpec TableState::WholeSpec() const {
   return spec;
 }
 
+bool TableState::ScaleDue() const {
+  for (const auto& priority : priorities_) {
+    if (priority->prioritized() && priority->prioritized()->AdviseShift(0)) return true;
+  }
+  return false;
+}
+
 Status TableState::CheckColumnValue(size_t column, const void* value) const {
   const TrajectoryColumn& given = layout_.trajectory_columns()[column];
   for (const auto& priority : priorities_) {

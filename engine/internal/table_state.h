@@ -99,6 +99,8 @@ class TableState {
   size_t priority_table_count() const { return priorities_.size(); }
   /// The layout's spec, which names no priority table, with those that there are. A copy.
   TableSpec WholeSpec() const GEARDB_REQUIRES(mutex);
+  /// Whether the weights of a priority table should have another scale.
+  bool ScaleDue() const GEARDB_REQUIRES(mutex);
   PriorityState& priority(size_t number) { return *priorities_[number]; }
   const PriorityState& priority(size_t number) const { return *priorities_[number]; }
 

@@ -5,6 +5,7 @@
 
 #include "engine/internal/append.h"
 #include "engine/internal/episode.h"
+#include "engine/internal/set_priorities.h"
 
 namespace geardb {
 
@@ -87,6 +88,7 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
   }
   database_->Finish(reservation, {}, &change);
   GEARDB_RETURN_IF_ERROR(AwaitOwn(reservation.end));
+  engine::RescaleWhereDue(database_.get(), table_);
   appended.end_lsn = reservation.end;
   return appended;
 }
