@@ -124,6 +124,8 @@ ALLOWED = [
     ("std_mutex", "base/mutex.h", "what Mutex and CondVar are made of"),
     ("missing_test", "engine/internal/append_decide.cc",
      "tests/engine/writer_test.cc and table_capacity_test.cc see every decision from outside"),
+    ("missing_test", "engine/internal/append_priorities.cc",
+     "tests/engine/priority_table_initial_test.cc and priority_table_scale_test.cc"),
     ("missing_test", "engine/internal/batch_build.cc",
      "tests/engine/sampler_test.cc and tests/conformance compare every output with a model"),
     ("missing_test", "engine/internal/core.cc",
