@@ -169,9 +169,9 @@ Status WriteManifest(Env* env, const std::string& directory, const Manifest& man
     status = ReplaceFile(env, path, bytes);
   }
   // No reserve, or somebody else took its space.
-  if (status.code() == StatusCode::kResourceExhausted &&
-      OverwriteManifest(env, directory, bytes).ok()) {
-    status = Status::Ok();
+  if (status.code() == StatusCode::kResourceExhausted) {
+    const Status overwritten = OverwriteManifest(env, directory, bytes);
+    if (overwritten.ok() || overwritten.code() == StatusCode::kIoError) status = overwritten;
   }
   if (status.ok()) KeepReserve(env, directory);
   return status;
