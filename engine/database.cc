@@ -297,6 +297,7 @@ Result<std::shared_ptr<Table>> Database::OpenTable(std::string_view name) {
 }
 
 Result<std::shared_ptr<Table>> Database::OpenOrCreateTable(const TableSpec& spec) {
+  GEARDB_RETURN_IF_ERROR(impl_->CheckProcess());
   GEARDB_RETURN_IF_ERROR(ValidateTableSpec(spec));
   auto table = impl_->FindTable(spec.name);
   while (table == nullptr) {
@@ -385,6 +386,7 @@ Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte>
 }
 
 Result<Tag> Database::LastTag(std::optional<std::string_view> name) const {
+  GEARDB_RETURN_IF_ERROR(impl_->CheckProcess());
   std::optional<Tag> newest;
   for (Tag& tag : impl_->Tags()) {
     if (!name || tag.name == *name) newest = std::move(tag);

@@ -93,6 +93,7 @@ std::vector<RowId> PriorityTable::Items() const {
 }
 
 Result<float> PriorityTable::Priority(const RowId& row) const {
+  GEARDB_RETURN_IF_ERROR(impl_->database->CheckProcess());
   MutexLock lock(&impl_->table->state->mutex);
   const uint64_t leaf = engine::FindItem(*impl_, row);
   if (leaf == UINT64_MAX) {
@@ -104,6 +105,7 @@ Result<float> PriorityTable::Priority(const RowId& row) const {
 }
 
 Result<double> PriorityTable::Probability(const RowId& row) const {
+  GEARDB_RETURN_IF_ERROR(impl_->database->CheckProcess());
   MutexLock lock(&impl_->table->state->mutex);
   const uint64_t leaf = engine::FindItem(*impl_, row);
   if (leaf == UINT64_MAX) {

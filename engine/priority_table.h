@@ -36,8 +36,8 @@ struct SetOutcome {
 /// to by the next of these calls on the table. So is a scale for which the log has no room, or
 /// before which the process died. A refused call (but an append whose wait for the log runs out)
 /// leaves the scale as it was, and so does a priority that reaches no item. Another scale is a pass
-/// over all items; where the maximum is far above the weights that are there, an append that takes
-/// it (InitialPriority::kMax) and a Set that leaves no such item make one each.
+/// over all items: with more than 4,096, after one that made the unit finer the next such waits
+/// until a sixteenth of them have been set (under a maximum far above the rest, which kMax takes).
 class PriorityTable {
  public:
   ~PriorityTable();

@@ -3,6 +3,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "engine/priority_table.h"
 #include "engine/sampler.h"
 #include "tests/testing/store_fixture.h"
@@ -106,6 +109,10 @@ TEST_F(DatabaseForkTest, InAChildCallsAreRefused) {
     refused(database_->CreateTable(StepSpec()));
     refused(database_->DropTable("steps"));
     refused(database_->WriteTag("tag", {}));
+    refused(database_->OpenOrCreateTable(StepSpec()));
+    refused(database_->LastTag());
+    refused(per->Priority({1, 0}));
+    refused(per->Probability({1, 0}));
     refused(database_->Sync());
     refused(database_->Wait(Ticket{1}, Ack::kSync));
     refused(database_->Close());
@@ -119,6 +126,30 @@ TEST_F(DatabaseForkTest, InAChildCallsAreRefused) {
   EXPECT_EQ(batch_->handles().size(), handles.size());
   EXPECT_OK(sampler_->Next());
   EXPECT_EQ(Numbers(open_), testing::Count(100, 10));
+}
+
+// A thread that holds a mutex when its process forks never gives it back in the child.
+TEST_F(DatabaseForkTest, RefusalsWaitForNoMutex) {
+  ASSERT_OK_AND_ASSIGN(batch_, sampler_->Next());
+  PriorityTable* const per = priority("per");
+  const std::vector<float> ones(batch_->handles().size(), 1.0f);
+  std::atomic<bool> stop{false};
+  std::thread reader([&] {
+    while (!stop.load()) (void)per->Items();  // Mostly within the table's mutex.
+  });
+  for (int round = 0; round < 20; ++round) {
+    Join(Fork([&] {
+      EXPECT_FALSE(per->Set(batch_->handles(), ones).ok());
+      EXPECT_FALSE(per->SetAll(ones).ok());
+      EXPECT_FALSE(per->Priority({1, 0}).ok());
+      EXPECT_FALSE(per->Probability({1, 0}).ok());
+      EXPECT_FALSE(writer_->Cut().ok());
+      EXPECT_FALSE(sampler_->Next().ok());
+      EXPECT_FALSE(table_->Find(1).ok());
+    }));
+  }
+  stop.store(true);
+  reader.join();
 }
 
 TEST_F(DatabaseForkTest, TheOwnerMayOpenAgainWhileAChildLives) {

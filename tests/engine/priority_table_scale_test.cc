@@ -92,6 +92,26 @@ TEST_F(PriorityTableScaleTest, NewItemsGetTheWholeMaximum) {
   EXPECT_NEAR(*priority("per")->Probability({1, 100}), 1, 1e-5);
 }
 
+TEST_F(PriorityTableScaleTest, ALargeTableDoesNotFollowEveryUpdate) {
+  CreateWith({WindowSpec("per")});
+  Append(0, 8000);
+  ASSERT_OK(priority("per")->SetAll(std::vector<float>{1e8f}));
+  ASSERT_OK(priority("per")->SetAll(std::vector<float>{0.01f}));
+  ExpectProportional("per");
+  const auto rescales = [&] { return priority("per")->Stats().rescales; };
+  const uint64_t before = rescales();
+  // Each new item has the maximum, and none has it after the Set.
+  for (int64_t row = 8000; row < 8600; ++row) {
+    Append(row, 1);
+    const RowId newest[] = {{1, row}};
+    const float small[] = {0.01f};
+    ASSERT_OK(priority("per")->Set(newest, small));
+  }
+  EXPECT_LE(rescales() - before, 5u);
+  ASSERT_OK(priority("per")->SetAll(std::vector<float>{0.02f}));
+  ExpectProportional("per");
+}
+
 TEST_F(PriorityTableScaleTest, StaysWhileALargeItemIsThere) {
   CreateWith({WindowSpec("per")});
   Append(0, 100);

@@ -40,7 +40,7 @@ class TableFitsTest : public StoreTest {
 // Whatever bounds the table has, or none.
 TEST_F(TableFitsTest, APageLargerThanTheFrameBudgetIsRefused) {
   options_.ring_bytes = options_.segment_bytes = 32 * kMiB;
-  for (const uint64_t frames_mib : {2, 4, 6}) {
+  for (const uint64_t frames_mib : {2u, 4u, 6u}) {
     SCOPED_TRACE(frames_mib);
     options_.budgets.frames_bytes = frames_mib * kMiB;
     OpenEmpty();
