@@ -115,8 +115,9 @@ float Writer::Impl::LargestIncoming(uint32_t priority_table, Calls calls,
     if (given.priority_table != spec.name) continue;
     return *std::max_element(given.values.begin(), given.values.end());
   }
-  if (spec.initial == InitialPriority::kConstant) return spec.initial_priority_value;
-  if (spec.initial == InitialPriority::kMax) return table_->plan->max_priority[priority_table];
+  if (spec.initial != InitialPriority::kColumn) {
+    return InitialPriorityOf(priority_table, *lanes_[calls[0].lane]);
+  }
   const size_t column = *layout().FindTrajectoryColumn(spec.initial_priority_column);
   float largest = 0;
   for (const LaneRows& call : calls) {
