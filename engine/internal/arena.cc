@@ -18,8 +18,6 @@ namespace {
 constexpr int64_t kReclaimPollMs = 1;
 constexpr size_t kReclaimEvery = 64;
 
-uint64_t FramesPerSlab(uint64_t frame_bytes) { return kSlabBytes / frame_bytes; }
-
 uint64_t ReadNumber(const char* path, uint64_t otherwise) {
   std::ifstream file(path);
   uint64_t value = 0;
@@ -82,7 +80,9 @@ HostArena::HostArena(int fd, std::byte* base, uint64_t budget_bytes, EpochRegist
       base_(base),
       budget_bytes_(budget_bytes),
       epochs_(epochs),
-      page_kind_(SharedMemoryPageKind()) {}
+      page_kind_(SharedMemoryPageKind()),
+      slabs_(budget_bytes / kSlabBytes),
+      free_slabs_(static_cast<uint32_t>(budget_bytes / kSlabBytes)) {}
 
 HostArena::~HostArena() {
   munmap(base_, budget_bytes_ + kArenaSpareBytes);
@@ -107,50 +107,101 @@ FramePool* HostArena::NewPool(uint64_t frame_bytes, std::string owner) {
   return pools_.back().get();
 }
 
-bool HostArena::TryAllocateRun(FramePool* pool, FrameRef* frame) {
-  const auto run = static_cast<uint32_t>((pool->frame_bytes() + kSlabBytes - 1) / kSlabBytes);
-  // The lowest run of free slabs, which may reach into slabs that were never used.
-  uint32_t first = UINT32_MAX;
-  uint32_t length = 0;
-  for (const uint32_t slab : free_slabs_) {
-    length = (length > 0 && slab == first + length) ? length + 1 : 1;
-    if (length == 1) first = slab;
-    if (length == run) break;
-  }
-  const auto known = static_cast<uint32_t>(slabs_.size());
-  if (length < run) {
-    if (length == 0 || first + length != known) {
-      first = known;
+bool HostArena::Keep(FramePool* pool, uint64_t frames) {
+  MutexLock lock(&mutex_);
+  for (const uint32_t first : pool->spare_) FreeRun(pool, first);
+  pool->spare_.clear();
+  kept_slabs_ -= pool->kept_;
+  missing_slabs_ -= pool->missing();
+  pool->kept_ = SlabsFor(frames, pool->frame_bytes());
+  kept_slabs_ += pool->kept_;
+  missing_slabs_ += pool->missing();
+  freed_.NotifyAll();
+  if (kept_slabs_ > slabs_.size()) {
+    while (TakeSpareRun()) {
     }
-    if ((uint64_t{first} + run) * kSlabBytes > budget_bytes_) return false;
-    slabs_.resize(first + run);
+    return true;
   }
-  for (uint32_t slab = first; slab < first + run; ++slab) {
-    free_slabs_.erase(slab);
-    slabs_[slab] = Slab{pool, 1, run, {}};
+  if (pool->frame_bytes() <= kSlabBytes) return true;
+  while (pool->missing() > 0) {
+    if (free_slabs_.count() < pool->missing() + MissingOfOthers(*pool)) return true;
+    const std::optional<uint32_t> first = TakeSlabs(pool, Kept::kLeft);
+    if (!first) return false;
+    pool->spare_.push_back(*first);
   }
-  *frame = FrameRef::Make(kHostArena, uint64_t{first} * kSlabBytes);
-  used_bytes_ += uint64_t{run} * kSlabBytes;
   return true;
 }
 
-bool HostArena::TryAllocate(FramePool* pool, FrameRef* frame) {
-  if (pool->frame_bytes() > kSlabBytes) return TryAllocateRun(pool, frame);
+uint64_t HostArena::MissingOfOthers(const FramePool& pool) const {
+  return kept_slabs_ > slabs_.size() ? 0 : missing_slabs_ - pool.missing();
+}
+
+void HostArena::SetOwned(FramePool* pool, uint64_t slabs) {
+  missing_slabs_ -= pool->missing();
+  pool->owned_ = slabs;
+  missing_slabs_ += pool->missing();
+}
+
+std::optional<uint32_t> HostArena::TakeSlabs(FramePool* pool, Kept kept) {
+  const auto run = static_cast<uint32_t>(SlabsFor(1, pool->frame_bytes()));
+  const bool beyond = pool->owned_ + run > pool->kept_;
+  if (beyond && kept == Kept::kLeft && free_slabs_.count() < run + MissingOfOthers(*pool)) {
+    return std::nullopt;
+  }
+  std::optional<uint32_t> first;
+  do {
+    first = run > 1 ? free_slabs_.TakeHighestRun(run) : free_slabs_.TakeLowest();
+  } while (!first && kept == Kept::kTaken && TakeSpareRun());
+  if (!first) return std::nullopt;
+  SetOwned(pool, pool->owned_ + run);
+  for (uint32_t slab = *first; slab < *first + run; ++slab) slabs_[slab].owner = pool;
+  return first;
+}
+
+bool HostArena::TakeSpareRun() {
+  for (const auto& pool : pools_) {
+    if (pool->spare_.empty()) continue;
+    FreeRun(pool.get(), pool->spare_.back());
+    pool->spare_.pop_back();
+    return true;
+  }
+  return false;
+}
+
+void HostArena::FreeRun(FramePool* pool, uint32_t first) {
+  const auto run = static_cast<uint32_t>(SlabsFor(1, pool->frame_bytes()));
+  for (uint32_t slab = first; slab < first + run; ++slab) {
+    slabs_[slab] = Slab{};
+    free_slabs_.Put(slab);
+  }
+  SetOwned(pool, pool->owned_ - run);
+}
+
+bool HostArena::TryAllocateRun(FramePool* pool, Kept kept, FrameRef* frame) {
+  std::optional<uint32_t> first;
+  if (pool->spare_.empty()) {
+    first = TakeSlabs(pool, kept);
+  } else {
+    first = pool->spare_.back();
+    pool->spare_.pop_back();
+  }
+  if (!first) return false;
+  slabs_[*first].used = 1;
+  *frame = FrameRef::Make(kHostArena, uint64_t{*first} * kSlabBytes);
+  used_bytes_ += SlabsFor(1, pool->frame_bytes()) * kSlabBytes;
+  return true;
+}
+
+bool HostArena::TryAllocate(FramePool* pool, Kept kept, FrameRef* frame) {
+  if (pool->frame_bytes() > kSlabBytes) return TryAllocateRun(pool, kept, frame);
   if (pool->partial_.empty()) {
-    uint32_t slab = 0;
-    if (!free_slabs_.empty()) {
-      slab = *free_slabs_.begin();
-      free_slabs_.erase(free_slabs_.begin());
-    } else {
-      slab = static_cast<uint32_t>(slabs_.size());
-      if ((uint64_t{slab} + 1) * kSlabBytes > budget_bytes_) return false;
-      slabs_.emplace_back();
-    }
-    const uint64_t frames = FramesPerSlab(pool->frame_bytes());
-    Slab& fresh = slabs_[slab];
-    fresh = Slab{pool, 0, 0, std::vector<uint64_t>((frames + 63) / 64, ~uint64_t{0})};
-    if (frames % 64 != 0) fresh.free_bits.back() = (uint64_t{1} << (frames % 64)) - 1;
-    pool->partial_.insert(slab);
+    const std::optional<uint32_t> slab = TakeSlabs(pool, kept);
+    if (!slab) return false;
+    const uint64_t frames = FramesIn(1, pool->frame_bytes());
+    std::vector<uint64_t>& free_bits = slabs_[*slab].free_bits;
+    free_bits.assign((frames + 63) / 64, ~uint64_t{0});
+    if (frames % 64 != 0) free_bits.back() = (uint64_t{1} << (frames % 64)) - 1;
+    pool->partial_.insert(*slab);
   }
   const uint32_t number = *pool->partial_.begin();
   Slab& slab = slabs_[number];
@@ -162,60 +213,62 @@ bool HostArena::TryAllocate(FramePool* pool, FrameRef* frame) {
         kHostArena, uint64_t{number} * kSlabBytes + (word * 64 + bit) * pool->frame_bytes());
     ++slab.used;
     used_bytes_ += pool->frame_bytes();
-    if (slab.used == FramesPerSlab(pool->frame_bytes())) pool->partial_.erase(number);
+    if (slab.used == FramesIn(1, pool->frame_bytes())) pool->partial_.erase(number);
     return true;
   }
   GEARDB_CHECK(false && "a partial slab has a free frame");
   return false;
 }
 
-uint64_t HostArena::FramesMax(uint64_t frame_bytes) const {
-  const uint64_t slabs = budget_bytes_ / kSlabBytes;
-  if (frame_bytes > kSlabBytes) return slabs / ((frame_bytes + kSlabBytes - 1) / kSlabBytes);
-  return slabs * FramesPerSlab(frame_bytes);
-}
-
-std::string HostArena::UsageText() const {
+std::string HostArena::UsageText(const FramePool& wanting) const {
   std::string text = std::to_string(used_bytes_) + " bytes of frames in use";
-  const uint64_t owned_bytes = (slabs_.size() - free_slabs_.size()) * kSlabBytes;
-  if (const uint64_t held_bytes = owned_bytes - used_bytes_; held_bytes > 0) {
+  uint64_t spare_slabs = 0;
+  uint64_t most_bytes = 0;
+  const FramePool* most = nullptr;
+  for (const auto& pool : pools_) {
+    spare_slabs += SlabsFor(pool->spare_.size(), pool->frame_bytes());
+    uint64_t bytes = 0;
+    for (const uint32_t slab : pool->partial_) {
+      bytes += kSlabBytes - slabs_[slab].used * pool->frame_bytes();
+    }
+    if (bytes <= most_bytes) continue;
+    most_bytes = bytes;
+    most = pool.get();
+  }
+  const uint64_t owned_slabs = slabs_.size() - free_slabs_.count() - spare_slabs;
+  if (const uint64_t held_bytes = owned_slabs * kSlabBytes - used_bytes_; held_bytes > 0) {
     text += ", " + std::to_string(held_bytes) + " bytes unused in their slabs of " +
             std::to_string(kSlabBytes) + " bytes, each of one table until it is empty";
-    uint64_t most_bytes = 0;
-    const FramePool* most = nullptr;
-    for (const auto& pool : pools_) {
-      uint64_t bytes = 0;
-      for (const uint32_t slab : pool->partial_) {
-        bytes += kSlabBytes - slabs_[slab].used * pool->frame_bytes();
-      }
-      if (bytes <= most_bytes) continue;
-      most_bytes = bytes;
-      most = pool.get();
-    }
     if (most != nullptr) {
       text += " (" + std::to_string(most_bytes) + " in " + std::to_string(most->partial_.size()) +
               " of " + most->owner_ + ")";
     }
   }
-  if (const uint64_t free_bytes = budget_bytes_ - owned_bytes; free_bytes > 0) {
-    text += ", " + std::to_string(free_bytes) + " bytes of free slabs, not enough side by side";
+  const uint64_t missing = std::min<uint64_t>(MissingOfOthers(wanting), free_slabs_.count());
+  if (missing + spare_slabs > 0) {
+    text += ", " + std::to_string((missing + spare_slabs) * kSlabBytes) +
+            " bytes of free slabs kept for the bounds of other tables";
+  }
+  if (const uint64_t left = free_slabs_.count() - missing; left > 0) {
+    text +=
+        ", " + std::to_string(left * kSlabBytes) + " bytes of free slabs, not enough side by side";
   }
   return text;
 }
 
-Result<FrameRef> HostArena::Allocate(FramePool* pool, Deadline deadline) {
+Result<FrameRef> HostArena::Allocate(FramePool* pool, Deadline deadline, Kept kept) {
   MutexLock lock(&mutex_);
   FrameRef frame;
   // A pool takes another slab only when what it has given up is not free yet.
   if (pool->partial_.empty()) ReclaimRetired();
-  if (TryAllocate(pool, &frame)) return frame;
+  if (TryAllocate(pool, kept, &frame)) return frame;
   for (;;) {
     ReclaimRetired();
-    if (TryAllocate(pool, &frame)) return frame;
+    if (TryAllocate(pool, kept, &frame)) return frame;
     if (retired_.empty() || deadline.passed()) {
       return Status::ResourceExhausted("no frame of ", pool->frame_bytes(), " bytes for ",
                                        pool->owner_, ": the frame budget of ", budget_bytes_,
-                                       " bytes has ", UsageText());
+                                       " bytes has ", UsageText(*pool));
     }
     // Readers do not announce that they leave: look again soon.
     freed_.WaitUntil(&mutex_, Deadline::AfterMs(kReclaimPollMs));
@@ -226,13 +279,14 @@ void HostArena::Release(FramePool* pool, FrameRef frame) {
   const auto number = static_cast<uint32_t>(frame.offset() / kSlabBytes);
   Slab& slab = slabs_[number];
   GEARDB_CHECK(slab.owner == pool && slab.used > 0);
-  if (slab.run > 0) {
-    const uint32_t run = slab.run;
-    for (uint32_t i = number; i < number + run; ++i) {
-      slabs_[i] = Slab{};
-      free_slabs_.insert(i);
+  if (pool->frame_bytes() > kSlabBytes) {
+    slab.used = 0;
+    used_bytes_ -= SlabsFor(1, pool->frame_bytes()) * kSlabBytes;
+    if (pool->owned_ > pool->kept_ || kept_slabs_ > slabs_.size()) {
+      FreeRun(pool, number);
+    } else {
+      pool->spare_.push_back(number);
     }
-    used_bytes_ -= uint64_t{run} * kSlabBytes;
     return;
   }
   const uint64_t index = frame.offset() % kSlabBytes / pool->frame_bytes();
@@ -240,8 +294,7 @@ void HostArena::Release(FramePool* pool, FrameRef frame) {
   used_bytes_ -= pool->frame_bytes();
   if (--slab.used == 0) {
     pool->partial_.erase(number);
-    slab = Slab{};
-    free_slabs_.insert(number);
+    FreeRun(pool, number);
   } else {
     pool->partial_.insert(number);
   }

@@ -1,17 +1,25 @@
 // HostArena: the memory behind frames, in one memfd.
 //
 // Frames come from 2 MiB slabs, each owned by one pool (one column group of one table) until it is
-// empty; a frame larger than a slab takes a run of slabs. The arena grows by 64 MiB of touched
-// memory at a time, up to its budget.
+// empty; a frame larger than a slab takes a run of slabs, from the other end of the arena. Memory
+// is the system's until it is first written.
+//
+// Slabs may be kept for a pool: beyond its own ones another pool takes only what is free besides.
+// So a table comes to its bound even if others, while readers held their frames, took more than
+// they needed. Of frames larger than a slab the runs themselves are kept, since slabs that are
+// free later may not lie side by side.
 //
 // Invariants:
 // - A slab is free (in `free_slabs_`) or owned by one pool; `used` counts its frames handed out.
+// - No more slabs are missing (kept for a pool that does not own them) than are free, unless one
+//   was taken with Kept::kTaken, or more are kept than there are.
 // - A retired frame is handed out again only when every reader that could have found it has left.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,6 +30,7 @@
 #include "base/page_view.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/internal/slabs.h"
 
 namespace geardb::engine {
 
@@ -42,9 +51,20 @@ class FramePool {
   FramePool(uint64_t frame_bytes, std::string owner)
       : frame_bytes_(frame_bytes), owner_(std::move(owner)) {}
 
+  uint64_t missing() const { return kept_ > owned_ ? kept_ - owned_ : 0; }
+
   const uint64_t frame_bytes_;
   const std::string owner_;
-  std::set<uint32_t> partial_;  // Slabs with a free frame, lowest first.
+  std::set<uint32_t> partial_;   // Slabs with a free frame, lowest first.
+  std::vector<uint32_t> spare_;  // The first slabs of empty runs that are kept for it.
+  uint64_t owned_ = 0;           // Slabs, those of spare runs included.
+  uint64_t kept_ = 0;            // Slabs.
+};
+
+/// Whether an allocation leaves the slabs alone that are kept for other pools.
+enum class Kept : uint8_t {
+  kLeft,
+  kTaken,  ///< Not where nothing else is free: for what was allocated before they were kept.
 };
 
 /// Thread-safe. `epochs` must outlive the arena.
@@ -59,9 +79,14 @@ class HostArena {
   /// A pool for frames of `frame_bytes`, a multiple of 128; `owner` is named in errors.
   FramePool* NewPool(uint64_t frame_bytes, std::string owner);
 
+  /// Keeps room for so many frames of the pool in all, those that it has included; 0 keeps none.
+  /// Nothing is kept for anybody while the pools' sum is more than the budget. False where frames
+  /// larger than a slab have enough free slabs, but not side by side: those are only counted.
+  bool Keep(FramePool* pool, uint64_t frames);
+
   /// A frame of unspecified content. Waits for retired frames to become free until the deadline;
   /// ResourceExhausted, naming the budget and what holds it, when none will.
-  Result<FrameRef> Allocate(FramePool* pool, Deadline deadline);
+  Result<FrameRef> Allocate(FramePool* pool, Deadline deadline, Kept kept = Kept::kLeft);
   /// Gives back a frame that nobody else has seen.
   void Free(FramePool* pool, FrameRef frame);
   /// Gives back a frame that was just unlinked; it is free once its readers have left.
@@ -71,7 +96,9 @@ class HostArena {
   std::byte* base() const { return base_; }
   uint64_t budget_bytes() const { return budget_bytes_; }
   /// How many frames of that size there are when all slabs hold such.
-  uint64_t FramesMax(uint64_t frame_bytes) const;
+  uint64_t FramesMax(uint64_t frame_bytes) const {
+    return FramesIn(budget_bytes_ / kSlabBytes, frame_bytes);
+  }
   /// Bytes of frames handed out, retired ones included.
   uint64_t used_bytes() const;
   /// "huge (advised)" or "4 KiB": what is behind the frames.
@@ -81,8 +108,7 @@ class HostArena {
   struct Slab {
     FramePool* owner = nullptr;
     uint32_t used = 0;
-    uint32_t run = 0;                 // Slabs of a frame larger than one; 0 for small frames.
-    std::vector<uint64_t> free_bits;  // One per frame; empty for large frames.
+    std::vector<uint64_t> free_bits;  // One per frame; none for frames larger than a slab.
   };
   struct Retired {
     uint64_t version;
@@ -92,12 +118,20 @@ class HostArena {
 
   HostArena(int fd, std::byte* base, uint64_t budget_bytes, EpochRegistry* epochs);
 
-  bool TryAllocate(FramePool* pool, FrameRef* frame) GEARDB_REQUIRES(mutex_);
-  bool TryAllocateRun(FramePool* pool, FrameRef* frame) GEARDB_REQUIRES(mutex_);
+  bool TryAllocate(FramePool* pool, Kept kept, FrameRef* frame) GEARDB_REQUIRES(mutex_);
+  bool TryAllocateRun(FramePool* pool, Kept kept, FrameRef* frame) GEARDB_REQUIRES(mutex_);
+  /// Slabs side by side for one more frame, or for small frames, of a pool that has none free.
+  std::optional<uint32_t> TakeSlabs(FramePool* pool, Kept kept) GEARDB_REQUIRES(mutex_);
+  /// Makes a run free that is kept for some pool; false where there is none.
+  bool TakeSpareRun() GEARDB_REQUIRES(mutex_);
+  void FreeRun(FramePool* pool, uint32_t first) GEARDB_REQUIRES(mutex_);
+  /// Slabs that are kept for other pools and free.
+  uint64_t MissingOfOthers(const FramePool& pool) const GEARDB_REQUIRES(mutex_);
+  void SetOwned(FramePool* pool, uint64_t slabs) GEARDB_REQUIRES(mutex_);
   void Release(FramePool* pool, FrameRef frame) GEARDB_REQUIRES(mutex_);
   void ReclaimRetired() GEARDB_REQUIRES(mutex_);
   /// Where the budget is, for the error of an allocation.
-  std::string UsageText() const GEARDB_REQUIRES(mutex_);
+  std::string UsageText(const FramePool& pool) const GEARDB_REQUIRES(mutex_);
   void Prefault();
 
   const int fd_;
@@ -110,7 +144,9 @@ class HostArena {
   CondVar freed_;
   std::vector<std::unique_ptr<FramePool>> pools_ GEARDB_GUARDED_BY(mutex_);
   std::vector<Slab> slabs_ GEARDB_GUARDED_BY(mutex_);
-  std::set<uint32_t> free_slabs_ GEARDB_GUARDED_BY(mutex_);
+  SlabSet free_slabs_ GEARDB_GUARDED_BY(mutex_);
+  uint64_t kept_slabs_ GEARDB_GUARDED_BY(mutex_) = 0;     // Of all pools.
+  uint64_t missing_slabs_ GEARDB_GUARDED_BY(mutex_) = 0;  // Of all pools.
   std::deque<Retired> retired_ GEARDB_GUARDED_BY(mutex_);
   uint64_t used_bytes_ GEARDB_GUARDED_BY(mutex_) = 0;
 };

@@ -5,6 +5,7 @@
 #include "base/break.h"
 #include "base/crash_point.h"
 #include "engine/internal/change_scope.h"
+#include "engine/internal/table_fits.h"
 
 namespace geardb::engine {
 namespace {
@@ -229,6 +230,18 @@ Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec
   return table;
 }
 
+Status DatabaseCore::KeepFrames(const TableCore& table) {
+  const uint64_t frames = FramesOf(table.layout());
+  if (arena->Keep(table.state->pool(), frames)) return Status::Ok();
+  const uint64_t frame_bytes = table.layout().pages().frame_bytes();
+  return Status::ResourceExhausted(
+      "table '", table.layout().spec().name, "' may take ", frames, " frames of ", frame_bytes,
+      " bytes, each ", SlabsFor(1, frame_bytes), " slabs of ", kSlabBytes,
+      " bytes side by side: the frame budget of ", arena->budget_bytes(),
+      " bytes (budgets.frames_bytes) has as many free, but between other tables' pages; choose a "
+      "smaller steps_per_page, or make room there first");
+}
+
 void DatabaseCore::AddTable(std::shared_ptr<TableCore> table) {
   const TableId id = table->layout().id();
   MutexLock guard(&tables_mutex_);
@@ -241,6 +254,7 @@ void DatabaseCore::ForgetTable(TableId id) {
   const auto found = tables_.find(id);
   if (found == tables_.end()) return;
   found->second->dropped.store(true);
+  arena->Keep(found->second->state->pool(), 0);
   tables_.erase(found);
 }
 

@@ -101,7 +101,7 @@ Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
   std::vector<FrameRef> frames;
   for (size_t i = 0; i < (append.pages() ? append.pages()->size() : 0); ++i) {
     GEARDB_ASSIGN_OR_RETURN(const FrameRef frame,
-                            core_->arena->Allocate(state.pool(), Deadline::Now()));
+                            core_->arena->Allocate(state.pool(), Deadline::Now(), Kept::kTaken));
     frames.push_back(frame);
   }
   CopyPieces(append, record, table, frames);

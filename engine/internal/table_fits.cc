@@ -29,28 +29,14 @@ std::optional<uint64_t> BoundInPages(const TableLayout& layout) {
   return pages;
 }
 
-/// Slabs that one frame takes, when it is larger than one.
-uint64_t SlabsOfFrame(uint64_t frame_bytes) { return (frame_bytes + kSlabBytes - 1) / kSlabBytes; }
+}  // namespace
 
-/// The frames of one size that so many bytes, in slabs, have room for.
-uint64_t FramesIn(uint64_t bytes, uint64_t frame_bytes) {
-  const uint64_t slabs = bytes / kSlabBytes;
-  if (frame_bytes > kSlabBytes) return slabs / SlabsOfFrame(frame_bytes);
-  return slabs * (kSlabBytes / frame_bytes);
-}
-
-/// The slabs, each of one table, of a table at its bounds and of the calls that append to it.
-uint64_t SlabsOf(const TableLayout& layout) {
+uint64_t FramesOf(const TableLayout& layout) {
   const std::optional<uint64_t> pages = BoundInPages(layout);
   if (!pages) return 0;
-  const uint64_t frames = *pages + std::max<uint64_t>(*pages / (kCallsShare - 1), 1);
-  const uint64_t frame_bytes = layout.pages().frame_bytes();
-  if (frame_bytes > kSlabBytes) return frames * SlabsOfFrame(frame_bytes);
-  const uint64_t per_slab = kSlabBytes / frame_bytes;
-  return frames / per_slab + (frames % per_slab > 0 ? 1 : 0);
+  // The least frames that, less ForCalls of them, are as many as the pages.
+  return *pages + std::max<uint64_t>((std::max<uint64_t>(*pages, 1) - 1) / (kCallsShare - 1), 1);
 }
-
-}  // namespace
 
 Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec) {
   const TableLayout layout(spec, 0);
@@ -100,11 +86,12 @@ Status CheckFitsBesideOthers(const DatabaseCore& database, const TableSpec& spec
   const uint64_t budget_bytes = database.arena->budget_bytes();
   uint64_t others_bytes = 0;
   for (const auto& table : database.AllTables()) {
-    others_bytes += SlabsOf(table->layout()) * kSlabBytes;
+    const TableLayout& other = table->layout();
+    others_bytes += SlabsFor(FramesOf(other), other.pages().frame_bytes()) * kSlabBytes;
   }
   const uint64_t left_bytes = budget_bytes - std::min(budget_bytes, others_bytes);
   const uint64_t frame_bytes = layout.pages().frame_bytes();
-  const uint64_t frames = FramesIn(left_bytes, frame_bytes);
+  const uint64_t frames = FramesIn(left_bytes / kSlabBytes, frame_bytes);
   const uint64_t for_calls = ForCalls(frames);
   if (others_bytes == 0 || *pages <= frames - for_calls) return Status::Ok();
   return Status::InvalidArgument(

@@ -7,6 +7,10 @@
 
 namespace geardb::engine {
 
+/// The frames of a table at its bounds in bytes and steps, with a sixteenth for the calls under
+/// way; 0 where it has none of these.
+uint64_t FramesOf(const TableLayout& layout);
+
 /// InvalidArgument for a page that fits no record of the log or no frame, and for a bound in bytes
 /// or steps that leaves less than a sixteenth of the frames to the calls under way.
 Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec);

@@ -132,51 +132,40 @@ TEST_F(ArenaTest, LowestFreeFramesComeFirst) {
   EXPECT_EQ(Take(pool), frames[40]);
 }
 
-TEST_F(ArenaTest, FramesLargerThanASlabTakeRuns) {
+TEST_F(ArenaTest, FramesLargerThanASlabTakeRunsFromTheEnd) {
   Create(8);
   FramePool* large = arena_->NewPool(5 * kSlabBytes / 2, "large");
   FramePool* small = arena_->NewPool(64 * kKiB, "small");
-  const FrameRef first = Take(large);    // Slabs 0 … 2.
-  const FrameRef between = Take(small);  // 3.
-  const FrameRef second = Take(large);   // 4 … 6.
-  EXPECT_EQ(first.offset(), 0u);
-  EXPECT_EQ(second.offset(), 4 * kSlabBytes);
+  const FrameRef first = Take(large);   // Slabs 5 … 7.
+  const FrameRef one = Take(small);     // 0.
+  const FrameRef second = Take(large);  // 2 … 4.
+  EXPECT_EQ(first.offset(), 5 * kSlabBytes);
+  EXPECT_EQ(one.offset(), 0u);
+  EXPECT_EQ(second.offset(), 2 * kSlabBytes);
   EXPECT_EQ(arena_->used_bytes(), 6 * kSlabBytes + 64 * kKiB);
   std::memset(arena_->Resolve(second), 1, 5 * kSlabBytes / 2);
-  EXPECT_FALSE(arena_->Allocate(large, Deadline::Now()).ok());  // Only slab 7 is left.
+  EXPECT_FALSE(arena_->Allocate(large, Deadline::Now()).ok());  // Only slab 1 is left.
   arena_->Free(large, first);
   EXPECT_EQ(Take(large), first);
   arena_->Free(large, first);
-  arena_->Free(small, between);
+  arena_->Free(large, second);
   FramePool* larger = arena_->NewPool(4 * kSlabBytes, "larger");
-  EXPECT_EQ(Take(larger).offset(), 0u);  // 0 … 3.
-  EXPECT_FALSE(arena_->Allocate(larger, Deadline::Now()).ok());
-}
-
-TEST_F(ArenaTest, ARunMayReachIntoSlabsThatWereNeverUsed) {
-  Create(4);
-  FramePool* small = arena_->NewPool(64 * kKiB, "small");
-  FramePool* large = arena_->NewPool(4 * kSlabBytes, "large");
-  const FrameRef frame = Take(small);
-  EXPECT_FALSE(arena_->Allocate(large, Deadline::Now()).ok());
-  arena_->Free(small, frame);
-  EXPECT_EQ(Take(large).offset(), 0u);
+  EXPECT_EQ(Take(larger).offset(), 4 * kSlabBytes);
+  EXPECT_FALSE(arena_->Allocate(larger, Deadline::Now()).ok());  // 1 … 3 are left.
 }
 
 TEST_F(ArenaTest, ARunDoesNotSkipAGap) {
-  // Slabs 1 and 3 are free, and those from 4 on were never used.
-  Create(8);
+  // Slabs 0 and 2 are taken.
+  Create(7);
   FramePool* one = arena_->NewPool(kSlabBytes, "one");
   FramePool* two = arena_->NewPool(2 * kSlabBytes, "two");
-  FrameRef slabs[4];
+  FrameRef slabs[3];
   for (FrameRef& slab : slabs) slab = Take(one);
   arena_->Free(one, slabs[1]);
-  EXPECT_EQ(Take(two).offset(), 4 * kSlabBytes);
-  arena_->Free(one, slabs[3]);
-  EXPECT_EQ(Take(two).offset(), 6 * kSlabBytes);
+  EXPECT_EQ(Take(two).offset(), 5 * kSlabBytes);
+  EXPECT_EQ(Take(two).offset(), 3 * kSlabBytes);
   EXPECT_FALSE(arena_->Allocate(two, Deadline::Now()).ok());
   EXPECT_EQ(Take(one), slabs[1]);
-  EXPECT_EQ(Take(one), slabs[3]);
 }
 
 TEST_F(ArenaTest, RetiredFramesWaitForTheirReaders) {
@@ -210,6 +199,110 @@ TEST_F(ArenaTest, RetiredFramesAreUsedBeforeAnotherSlab) {
   EXPECT_EQ(Take(pool).offset(), kSlabBytes);
 }
 
+// The slabs that a table at its bound lacks would be gone until the next open.
+TEST_F(ArenaTest, SlabsKeptForOnePoolAreLeftByOthers) {
+  Create(4);
+  FramePool* full = arena_->NewPool(kSlabBytes / 2, "table 'full'");
+  FramePool* late = arena_->NewPool(kSlabBytes / 2, "table 'late'");
+  EXPECT_TRUE(arena_->Keep(full, 4));
+  EXPECT_TRUE(arena_->Keep(late, 3));  // 2 slabs.
+  std::vector<FrameRef> frames = TakeAll(full);
+  EXPECT_EQ(frames.size(), 4u);
+  EXPECT_STATUS(
+      kResourceExhausted, arena_->Allocate(full, Deadline::Now()),
+      "has 4194304 bytes of frames in use, 4194304 bytes of free slabs kept for the bounds "
+      "of other tables");
+  {
+    // What readers hold is waited for, not replaced from what is kept.
+    const EpochRegistry::Guard reader = epochs_.Enter();
+    arena_->Retire(full, frames[0]);
+    EXPECT_FALSE(arena_->Allocate(full, Deadline::Now()).ok());
+  }
+  EXPECT_EQ(Take(full), frames[0]);
+  EXPECT_EQ(TakeAll(late).size(), 4u);
+  // A pool without a bound has what is left, and nothing is kept any more.
+  arena_->Free(full, frames[2]);
+  arena_->Free(full, frames[3]);
+  FramePool* unbounded = arena_->NewPool(64 * kKiB, "table 'unbounded'");
+  EXPECT_TRUE(TakeAll(unbounded).empty());
+  EXPECT_TRUE(arena_->Keep(full, 0));
+  EXPECT_EQ(TakeAll(unbounded).size(), 32u);
+}
+
+TEST_F(ArenaTest, APoolMayTakeMoreThanItsOwnWhereMoreIsFree) {
+  Create(4);
+  FramePool* a = arena_->NewPool(kSlabBytes, "a");
+  FramePool* b = arena_->NewPool(kSlabBytes, "b");
+  EXPECT_TRUE(arena_->Keep(a, 1));
+  EXPECT_TRUE(arena_->Keep(b, 1));
+  const std::vector<FrameRef> frames = TakeAll(a);
+  EXPECT_EQ(frames.size(), 3u);
+  EXPECT_EQ(TakeAll(b).size(), 1u);
+  arena_->Free(a, frames[1]);  // b has its own; whoever comes first takes this.
+  EXPECT_EQ(Take(b), frames[1]);
+}
+
+TEST_F(ArenaTest, RunsAreKeptSideBySide) {
+  Create(9);
+  FramePool* large = arena_->NewPool(2 * kSlabBytes, "large");
+  FramePool* small = arena_->NewPool(kSlabBytes, "small");
+  EXPECT_TRUE(arena_->Keep(large, 3));
+  EXPECT_TRUE(arena_->Keep(small, 2));
+  for (int round = 0; round < 3; ++round) {
+    SCOPED_TRACE(round);
+    const std::vector<FrameRef> singles = TakeAll(small);
+    EXPECT_EQ(singles.size(), 3u);
+    const std::vector<FrameRef> runs = TakeAll(large);
+    EXPECT_EQ(runs.size(), 3u);
+    EXPECT_EQ(arena_->used_bytes(), 9 * kSlabBytes);
+    arena_->Free(large, runs[1]);
+    arena_->Free(small, singles[0]);
+    EXPECT_EQ(TakeAll(small).size(), 1u);  // Not the two slabs that the frame has left.
+    EXPECT_EQ(Take(large), runs[1]);
+    for (const FrameRef frame : singles) arena_->Free(small, frame);
+    for (const FrameRef frame : runs) arena_->Free(large, frame);
+  }
+  EXPECT_TRUE(arena_->Keep(large, 0));
+  EXPECT_EQ(TakeAll(small).size(), 9u);
+}
+
+TEST_F(ArenaTest, RunsThatLackNeighboursAreRefused) {
+  Create(8);
+  FramePool* small = arena_->NewPool(kSlabBytes, "small");
+  std::vector<FrameRef> frames = TakeAll(small);
+  for (const size_t freed : {1u, 3u, 4u, 5u, 6u}) arena_->Free(small, frames[freed]);
+  FramePool* large = arena_->NewPool(2 * kSlabBytes, "large");
+  EXPECT_TRUE(arena_->Keep(large, 3));  // More than is free: whoever holds it may leave.
+  EXPECT_TRUE(arena_->Keep(large, 2));
+  arena_->Free(small, frames[7]);  // Now 1 and 3 … 7.
+  EXPECT_FALSE(arena_->Keep(large, 3));
+  EXPECT_EQ(TakeAll(large).size(), 2u);
+}
+
+TEST_F(ArenaTest, NothingIsKeptWhereMoreIsKeptThanThereIs) {
+  Create(4);
+  FramePool* a = arena_->NewPool(2 * kSlabBytes, "a");
+  FramePool* b = arena_->NewPool(kSlabBytes, "b");
+  EXPECT_TRUE(arena_->Keep(a, 2));
+  EXPECT_TRUE(TakeAll(b).empty());
+  EXPECT_TRUE(arena_->Keep(b, 1));
+  EXPECT_EQ(TakeAll(b).size(), 4u);
+}
+
+TEST_F(ArenaTest, WhatWasThereBeforeTakesWhatIsKept) {
+  Create(4);
+  FramePool* a = arena_->NewPool(2 * kSlabBytes, "a");
+  FramePool* b = arena_->NewPool(kSlabBytes, "b");
+  EXPECT_TRUE(arena_->Keep(a, 2));
+  EXPECT_FALSE(arena_->Allocate(b, Deadline::Now()).ok());
+  const auto taken = arena_->Allocate(b, Deadline::Now(), Kept::kTaken);
+  ASSERT_OK(taken);
+  EXPECT_EQ(TakeAll(a).size(), 1u);
+  EXPECT_FALSE(arena_->Allocate(b, Deadline::Now()).ok());  // The other one is a's, again.
+  arena_->Free(b, *taken);
+  EXPECT_EQ(TakeAll(a).size(), 1u);
+}
+
 TEST_F(ArenaTest, BudgetsBelowASlabAreRefused) {
   EXPECT_STATUS(kInvalidArgument, HostArena::Create({.budget_bytes = 1000}, &epochs_), "1000");
   EXPECT_STATUS(kInvalidArgument, HostArena::Create({.budget_bytes = 0}, &epochs_), "0 bytes");
@@ -224,7 +317,9 @@ TEST_F(ArenaTest, RandomUseNeverHandsAFrameOutTwice) {
   std::vector<std::pair<FramePool*, FrameRef>> held;
   uint64_t used = 0;
   for (int step = 0; step < 20'000; ++step) {
-    if (random.OneIn(2)) {
+    if (random.OneIn(100)) {
+      arena_->Keep(pools[random.Below(4)], random.Below(6));
+    } else if (random.OneIn(2)) {
       FramePool* pool = pools[random.Below(4)];
       const auto frame = arena_->Allocate(pool, Deadline::Now());
       if (!frame.ok()) continue;
@@ -245,6 +340,7 @@ TEST_F(ArenaTest, RandomUseNeverHandsAFrameOutTwice) {
     }
   }
   for (const auto& [pool, frame] : held) arena_->Free(pool, frame);
+  for (FramePool* pool : pools) arena_->Keep(pool, 0);
   FramePool* whole = arena_->NewPool(16 * kSlabBytes, "whole");
   EXPECT_EQ(Take(whole).offset(), 0u);  // Nothing was lost.
   used = arena_->used_bytes();

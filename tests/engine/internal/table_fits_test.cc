@@ -95,6 +95,94 @@ TEST_F(TableFitsTest, TwoTablesAreFilledToTheBoundsThatAreAccepted) {
   for (int i = 0; i < 400; ++i) ASSERT_OK(AppendRow(writers[i < 200 ? 0 : 1].get())) << i;
 }
 
+// Whatever others, whose bound nobody knows, have taken since.
+TEST_F(TableFitsTest, ATableComesToItsBoundBesideOneWithout) {
+  options_.budgets.frames_bytes = 8 * kMiB;
+  OpenEmpty();
+  ASSERT_OK(database_->CreateTable(BoundedTo("bounded", 60)));  // 64 frames are kept.
+  ASSERT_OK(database_->CreateTable(Spec("other", kRowBytes)));
+  const auto fill = [&](const char* name, int rows_max) {
+    ASSERT_OK_AND_ASSIGN(const auto table, database_->OpenTable(name));
+    ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
+    int rows = 0;
+    Status status;
+    while (status.ok() && rows < 200) {
+      status = AppendRow(writer.get());
+      rows += status.ok() ? 1 : 0;
+    }
+    EXPECT_EQ(rows, rows_max) << status;
+    EXPECT_TRUE(status.ok() || status.code() == StatusCode::kResourceExhausted) << status;
+  };
+  fill("other", 64);
+  Reopen();
+  fill("other", 0);
+  fill("bounded", 200);
+  fill("bounded", 200);
+  // Nothing is kept for a table that is gone, and in a smaller budget only what fits.
+  ASSERT_OK(database_->DropTable("other"));
+  ASSERT_OK(database_->CreateTable(Spec("other", kRowBytes)));
+  fill("other", 64);
+  ASSERT_OK(database_->DropTable("bounded"));
+  ASSERT_OK(database_->DropTable("other"));
+  ASSERT_OK(database_->CreateTable(Spec("other", kRowBytes)));
+  {
+    ASSERT_OK_AND_ASSIGN(const auto table, database_->OpenTable("other"));
+    ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
+    for (int i = 0; i < 128; ++i) ASSERT_OK(AppendRow(writer.get())) << i;
+  }
+}
+
+TEST_F(TableFitsTest, FramesOfSeveralSlabsAreKeptSideBySide) {
+  constexpr int64_t kLargeRow = 3 * kMiB;  // Two slabs.
+  options_.ring_bytes = options_.segment_bytes = 32 * kMiB;
+  options_.budgets.frames_bytes = 32 * kMiB;
+  OpenEmpty();
+  TableSpec large = Spec("large", kLargeRow);
+  large.bytes_max = 4 * 3 * kMiB + kMiB;
+  ASSERT_OK(database_->CreateTable(BoundedTo("small", 150)));
+  ASSERT_OK(database_->CreateTable(large));
+  const std::vector<uint8_t> large_row(kLargeRow, 3);
+  for (int round = 0; round < 2; ++round) {
+    SCOPED_TRACE(round);
+    ASSERT_OK_AND_ASSIGN(const auto small_table, database_->OpenTable("small"));
+    ASSERT_OK_AND_ASSIGN(const auto large_table, database_->OpenTable("large"));
+    ASSERT_OK_AND_ASSIGN(const auto small_writer, small_table->NewWriter({}));
+    ASSERT_OK_AND_ASSIGN(const auto large_writer, large_table->NewWriter({}));
+    for (int i = 0; i < 300; ++i) {
+      ASSERT_OK(AppendRow(small_writer.get())) << i;
+      if (i % 20 != 0) continue;
+      ASSERT_OK(large_writer->Append({{"x", TensorView::Of<uint8_t>(large_row)}},
+                                     {.end = End::kTerminated}))
+          << i;
+    }
+    Reopen();
+  }
+}
+
+// Six slabs of twelve are free, but a frame of two finds none.
+TEST_F(TableFitsTest, FramesOfSeveralSlabsThatLackNeighboursAreRefused) {
+  options_.ring_bytes = options_.segment_bytes = 32 * kMiB;
+  options_.budgets.frames_bytes = 24 * kMiB;
+  OpenEmpty();
+  Create(Spec("small", kRowBytes));
+  for (int i = 0; i < 384; ++i) ASSERT_OK(AppendRow(writer_.get()));
+  std::vector<TrajectoryId> odd;
+  const auto all = table_->Scan({});
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i / 32 % 2 == 1) odd.push_back(all[i].id);
+  }
+  ASSERT_OK(table_->Remove(odd));
+  TableSpec large = Spec("large", 3 * kMiB);
+  large.bytes_max = 6 * kMiB;
+  EXPECT_STATUS(kResourceExhausted, database_->CreateTable(large),
+                "table 'large' may take 3 frames of 3145728 bytes, each 2 slabs of 2097152 bytes "
+                "side by side");
+  std::vector<TrajectoryId> rest;
+  for (const TrajectoryRecord& one : table_->Scan({})) rest.push_back(one.id);
+  ASSERT_OK(table_->Remove(rest));
+  EXPECT_OK(database_->CreateTable(large));
+}
+
 TEST_F(TableFitsTest, AFullTableInTooSmallABudgetSaysWhatHelps) {
   options_.budgets.frames_bytes = 8 * kMiB;
   OpenEmpty();
