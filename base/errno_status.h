@@ -9,24 +9,30 @@
 
 namespace geardb {
 
+/// What a system may have too little of: space, a quota's share of it, descriptors, memory.
+inline constexpr int kSystemLacks[] = {ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM};
+
 /// For a call that failed with `error`, an errno value, which `what` describes. NotFound where
 /// there is no such file, ResourceExhausted where the disk is full or the process has too many
 /// descriptors or too little memory, IoError for anything else.
 template <typename... Parts>
 Status ErrnoStatus(int error, const Parts&... what) {
   const std::string words = std::system_category().message(error);
-  switch (error) {
-    case ENOENT:
-      return Status::NotFound(what..., ": ", words);
-    case ENOSPC:
-    case EDQUOT:
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-      return Status::ResourceExhausted(what..., ": ", words);
-    default:
-      return Status::IoError(what..., ": ", words);
+  if (error == ENOENT) return Status::NotFound(what..., ": ", words);
+  for (const int lack : kSystemLacks) {
+    if (error == lack) return Status::ResourceExhausted(what..., ": ", words);
   }
+  return Status::IoError(what..., ": ", words);
+}
+
+/// Whether a failure is the ResourceExhausted of an ErrnoStatus, which no budget of ours would
+/// change: it ends with errno's words.
+inline bool IsSystemLack(const Status& status) {
+  if (status.code() != StatusCode::kResourceExhausted) return false;
+  for (const int lack : kSystemLacks) {
+    if (status.message().ends_with(": " + std::system_category().message(lack))) return true;
+  }
+  return false;
 }
 
 }  // namespace geardb

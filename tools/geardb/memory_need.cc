@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/errno_status.h"
 #include "base/page_view.h"
+#include "engine/internal/slabs.h"
 #include "tools/geardb/text_table.h"
 #include "wal/log_reader.h"
 
@@ -128,12 +130,7 @@ uint64_t MemoryNeed::SlabsNow() const {
   for (const auto& [id, table] : tables_) {
     const uint64_t frames = table.most_pages + (tables_made_ > 1 ? kFramesLeaving : 0);
     if (table.most_pages == 0) continue;
-    if (table.frame_bytes > kSlabBytes) {
-      slabs += frames * ((table.frame_bytes + kSlabBytes - 1) / kSlabBytes);
-    } else {
-      const uint64_t in_a_slab = kSlabBytes / table.frame_bytes;
-      slabs += (frames + in_a_slab - 1) / in_a_slab;
-    }
+    slabs += engine::SlabsFor(frames, table.frame_bytes);
   }
   return slabs;
 }
@@ -157,11 +154,7 @@ Result<uint64_t> MemoryNeedOf(const StoreFiles& files) {
 }
 
 Status ExplainMemory(const Invocation& invocation, const StoreFiles& files, const Status& failure) {
-  // Of what a budget is too small for; a process may lack descriptors, too.
-  if (failure.code() != StatusCode::kResourceExhausted ||
-      failure.message().find("Too many open files") != std::string_view::npos) {
-    return failure;
-  }
+  if (failure.code() != StatusCode::kResourceExhausted || IsSystemLack(failure)) return failure;
   const std::string given =
       invocation.arguments.Has("memory")
           ? "--memory " + MemoryText(invocation.arguments.Count("memory"))

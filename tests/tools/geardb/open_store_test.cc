@@ -3,6 +3,7 @@
 #include "tools/geardb/open_store.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,22 @@ using testing::CliRun;
 using testing::FilesOf;
 using testing::RunCli;
 using testing::WriteBytes;
+
+/// From its making to its end, the process may map so many bytes.
+class AddressSpaceLimit {
+ public:
+  explicit AddressSpaceLimit(uint64_t bytes) {
+    EXPECT_EQ(::getrlimit(RLIMIT_AS, &before_), 0);
+    const rlimit low{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_AS, &low), 0);
+  }
+  ~AddressSpaceLimit() { EXPECT_EQ(::setrlimit(RLIMIT_AS, &before_), 0); }
+  AddressSpaceLimit(const AddressSpaceLimit&) = delete;
+  AddressSpaceLimit& operator=(const AddressSpaceLimit&) = delete;
+
+ private:
+  rlimit before_ = {};
+};
 
 class OpenStoreTest : public testing::CliTest {
  protected:
@@ -105,6 +122,21 @@ TEST_F(OpenStoreTest, TooFewDescriptorsAreNotDamage) {
     }
     EXPECT_GT(refused, 0);
     EXPECT_LT(refused, 16);
+  }
+}
+
+// A larger --memory would not help.
+TEST_F(OpenStoreTest, TooLittleAddressSpaceIsTheSystemsLack) {
+  if (!testing::DescriptorLimit::MayBeReached()) GTEST_SKIP() << "of a sanitizer";
+  for (const std::string command : {"info", "head"}) {
+    SCOPED_TRACE(command);
+    const CliRun run = [&] {
+      const AddressSpaceLimit limit(uint64_t{1} << 30);
+      return Run(command, {"--memory", "4GiB"});
+    }();
+    EXPECT_EQ(run.code, cli::kExitMemory) << run.err;
+    EXPECT_EQ(testing::LinesWith(run.err, "Cannot allocate memory"), 1U) << run.err;
+    EXPECT_EQ(testing::LinesWith(run.err, "give"), 0U) << run.err;
   }
 }
 
