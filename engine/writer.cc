@@ -283,7 +283,7 @@ Result<std::vector<Appended>> Writer::AppendLanes(ColumnValues rows,
     GEARDB_RETURN_IF_ERROR(impl_->CheckNothing(nothing, options.priorities, ack));
     return result;
   }
-  GEARDB_RETURN_IF_ERROR(impl_->CheckCall(nothing, ack));
+  if (!nothing.empty()) GEARDB_RETURN_IF_ERROR(impl_->CheckCall(nothing, ack));
   GEARDB_ASSIGN_OR_RETURN(const auto appended, impl_->Append(calls, options.priorities, ack));
   for (size_t i = 0; i < calls.size(); ++i) result[calls[i].lane] = appended[i];
   return result;

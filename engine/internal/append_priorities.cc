@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/internal/append.h"
+#include "engine/internal/set_priorities.h"
 
 namespace geardb {
 
@@ -152,11 +153,9 @@ Status Writer::Impl::RescaleIfDue(Calls calls, Priorities priorities, ChangeScop
     }
     if (!shift) continue;
     *again = true;
-    // What is refused for want of room leaves the scale alone.
     GEARDB_ASSIGN_OR_RETURN(std::vector<wal::RecordSize> sizes, Records(priorities, plan));
-    sizes.insert(sizes.begin(), engine::DatabaseCore::RescaleSize());
-    GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(sizes, scope->how().urgency));
-    GEARDB_RETURN_IF_ERROR(database_->LogRescale(scope, table_, i, *shift));
+    GEARDB_RETURN_IF_ERROR(
+        engine::RescaleAhead(database_.get(), scope, table_, {i, *shift}, std::move(sizes)));
   }
   return Status::Ok();
 }

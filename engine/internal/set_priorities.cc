@@ -52,15 +52,22 @@ Result<float> MaxWith(PriorityTable::Impl* impl, std::span<const fb::Item> items
 constexpr uint64_t kUpdatesForRaise = 16;
 constexpr uint64_t kItemsOfSmallTable = 4096;
 
-/// The shift that the weights there are should get.
-std::optional<int> AdvisedShift(const TableCore& table, uint32_t priority_table) {
+/// A scale that the weights there are should get.
+struct AdvisedScale {
+  int shift;
+  bool up;
+};
+
+std::optional<AdvisedScale> AdvisedScaleOf(const TableCore& table, uint32_t priority_table) {
   MutexLock lock(&table.state->mutex);
   const PriorityState& priority = table.state->priority(priority_table);
   const index::PrioritizedSelector* selector = priority.prioritized();
   if (selector == nullptr) return std::nullopt;
   const std::optional<int> shift = selector->AdviseShift(0);
-  const bool up = shift && *shift > selector->shift();
-  return up && priority.counters.updates_applied < priority.next_raise ? std::nullopt : shift;
+  if (!shift) return std::nullopt;
+  const bool up = *shift > selector->shift();
+  if (up && priority.counters.updates_applied < priority.next_raise) return std::nullopt;
+  return AdvisedScale{.shift = *shift, .up = up};
 }
 
 /// A scale has gone up.
@@ -81,15 +88,6 @@ std::optional<int> ShiftFor(const PriorityTable::Impl& impl, float largest) {
   return selector->MaxWeightFits(weight) ? std::nullopt : selector->AdviseShift(weight);
 }
 
-/// Logs a rescale ahead of a change that takes `records`, once it is clear that there is room for
-/// all of them: what is refused leaves the scale alone.
-Status RescaleAhead(PriorityTable::Impl* impl, ChangeScope* scope, int shift,
-                    std::vector<wal::RecordSize> records) GEARDB_REQUIRES(impl->database->commit) {
-  records.insert(records.begin(), DatabaseCore::RescaleSize());
-  GEARDB_RETURN_IF_ERROR(impl->database->log->PrepareFor(records, scope->how().urgency));
-  return impl->database->LogRescale(scope, impl->table, impl->number, shift);
-}
-
 /// What was called, for the error of one that is too large.
 std::string CallText(const char* call, const PriorityTable::Impl& impl) {
   return std::string(call) + " of priority table '" + impl.spec.name + "' of table '" +
@@ -103,24 +101,30 @@ bool FitOneBody(const DatabaseCore& database, std::span<const fb::Item> items) {
 
 }  // namespace
 
+Status RescaleAhead(DatabaseCore* database, ChangeScope* scope,
+                    const std::shared_ptr<TableCore>& table, const ScaleChange& change,
+                    std::vector<wal::RecordSize> records) {
+  records.insert(records.begin(), DatabaseCore::RescaleSize());
+  GEARDB_RETURN_IF_ERROR(database->log->PrepareFor(records, scope->how().urgency));
+  return database->LogRescale(scope, table, change.priority_table, change.shift);
+}
+
 Status RescaleInScope(DatabaseCore* database, ChangeScope* scope,
                       const std::shared_ptr<TableCore>& table, uint32_t priority_table) {
   for (;;) {
     // What is on its way counts, too: a scale that fits the rest may be none for it.
     GEARDB_RETURN_IF_ERROR(database->CatchUp());
-    const std::optional<int> shift = AdvisedShift(*table, priority_table);
-    if (!shift) return Status::Ok();
-    // Only under `commit` does it change.
-    const bool up = *shift > table->state->priority(priority_table).prioritized()->shift();
-    GEARDB_RETURN_IF_ERROR(database->LogRescale(scope, table, priority_table, *shift));
-    if (up) NoteRaise(*table, priority_table);
+    const std::optional<AdvisedScale> scale = AdvisedScaleOf(*table, priority_table);
+    if (!scale) return Status::Ok();
+    GEARDB_RETURN_IF_ERROR(database->LogRescale(scope, table, priority_table, scale->shift));
+    if (scale->up) NoteRaise(*table, priority_table);
   }
 }
 
 void RescaleIfDue(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                   uint32_t priority_table) {
   if (!database->CheckWritable().ok()) return;  // What called may have been refused for it.
-  if (!AdvisedShift(*table, priority_table)) return;
+  if (!AdvisedScaleOf(*table, priority_table)) return;
   // Waits for no room: another change will ask again.
   ChangeScope scope(database, table.get(), {.deadline = Deadline::Now()});
   if (!scope.status().ok()) return;
@@ -214,7 +218,8 @@ Result<SetOutcome> TrySet(PriorityTable::Impl* impl, std::span<const fb::Item> i
       const std::optional<int> shift = ShiftFor(*impl, largest);
       if (!shift) continue;
       again = true;
-      GEARDB_RETURN_IF_ERROR(RescaleAhead(impl, &scope, *shift, record.Records(bytes.size())));
+      GEARDB_RETURN_IF_ERROR(RescaleAhead(&database, &scope, impl->table, {impl->number, *shift},
+                                          record.Records(bytes.size())));
     }
     GEARDB_ASSIGN_OR_RETURN(const float max, MaxWith(impl, items));
     GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, bytes));
@@ -284,7 +289,8 @@ Result<SetOutcome> TrySetAll(PriorityTable::Impl* impl, std::span<const float> p
       const std::optional<int> shift = items > 0 ? ShiftFor(*impl, largest) : std::nullopt;
       if (!shift) continue;
       again = true;
-      GEARDB_RETURN_IF_ERROR(RescaleAhead(impl, &scope, *shift, record.Records(in_pieces.size())));
+      GEARDB_RETURN_IF_ERROR(RescaleAhead(&database, &scope, impl->table, {impl->number, *shift},
+                                          record.Records(in_pieces.size())));
     }
     GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, in_pieces));
     float& max = impl->table->plan->max_priority[impl->number];

@@ -37,6 +37,17 @@ Status RescaleInScope(DatabaseCore* database, ChangeScope* scope,
                       const std::shared_ptr<TableCore>& table, uint32_t priority_table)
     GEARDB_REQUIRES(database->commit);
 
+struct ScaleChange {
+  uint32_t priority_table;
+  int shift;
+};
+
+/// Logs a scale ahead of a change that takes `records`, once it is clear that there is room for all
+/// of them: what is refused leaves the scale alone.
+Status RescaleAhead(DatabaseCore* database, ChangeScope* scope,
+                    const std::shared_ptr<TableCore>& table, const ScaleChange& change,
+                    std::vector<wal::RecordSize> records) GEARDB_REQUIRES(database->commit);
+
 /// Logs and applies updates, all of them or none; priorities are valid. `stale_already` items were
 /// gone before.
 Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item> items,
