@@ -54,7 +54,8 @@ GEARDB_HOST_DEVICE constexpr uint64_t PhiloxRandom64(uint64_t seed, uint64_t dra
 
 /// floor(random * bound / 2^64): uniform below `bound` (its bias is below bound / 2^64).
 GEARDB_HOST_DEVICE constexpr uint64_t MulHi64(uint64_t random, uint64_t bound) {
-  return static_cast<uint64_t>((static_cast<unsigned __int128>(random) * bound) >> 64);
+  __extension__ using Product = unsigned __int128;  // A user may compile with -pedantic-errors.
+  return static_cast<uint64_t>((static_cast<Product>(random) * bound) >> 64);
 }
 
 }  // namespace geardb

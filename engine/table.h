@@ -133,8 +133,9 @@ class Table {
   /// A per-trajectory column yields its one value, shape [...].
   Result<std::vector<ColumnRows>> Read(TrajectoryId id, std::span<const std::string_view> columns,
                                        const RowRange& range) const;
-  /// Any rows of any trajectories: output i of a column equals `column[id][row]` by NumPy's rules.
-  /// InvalidArgument names the first row that is not there; nothing is returned then.
+  /// Any rows of any trajectories: output i of a per-step column equals `column[id][row]` by
+  /// NumPy's rules. InvalidArgument names the first row that is not there; nothing is returned
+  /// then.
   Result<std::vector<ColumnRows>> Gather(std::span<const GatherColumn> columns) const;
 
   TableStats Stats() const;
