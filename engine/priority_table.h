@@ -36,8 +36,9 @@ struct SetOutcome {
 /// to by the next of these calls on the table. So is a scale for which the log has no room, or
 /// before which the process died. A refused call (but an append whose wait for the log runs out)
 /// leaves the scale as it was, and so does a priority that reaches no item. Another scale is a pass
-/// over all items: with more than 4,096, after one that made the unit finer the next such waits
-/// until a sixteenth of them have been set (under a maximum far above the rest, which kMax takes).
+/// over all items: with more than 4,096, after one that made the unit finer the next such waits for
+/// a sixteenth as many to come, go or be set (under a maximum far above the rest, as kMax takes
+/// it).
 class PriorityTable {
  public:
   ~PriorityTable();
@@ -77,7 +78,7 @@ class PriorityTable {
   float MaxPriority() const;
 
   /// A sampler over this priority table. InvalidArgument names the view that leaves the extent, or
-  /// of which no memory holds a batch, and so on; NotFound a column that does not exist.
+  /// a batch beyond any memory (that it fits batch_bytes, Next sees); NotFound an unknown column.
   Result<std::unique_ptr<Sampler>> NewSampler(const SamplerOptions& options);
 
   PriorityTableStats Stats() const;

@@ -24,6 +24,10 @@ constexpr size_t kChunk = 256;
 constexpr double kWeightMax = 4294967295.0;
 constexpr uint64_t kFadedMean = 256;
 constexpr int kRaiseMin = 4;
+/// A maximum far above the rest, which each new member takes and the next update of it gives up,
+/// would otherwise cost a pass over all for each.
+constexpr uint64_t kMembersOfSmall = 4096;
+constexpr uint64_t kChangesForRaise = 16;
 
 PrioritizedHeader* HeaderAt(std::byte* region) {
   return reinterpret_cast<PrioritizedHeader*>(region);
@@ -109,6 +113,7 @@ Result<std::unique_ptr<PrioritizedSelector>> PrioritizedSelector::Create(IndexMe
   header->alpha = options.alpha;
   header->shift = kShiftInitial;
   header->max_priority = 1.0f;
+  header->changed = UINT32_MAX;
   return std::unique_ptr<PrioritizedSelector>(new PrioritizedSelector(std::move(region)));
 }
 
@@ -140,6 +145,7 @@ uint64_t PrioritizedSelector::Insert(LeafRange range, float raw_priority) {
   const double weight = WeightOf(raw_priority);
   if (!MaxWeightFits(weight)) header.saturated = 1;
   tree_.SetRange(range.begin, range.end, QuantizeWeight(weight, header.shift));
+  CountChanges(range.size());
   return range.size() - before;
 }
 
@@ -161,6 +167,7 @@ uint64_t PrioritizedSelector::Insert(std::span<const uint64_t> leaves,
     ApplyChunk(leaves.subspan(start, count), raw_priorities.subspan(start, count));
   }
   header.count += added;
+  CountChanges(leaves.size());
   return added;
 }
 
@@ -171,6 +178,7 @@ uint64_t PrioritizedSelector::Erase(LeafRange range) {
   const uint64_t removed = view_.members_.ClearRange(range);
   if (removed > 0) tree_.SetRange(range.begin, range.end, 0);
   view_.header_->count -= removed;
+  CountChanges(removed);
   return removed;
 }
 
@@ -197,7 +205,13 @@ uint64_t PrioritizedSelector::Update(std::span<const uint64_t> leaves,
     ApplyChunk(std::span(member_leaves).first(members), std::span(member_raw).first(members));
     applied += members;
   }
+  CountChanges(applied);
   return applied;
+}
+
+void PrioritizedSelector::CountChanges(uint64_t members) {
+  uint32_t& changed = view_.header_->changed;
+  changed += static_cast<uint32_t>(std::min<uint64_t>(members, UINT32_MAX - changed));
 }
 
 void PrioritizedSelector::ForgetRaw(LeafRange range) {
@@ -262,7 +276,9 @@ std::optional<int> PrioritizedSelector::AdviseShift(double incoming_max) const {
   const int wanted = ChooseShift(largest);
   // What was cut may be gone.
   if (cut && wanted < shift() && !MaxWeightFits(largest)) return wanted;
-  if (faded && wanted >= std::min(shift() + kRaiseMin, kShiftMax) && wanted > shift()) {
+  const bool waits =
+      count() > kMembersOfSmall && view_.header_->changed < count() / kChangesForRaise;
+  if (faded && !waits && wanted >= std::min(shift() + kRaiseMin, kShiftMax) && wanted > shift()) {
     return wanted;
   }
   return std::nullopt;
@@ -271,6 +287,7 @@ std::optional<int> PrioritizedSelector::AdviseShift(double incoming_max) const {
 void PrioritizedSelector::Rescale(int shift) {
   GEARDB_CHECK(shift >= kShiftMin && shift <= kShiftMax);
   PrioritizedHeader& header = *view_.header_;
+  if (shift > header.shift) header.changed = 0;
   header.shift = shift;
   header.saturated = 0;
   std::array<uint64_t, kChunk> leaves;

@@ -37,7 +37,8 @@ struct PrioritizedHeader {
   int32_t shift = 0;
   float max_priority = 1.0f;
   uint32_t saturated = 0;  ///< 1 since a weight was cut to 2^32 - 1 at this shift.
-  uint32_t unused = 0;
+  /// Members that came, went or were set since the shift last went up; 2^32 - 1 stands for more.
+  uint32_t changed = UINT32_MAX;
   /// Members by the exponent bits of their raw priority: the largest weight, within a factor 2^α.
   uint64_t members_by_exponent[256] = {};
 };
@@ -128,9 +129,10 @@ class PrioritizedSelector final : public Selector {
   /// Policy: the shift to log and Rescale to, or nothing. To be asked before an Insert or Update
   /// whose largest weight `incoming_max` does not fit, and after one with 0. Downwards when that
   /// weight does not fit, or one was cut; upwards when the mean q has faded below 2^8 and there is
-  /// room for at least 4 bits more above every weight, or kShiftMax is left. After a Rescale to it
-  /// there is no more to advise. A function of the members and the shift alone: a replay comes to
-  /// the same answer.
+  /// room for at least 4 bits more above every weight, or kShiftMax is left: of more than 4,096
+  /// members not before a sixteenth as many have come, gone or been set since the last time, since
+  /// a Rescale is a pass over all. After a Rescale to it there is no more to advise. A function of
+  /// what was applied, in its order: a replay comes to the same answer.
   std::optional<int> AdviseShift(double incoming_max) const;
   /// Quantizes all members anew at `shift` (kShiftMin…kShiftMax) and rebuilds the sums.
   void Rescale(int shift);
@@ -141,6 +143,7 @@ class PrioritizedSelector final : public Selector {
 
  private:
   explicit PrioritizedSelector(Region region);
+  void CountChanges(uint64_t members);
   /// Takes the members of the range out of members_by_exponent.
   void ForgetRaw(LeafRange range);
   /// Stores raw priorities and weights of leaves that are members; at most a chunk of them.

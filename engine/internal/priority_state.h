@@ -36,9 +36,6 @@ class PriorityState {
 
   int samplers = 0;  ///< That draw and are no observers.
 
-  /// Of `counters.updates_applied`: no scale goes up before it.
-  uint64_t next_raise = 0;
-
   PriorityTableStats counters;  ///< Since the open; items and shift are filled in by Stats.
 
  private:

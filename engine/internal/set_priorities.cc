@@ -46,37 +46,11 @@ Result<float> MaxWith(PriorityTable::Impl* impl, std::span<const fb::Item> items
   return LargestThere(impl, items, max);  // Rare.
 }
 
-/// The scale of a large table goes up again after updates of a sixteenth of its items, not before:
-/// a pass over all for every few updates is what a maximum far above the rest would cost, which an
-/// append takes (down) and the Set of its item gives up (up).
-constexpr uint64_t kUpdatesForRaise = 16;
-constexpr uint64_t kItemsOfSmallTable = 4096;
-
-/// A scale that the weights there are should get.
-struct AdvisedScale {
-  int shift;
-  bool up;
-};
-
-std::optional<AdvisedScale> AdvisedScaleOf(const TableCore& table, uint32_t priority_table) {
+/// The shift that the weights there are should get.
+std::optional<int> AdvisedShift(const TableCore& table, uint32_t priority_table) {
   MutexLock lock(&table.state->mutex);
-  const PriorityState& priority = table.state->priority(priority_table);
-  const index::PrioritizedSelector* selector = priority.prioritized();
-  if (selector == nullptr) return std::nullopt;
-  const std::optional<int> shift = selector->AdviseShift(0);
-  if (!shift) return std::nullopt;
-  const bool up = *shift > selector->shift();
-  if (up && priority.counters.updates_applied < priority.next_raise) return std::nullopt;
-  return AdvisedScale{.shift = *shift, .up = up};
-}
-
-/// A scale has gone up.
-void NoteRaise(const TableCore& table, uint32_t priority_table) {
-  MutexLock lock(&table.state->mutex);
-  PriorityState& priority = table.state->priority(priority_table);
-  const uint64_t items = priority.selector().count();
-  priority.next_raise = priority.counters.updates_applied +
-                        (items > kItemsOfSmallTable ? items / kUpdatesForRaise : 0);
+  const index::PrioritizedSelector* selector = table.state->priority(priority_table).prioritized();
+  return selector == nullptr ? std::nullopt : selector->AdviseShift(0);
 }
 
 /// The shift that the weights should get before one is that of `largest`, which does not fit.
@@ -114,17 +88,16 @@ Status RescaleInScope(DatabaseCore* database, ChangeScope* scope,
   for (;;) {
     // What is on its way counts, too: a scale that fits the rest may be none for it.
     GEARDB_RETURN_IF_ERROR(database->CatchUp());
-    const std::optional<AdvisedScale> scale = AdvisedScaleOf(*table, priority_table);
-    if (!scale) return Status::Ok();
-    GEARDB_RETURN_IF_ERROR(database->LogRescale(scope, table, priority_table, scale->shift));
-    if (scale->up) NoteRaise(*table, priority_table);
+    const std::optional<int> shift = AdvisedShift(*table, priority_table);
+    if (!shift) return Status::Ok();
+    GEARDB_RETURN_IF_ERROR(database->LogRescale(scope, table, priority_table, *shift));
   }
 }
 
 void RescaleIfDue(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                   uint32_t priority_table) {
   if (!database->CheckWritable().ok()) return;  // What called may have been refused for it.
-  if (!AdvisedScaleOf(*table, priority_table)) return;
+  if (!AdvisedShift(*table, priority_table)) return;
   // Waits for no room: another change will ask again.
   ChangeScope scope(database, table.get(), {.deadline = Deadline::Now()});
   if (!scope.status().ok()) return;

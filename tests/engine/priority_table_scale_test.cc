@@ -112,6 +112,44 @@ TEST_F(PriorityTableScaleTest, ALargeTableDoesNotFollowEveryUpdate) {
   ExpectProportional("per");
 }
 
+// Not by Sets alone: what appends replace counts, too. And what the log says decides, not when the
+// store was opened.
+TEST_F(PriorityTableScaleTest, ALargeTableFollowsItsAppends) {
+  TableSpec spec = StepSpec();
+  spec.steps_max = 8000;
+  spec.steps_per_page = 1;
+  spec.priority_tables = {WindowSpec("per")};
+  Create(spec);
+  const auto append = [&](int64_t rows, const std::vector<float>& values) {
+    std::vector<float> all;
+    for (int64_t i = 0; i < rows; ++i)
+      all.push_back(values[static_cast<size_t>(i) % values.size()]);
+    const InitialPriorities given[] = {{"per", all}};
+    ASSERT_OK(writer_->AppendTrajectory(Rows(0, rows).many(),
+                                        {.end = End::kTerminated, .priorities = given}));
+  };
+  const std::vector<float> small = {1e-4f, 1e-2f};
+  const auto ratio = [&] {
+    const TrajectoryId last = table_->Scan({}).back().id;
+    return *priority("per")->Probability({last, 1}) / *priority("per")->Probability({last, 0});
+  };
+  for (int i = 0; i < 20; ++i) append(400, small);
+  for (int round = 0; round < 3; ++round) {
+    SCOPED_TRACE(round);
+    append(2, {1e9f});
+    append(400, small);
+    EXPECT_NEAR(ratio(), 1, 1e-3);
+    for (int i = 0; i < 19; ++i) append(400, small);
+    if (round == 2) {
+      Reopen();
+      OpenAgain("steps");
+    }
+    append(400, small);
+    append(400, small);
+    EXPECT_NEAR(ratio(), 100, 1);
+  }
+}
+
 TEST_F(PriorityTableScaleTest, StaysWhileALargeItemIsThere) {
   CreateWith({WindowSpec("per")});
   Append(0, 100);

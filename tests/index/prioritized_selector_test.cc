@@ -274,6 +274,50 @@ TEST(PrioritizedSelectorTest, ShiftMovesUpWhenWeightsFade) {
   EXPECT_EQ(selector->AdviseShift(4096.0), std::nullopt);
 }
 
+// Up again only after a sixteenth as many changes as there are members: however they come, and with
+// the members that there are then.
+TEST(PrioritizedSelectorTest, ShiftOfManyWaitsBeforeItMovesUpAgain) {
+  const auto memory = TestMemory();
+  for (const int way : {0, 1, 2, 3}) {
+    SCOPED_TRACE(way);
+    const auto selector = Make(memory.get(), 20'000, 1.0);
+    selector->Insert(LeafRange{0, 16'000}, 1e-3f);
+    const std::optional<int> first = selector->AdviseShift(0.0);
+    ASSERT_TRUE(first.has_value());  // There was none before.
+    const auto flatten = [&] {
+      selector->Rescale(0);
+      selector->Rescale(1);
+    };
+    flatten();
+    EXPECT_EQ(selector->AdviseShift(0.0), std::nullopt);
+    const std::vector<uint64_t> leaves = {5, 6};
+    const std::vector<float> raw = {1e-3f, 1e-3f};
+    switch (way) {
+      case 0:
+        for (int i = 0; i < 500; ++i) {
+          EXPECT_EQ(selector->AdviseShift(0.0), std::nullopt);
+          selector->Update(leaves, raw);
+        }
+        break;
+      case 1:
+        selector->Insert(LeafRange{16'000, 16'999}, 1e-3f);
+        EXPECT_EQ(selector->AdviseShift(0.0), std::nullopt);
+        selector->Insert(LeafRange{16'999, 17'100}, 1e-3f);
+        break;
+      case 2:
+        selector->Erase(LeafRange{0, 900});
+        EXPECT_EQ(selector->AdviseShift(0.0), std::nullopt);
+        selector->Erase(LeafRange{0, 950});
+        break;
+      default:
+        selector->Erase(LeafRange{100, 20'000});
+        flatten();
+        break;
+    }
+    EXPECT_EQ(selector->AdviseShift(0.0), first);
+  }
+}
+
 TEST(PrioritizedSelectorTest, ShiftMovesDownForWhatWasCut) {
   const auto memory = TestMemory();
   const auto selector = Make(memory.get(), 100, 1.0);
