@@ -226,9 +226,9 @@ void BuildCreateTable(const TableSpec& spec, TableId id, engine::Change* change)
   body.Finish(fb::CreateBody(body, body.CreateVector(operations)));
 }
 
-/// The table, empty, with its priority tables; nobody sees it yet.
-Result<std::shared_ptr<engine::TableCore>> MakeTable(engine::DatabaseCore* core, TableSpec spec,
-                                                     TableId id) {
+/// Adds the table, empty, with its priority tables; nothing is left of it after an error.
+Result<std::shared_ptr<engine::TableCore>> AddTable(engine::DatabaseCore* core, TableSpec spec,
+                                                    TableId id) {
   const std::vector<PriorityTableSpec> priorities = std::move(spec.priority_tables);
   spec.priority_tables.clear();
   GEARDB_ASSIGN_OR_RETURN(auto table, core->MakeTable(spec, id));
@@ -242,6 +242,7 @@ Result<std::shared_ptr<engine::TableCore>> MakeTable(engine::DatabaseCore* core,
     }
   }
   GEARDB_RETURN_IF_ERROR(table->plan->TakeOver(/*created=*/true));
+  core->AddTable(table);
   return table;
 }
 
@@ -272,11 +273,9 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
       return Status::AlreadyExists("database '", core.directory, "' has a table '", spec.name, "'");
     }
     GEARDB_RETURN_IF_ERROR(engine::CheckFitsBesideOthers(core, chosen));
-    auto made = MakeTable(&core, chosen, id);
-    if (!made.ok()) return engine::NameIndexBudget(made.status(), core, chosen);
-    table = std::move(*made);
-    GEARDB_RETURN_IF_ERROR(core.KeepFrames(*table));
-    core.AddTable(table);
+    auto added = AddTable(&core, chosen, id);
+    if (!added.ok()) return engine::NameIndexBudget(added.status(), core, chosen);
+    table = std::move(*added);
     reservation = scope.Reserve({.size = size});
   }
   core.Finish(reservation, {}, &change);

@@ -108,7 +108,8 @@ struct TableSpec {
   /// Capacity; 0 is no bound. `bytes_max` counts frame bytes. CreateTable refuses a bound in bytes
   /// or steps that with those of other tables (each in slabs of 2 MiB) leaves less than a sixteenth
   /// of the frames to the calls under way: writers whose calls take more need a smaller one. What
-  /// it accepts is kept for the table: others take what is left. Unfilled parts are no steps.
+  /// it accepts is kept for the table, once others have given back what they took before it came:
+  /// they take what is left. Unfilled parts are no steps.
   uint64_t trajectories_max = 0;
   /// Stored rows, final rows included. At least two for each lane that appends (three with
   /// `final_row`): of an open trajectory one row always stays.

@@ -1,11 +1,13 @@
 #include "engine/internal/arena.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <thread>
 
@@ -17,6 +19,12 @@ namespace {
 
 constexpr int64_t kReclaimPollMs = 1;
 constexpr size_t kReclaimEvery = 64;
+/// Addresses behind the budget, where runs of many lengths find places for all that may be lent.
+constexpr uint64_t kBehindPerBudget = 2;
+
+uint64_t MappedBytes(uint64_t budget_bytes) {
+  return (1 + kBehindPerBudget) * budget_bytes + kArenaSpareBytes;
+}
 
 uint64_t ReadNumber(const char* path, uint64_t otherwise) {
   std::ifstream file(path);
@@ -56,13 +64,13 @@ Result<std::unique_ptr<HostArena>> HostArena::Create(const ArenaOptions& options
   }
   const int fd = memfd_create("geardb-frames", MFD_CLOEXEC);
   if (fd < 0) return ErrnoStatus(errno, "memfd_create for frames");
-  if (ftruncate(fd, static_cast<off_t>(budget + kArenaSpareBytes)) != 0) {
+  if (ftruncate(fd, static_cast<off_t>(MappedBytes(budget))) != 0) {
     const int error = errno;
     close(fd);
     return ErrnoStatus(error, "sizing the frame arena to budgets.frames_bytes = ", budget);
   }
-  void* base = mmap(nullptr, budget + kArenaSpareBytes, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_NORESERVE, fd, 0);
+  void* base =
+      mmap(nullptr, MappedBytes(budget), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (base == MAP_FAILED) {
     const int error = errno;
     close(fd);
@@ -81,11 +89,12 @@ HostArena::HostArena(int fd, std::byte* base, uint64_t budget_bytes, EpochRegist
       budget_bytes_(budget_bytes),
       epochs_(epochs),
       page_kind_(SharedMemoryPageKind()),
-      slabs_(budget_bytes / kSlabBytes),
-      free_slabs_(static_cast<uint32_t>(budget_bytes / kSlabBytes)) {}
+      slabs_((1 + kBehindPerBudget) * slab_count()),
+      free_slabs_(static_cast<uint32_t>(slab_count())),
+      behind_(static_cast<uint32_t>(kBehindPerBudget * slab_count())) {}
 
 HostArena::~HostArena() {
-  munmap(base_, budget_bytes_ + kArenaSpareBytes);
+  munmap(base_, MappedBytes(budget_bytes_));
   close(fd_);
 }
 
@@ -107,7 +116,7 @@ FramePool* HostArena::NewPool(uint64_t frame_bytes, std::string owner) {
   return pools_.back().get();
 }
 
-bool HostArena::Keep(FramePool* pool, uint64_t frames) {
+void HostArena::Keep(FramePool* pool, uint64_t frames) {
   MutexLock lock(&mutex_);
   for (const uint32_t first : pool->spare_) FreeRun(pool, first);
   pool->spare_.clear();
@@ -116,24 +125,15 @@ bool HostArena::Keep(FramePool* pool, uint64_t frames) {
   pool->kept_ = SlabsFor(frames, pool->frame_bytes());
   kept_slabs_ += pool->kept_;
   missing_slabs_ += pool->missing();
-  freed_.NotifyAll();
-  if (kept_slabs_ > slabs_.size()) {
-    while (TakeSpareRun()) {
+  if (kept_slabs_ > slab_count()) {
+    while (FreeSpareRun()) {
     }
-    return true;
   }
-  if (pool->frame_bytes() <= kSlabBytes) return true;
-  while (pool->missing() > 0) {
-    if (free_slabs_.count() < pool->missing() + MissingOfOthers(*pool)) return true;
-    const std::optional<uint32_t> first = TakeSlabs(pool, Kept::kLeft);
-    if (!first) return false;
-    pool->spare_.push_back(*first);
-  }
-  return true;
+  freed_.NotifyAll();
 }
 
 uint64_t HostArena::MissingOfOthers(const FramePool& pool) const {
-  return kept_slabs_ > slabs_.size() ? 0 : missing_slabs_ - pool.missing();
+  return kept_slabs_ > slab_count() ? 0 : missing_slabs_ - pool.missing();
 }
 
 void HostArena::SetOwned(FramePool* pool, uint64_t slabs) {
@@ -151,14 +151,34 @@ std::optional<uint32_t> HostArena::TakeSlabs(FramePool* pool, Kept kept) {
   std::optional<uint32_t> first;
   do {
     first = run > 1 ? free_slabs_.TakeHighestRun(run) : free_slabs_.TakeLowest();
-  } while (!first && kept == Kept::kTaken && TakeSpareRun());
+    if (!first && free_slabs_.count() >= run) first = BorrowRun(run);
+  } while (!first && kept == Kept::kTaken && FreeSpareRun());
   if (!first) return std::nullopt;
   SetOwned(pool, pool->owned_ + run);
   for (uint32_t slab = *first; slab < *first + run; ++slab) slabs_[slab].owner = pool;
   return first;
 }
 
-bool HostArena::TakeSpareRun() {
+std::optional<uint32_t> HostArena::BorrowRun(uint32_t run) {
+  const std::optional<uint32_t> place = behind_.TakeHighestRun(run);
+  if (!place) return std::nullopt;
+  const auto first = static_cast<uint32_t>(slab_count()) + *place;
+  std::vector<uint32_t>& lent = lent_[first];
+  while (lent.size() < run) {
+    lent.push_back(*free_slabs_.TakeLowest());
+    Discard(lent.back(), 1);
+  }
+  return first;
+}
+
+void HostArena::Discard(uint32_t first, uint32_t count) {
+  const auto offset = static_cast<off_t>(uint64_t{first} * kSlabBytes);
+  const auto bytes = static_cast<off_t>(uint64_t{count} * kSlabBytes);
+  // A memfd can; and without, memory would come to more than the budget, no frame to harm.
+  (void)fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+}
+
+bool HostArena::FreeSpareRun() {
   for (const auto& pool : pools_) {
     if (pool->spare_.empty()) continue;
     FreeRun(pool.get(), pool->spare_.back());
@@ -170,11 +190,20 @@ bool HostArena::TakeSpareRun() {
 
 void HostArena::FreeRun(FramePool* pool, uint32_t first) {
   const auto run = static_cast<uint32_t>(SlabsFor(1, pool->frame_bytes()));
+  const auto behind = static_cast<uint32_t>(slab_count());
+  SetOwned(pool, pool->owned_ - run);
   for (uint32_t slab = first; slab < first + run; ++slab) {
     slabs_[slab] = Slab{};
-    free_slabs_.Put(slab);
+    if (first < behind) {
+      free_slabs_.Put(slab);
+    } else {
+      behind_.Put(slab - behind);
+    }
   }
-  SetOwned(pool, pool->owned_ - run);
+  if (first < behind) return;
+  Discard(first, run);
+  const auto lent = lent_.extract(first);
+  for (const uint32_t slab : lent.mapped()) free_slabs_.Put(slab);
 }
 
 bool HostArena::TryAllocateRun(FramePool* pool, Kept kept, FrameRef* frame) {
@@ -235,7 +264,7 @@ std::string HostArena::UsageText(const FramePool& wanting) const {
     most_bytes = bytes;
     most = pool.get();
   }
-  const uint64_t owned_slabs = slabs_.size() - free_slabs_.count() - spare_slabs;
+  const uint64_t owned_slabs = slab_count() - free_slabs_.count() - spare_slabs;
   if (const uint64_t held_bytes = owned_slabs * kSlabBytes - used_bytes_; held_bytes > 0) {
     text += ", " + std::to_string(held_bytes) + " bytes unused in their slabs of " +
             std::to_string(kSlabBytes) + " bytes, each of one table until it is empty";
@@ -282,7 +311,7 @@ void HostArena::Release(FramePool* pool, FrameRef frame) {
   if (pool->frame_bytes() > kSlabBytes) {
     slab.used = 0;
     used_bytes_ -= SlabsFor(1, pool->frame_bytes()) * kSlabBytes;
-    if (pool->owned_ > pool->kept_ || kept_slabs_ > slabs_.size()) {
+    if (pool->owned_ > pool->kept_ || kept_slabs_ > slab_count()) {
       FreeRun(pool, number);
     } else {
       pool->spare_.push_back(number);
@@ -298,6 +327,22 @@ void HostArena::Release(FramePool* pool, FrameRef frame) {
   } else {
     pool->partial_.insert(number);
   }
+}
+
+bool HostArena::LacksKept() const {
+  MutexLock lock(&mutex_);
+  return kept_slabs_ <= slab_count() && missing_slabs_ > free_slabs_.count();
+}
+
+void HostArena::MoveDown(FramePool* pool, FrameRef* frame) {
+  MutexLock lock(&mutex_);
+  ReclaimRetired();
+  if (pool->partial_.empty() || *pool->partial_.begin() >= frame->offset() / kSlabBytes) return;
+  FrameRef lower;
+  GEARDB_CHECK(TryAllocate(pool, Kept::kLeft, &lower));
+  std::memcpy(Resolve(lower), Resolve(*frame), pool->frame_bytes());
+  Release(pool, *frame);
+  *frame = lower;
 }
 
 void HostArena::Free(FramePool* pool, FrameRef frame) {

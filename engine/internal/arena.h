@@ -6,11 +6,15 @@
 //
 // Slabs may be kept for a pool: beyond its own ones another pool takes only what is free besides.
 // So a table comes to its bound even if others, while readers held their frames, took more than
-// they needed. Of frames larger than a slab the runs themselves are kept, since slabs that are
-// free later may not lie side by side.
+// they needed.
+//
+// Where enough slabs are free for a large frame, but not side by side, they are *lent*: their
+// memory goes back to the system, and the frame takes as many from addresses behind the budget,
+// which have memory only meanwhile.
 //
 // Invariants:
-// - A slab is free (in `free_slabs_`) or owned by one pool; `used` counts its frames handed out.
+// - A slab is free (in `free_slabs_` or `behind_`), lent, or owned by one pool; `used` counts its
+//   frames handed out. As many behind the budget are owned as are lent.
 // - No more slabs are missing (kept for a pool that does not own them) than are free, unless one
 //   was taken with Kept::kTaken, or more are kept than there are.
 // - A retired frame is handed out again only when every reader that could have found it has left.
@@ -18,6 +22,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -56,7 +61,7 @@ class FramePool {
   const uint64_t frame_bytes_;
   const std::string owner_;
   std::set<uint32_t> partial_;   // Slabs with a free frame, lowest first.
-  std::vector<uint32_t> spare_;  // The first slabs of empty runs that are kept for it.
+  std::vector<uint32_t> spare_;  // The first slabs of empty runs that it had and are kept for it.
   uint64_t owned_ = 0;           // Slabs, those of spare runs included.
   uint64_t kept_ = 0;            // Slabs.
 };
@@ -80,13 +85,18 @@ class HostArena {
   FramePool* NewPool(uint64_t frame_bytes, std::string owner);
 
   /// Keeps room for so many frames of the pool in all, those that it has included; 0 keeps none.
-  /// Nothing is kept for anybody while the pools' sum is more than the budget. False where frames
-  /// larger than a slab have enough free slabs, but not side by side: those are only counted.
-  bool Keep(FramePool* pool, uint64_t frames);
+  /// What others have is kept once they give it back. Nothing is kept for anybody while the pools'
+  /// sum is more than the budget.
+  void Keep(FramePool* pool, uint64_t frames);
 
   /// A frame of unspecified content. Waits for retired frames to become free until the deadline;
   /// ResourceExhausted, naming the budget and what holds it, when none will.
   Result<FrameRef> Allocate(FramePool* pool, Deadline deadline, Kept kept = Kept::kLeft);
+  /// Slabs are kept that others have.
+  bool LacksKept() const;
+  /// Moves a frame that nobody reads into a lower slab of its pool, where one has a free frame: all
+  /// of a pool moved so are in as few slabs as they need.
+  void MoveDown(FramePool* pool, FrameRef* frame);
   /// Gives back a frame that nobody else has seen.
   void Free(FramePool* pool, FrameRef frame);
   /// Gives back a frame that was just unlinked; it is free once its readers have left.
@@ -118,12 +128,18 @@ class HostArena {
 
   HostArena(int fd, std::byte* base, uint64_t budget_bytes, EpochRegistry* epochs);
 
+  uint64_t slab_count() const { return budget_bytes_ / kSlabBytes; }
+
   bool TryAllocate(FramePool* pool, Kept kept, FrameRef* frame) GEARDB_REQUIRES(mutex_);
   bool TryAllocateRun(FramePool* pool, Kept kept, FrameRef* frame) GEARDB_REQUIRES(mutex_);
   /// Slabs side by side for one more frame, or for small frames, of a pool that has none free.
   std::optional<uint32_t> TakeSlabs(FramePool* pool, Kept kept) GEARDB_REQUIRES(mutex_);
+  /// Slabs behind the budget, for as many free ones that are lent for it.
+  std::optional<uint32_t> BorrowRun(uint32_t run) GEARDB_REQUIRES(mutex_);
   /// Makes a run free that is kept for some pool; false where there is none.
-  bool TakeSpareRun() GEARDB_REQUIRES(mutex_);
+  bool FreeSpareRun() GEARDB_REQUIRES(mutex_);
+  /// Gives the memory of slabs back to the system.
+  void Discard(uint32_t first, uint32_t count) GEARDB_REQUIRES(mutex_);
   void FreeRun(FramePool* pool, uint32_t first) GEARDB_REQUIRES(mutex_);
   /// Slabs that are kept for other pools and free.
   uint64_t MissingOfOthers(const FramePool& pool) const GEARDB_REQUIRES(mutex_);
@@ -145,6 +161,9 @@ class HostArena {
   std::vector<std::unique_ptr<FramePool>> pools_ GEARDB_GUARDED_BY(mutex_);
   std::vector<Slab> slabs_ GEARDB_GUARDED_BY(mutex_);
   SlabSet free_slabs_ GEARDB_GUARDED_BY(mutex_);
+  SlabSet behind_ GEARDB_GUARDED_BY(mutex_);  // Free ones behind the budget, numbered from it.
+  /// By the first slab of a run behind the budget: what is lent for it.
+  std::map<uint32_t, std::vector<uint32_t>> lent_ GEARDB_GUARDED_BY(mutex_);
   uint64_t kept_slabs_ GEARDB_GUARDED_BY(mutex_) = 0;     // Of all pools.
   uint64_t missing_slabs_ GEARDB_GUARDED_BY(mutex_) = 0;  // Of all pools.
   std::deque<Retired> retired_ GEARDB_GUARDED_BY(mutex_);

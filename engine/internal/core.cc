@@ -230,20 +230,9 @@ Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec
   return table;
 }
 
-Status DatabaseCore::KeepFrames(const TableCore& table) {
-  const uint64_t frames = FramesOf(table.layout());
-  if (arena->Keep(table.state->pool(), frames)) return Status::Ok();
-  const uint64_t frame_bytes = table.layout().pages().frame_bytes();
-  return Status::ResourceExhausted(
-      "table '", table.layout().spec().name, "' may take ", frames, " frames of ", frame_bytes,
-      " bytes, each ", SlabsFor(1, frame_bytes), " slabs of ", kSlabBytes,
-      " bytes side by side: the frame budget of ", arena->budget_bytes(),
-      " bytes (budgets.frames_bytes) has as many free, but between other tables' pages; choose a "
-      "smaller steps_per_page, or make room there first");
-}
-
 void DatabaseCore::AddTable(std::shared_ptr<TableCore> table) {
   const TableId id = table->layout().id();
+  arena->Keep(table->state->pool(), FramesOf(table->layout()));
   MutexLock guard(&tables_mutex_);
   tables_[id] = std::move(table);
   last_table_id_ = std::max(last_table_id_, id);

@@ -177,9 +177,6 @@ class DatabaseCore {
   std::shared_ptr<TableCore> TableById(TableId id) const;
   /// Makes an empty table, which nobody sees; used by CreateTable and by recovery.
   Result<std::shared_ptr<TableCore>> MakeTable(const TableSpec& spec, TableId id);
-  /// Keeps the frames for its bounds (FramesOf). ResourceExhausted where enough are free, but those
-  /// of more than a slab not side by side.
-  Status KeepFrames(const TableCore& table);
   /// From here on it is there. Whoever finds it finds it whole.
   void AddTable(std::shared_ptr<TableCore> table);
   void ForgetTable(TableId id);

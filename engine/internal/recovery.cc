@@ -141,8 +141,6 @@ Status Recovery::CreateTable(const fb::Operation& operation, const wal::RecordVi
   GEARDB_ASSIGN_OR_RETURN(auto table, core_->MakeTable(*spec, id));
   table->plan->ids_end = create.ids_end();
   table->plan->generations_end = create.generations_end();
-  // What was accepted is opened, also where less is free now.
-  static_cast<void>(core_->KeepFrames(*table));
   core_->AddTable(std::move(table));
   return Status::Ok();
 }
@@ -265,6 +263,7 @@ Status Recovery::WriteTag(const fb::WriteTag& stored, const wal::RecordView& rec
 }
 
 Status Recovery::Finish() {
+  if (core_->arena->LacksKept()) PackFrames();
   for (const auto& table : core_->AllTables()) {
     {
       MutexLock lock(&table->state->mutex);

@@ -44,6 +44,10 @@ class Recovery {
   Status CreatePriorityTable(const fb::Operation& operation, const wal::RecordView& record,
                              TableCore* table);
   Status Append(const fb::Append& append, const wal::RecordView& record, TableCore* table);
+  Result<FrameRef> TakeFrame(const TableState& state);
+  /// Pages lie elsewhere than when they were written, perhaps in more slabs: puts them into as few
+  /// as they need.
+  void PackFrames();
   void CopyPieces(const fb::Append& append, const wal::RecordView& record, TableCore* table,
                   std::span<const FrameRef> frames);
   Status SetPriorities(const fb::Operation& operation, const wal::RecordView& record,

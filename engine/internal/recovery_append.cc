@@ -74,6 +74,20 @@ void Recovery::CopyPieces(const fb::Append& append, const wal::RecordView& recor
   }
 }
 
+Result<FrameRef> Recovery::TakeFrame(const TableState& state) {
+  const auto take = [&] {
+    return core_->arena->Allocate(state.pool(), Deadline::Now(), Kept::kTaken);
+  };
+  Result<FrameRef> frame = take();
+  if (frame.ok()) return frame;
+  PackFrames();
+  return take();
+}
+
+void Recovery::PackFrames() {
+  for (const auto& table : core_->AllTables()) table->state->PackFrames();
+}
+
 Status Recovery::Append(const fb::Append& append, const wal::RecordView& record, TableCore* table) {
   TableState& state = *table->state;
   TablePlan& plan = *table->plan;
@@ -100,8 +114,7 @@ Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
   state.Leave(append.removed(), append.trimmed());
   std::vector<FrameRef> frames;
   for (size_t i = 0; i < (append.pages() ? append.pages()->size() : 0); ++i) {
-    GEARDB_ASSIGN_OR_RETURN(const FrameRef frame,
-                            core_->arena->Allocate(state.pool(), Deadline::Now(), Kept::kTaken));
+    GEARDB_ASSIGN_OR_RETURN(const FrameRef frame, TakeFrame(state));
     frames.push_back(frame);
   }
   CopyPieces(append, record, table, frames);

@@ -52,6 +52,14 @@ TableState::~TableState() {
   });
 }
 
+void TableState::PackFrames() {
+  trajectories_->ForEach([this](Slot, const index::TrajectoryRecord& record) {
+    for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
+      memory_.arena->MoveDown(pool_, &pages_->group_page(0, lpn).frame);
+    }
+  });
+}
+
 Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, const TableSpec& spec,
                                                        TableId id) {
   std::unique_ptr<TableState> state(new TableState(memory, spec, id));

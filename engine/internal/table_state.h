@@ -61,6 +61,9 @@ class TableState {
   /// Adds an empty priority table; apply CreatePriorityTable to fill it.
   Status AddPriorityTable(const PriorityTableSpec& spec);
 
+  /// Frees slabs that are partly used: for recovery, when nobody reads.
+  void PackFrames();
+
   // Applying. `lsn` is that of the record.
 
   /// `frames` are those of `append.pages()`, already holding the rows (or, at recovery, about to).

@@ -18,9 +18,6 @@ namespace fb = engine::fb;
 
 /// A row of more bytes is in no database: no record could hold it.
 constexpr uint64_t kRowBytesMax = uint64_t{1} << 31;
-/// Frames that have left a table stay taken until so many have. It only matters where another table
-/// could use their slab.
-constexpr uint64_t kFramesLeaving = 64;
 
 /// As --memory takes it.
 std::string MemoryText(uint64_t bytes) {
@@ -59,7 +56,6 @@ void MemoryNeed::Follow(const fb::Operation& operation) {
     if (create->spec() == nullptr) return;
     const uint64_t frame_bytes = FrameBytes(*create->spec());
     if (frame_bytes == 0) return;
-    ++tables_made_;
     tables_[id] =
         TablePages{.frame_bytes = frame_bytes, .steps_per_page = create->spec()->steps_per_page()};
     return;
@@ -128,9 +124,7 @@ void MemoryNeed::Trim(const flatbuffers::Vector<const fb::Trimmed*>* trimmed, Ta
 uint64_t MemoryNeed::SlabsNow() const {
   uint64_t slabs = 0;
   for (const auto& [id, table] : tables_) {
-    const uint64_t frames = table.most_pages + (tables_made_ > 1 ? kFramesLeaving : 0);
-    if (table.most_pages == 0) continue;
-    slabs += engine::SlabsFor(frames, table.frame_bytes);
+    slabs += engine::SlabsFor(table.most_pages, table.frame_bytes);
   }
   return slabs;
 }

@@ -49,7 +49,6 @@ class MemoryNeed {
   uint64_t SlabsNow() const;
 
   std::map<TableId, TablePages> tables_;
-  uint64_t tables_made_ = 0;
   uint64_t most_slabs_ = 0;  ///< Before a table was dropped.
 };
 
