@@ -44,7 +44,7 @@ SYSTEM_HEADERS = {
     "index/index_memory.cc": {"fcntl.h", "sys/mman.h", "unistd.h"},
     "index/tree_descent.cc": {"immintrin.h"},
     "kernels/convert.cc": {"smmintrin.h"},
-    "engine/internal/arena.cc": {"sys/mman.h", "unistd.h"},
+    "engine/internal/arena.cc": {"fcntl.h", "sys/mman.h", "unistd.h"},
     "tools/": {"iostream", *_POSIX},
     "tools/bench/": {"benchmark/benchmark.h", "sys/statfs.h", "sys/utsname.h"},
     "tools/geardb/": {"CLI/CLI.hpp"},
