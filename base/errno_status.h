@@ -9,12 +9,13 @@
 
 namespace geardb {
 
-/// What a system may have too little of: space, a quota's share of it, descriptors, memory.
-inline constexpr int kSystemLacks[] = {ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM};
+/// What a system may have too little of: space, a quota's share of it, descriptors, memory,
+/// threads.
+inline constexpr int kSystemLacks[] = {ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EAGAIN};
 
 /// For a call that failed with `error`, an errno value, which `what` describes. NotFound where
 /// there is no such file, ResourceExhausted where the disk is full or the process has too many
-/// descriptors or too little memory, IoError for anything else.
+/// descriptors or threads or too little memory, IoError for anything else.
 template <typename... Parts>
 Status ErrnoStatus(int error, const Parts&... what) {
   const std::string words = std::system_category().message(error);

@@ -25,7 +25,7 @@ enum class StatusCode : uint8_t {
   kNotFound = 2,            ///< No such table, column, trajectory, row, tag or file.
   kAlreadyExists = 3,       ///< A table, tag or database of that name is there.
   kFailedPrecondition = 4,  ///< Right call, wrong moment: closed, read-only, owned by another.
-  kResourceExhausted = 5,   ///< A budget, capacity, the log's bound or the disk is full.
+  kResourceExhausted = 5,   ///< A budget, the log's bound or the disk is full; no thread is left.
   kDeadlineExceeded = 6,    ///< Waited until the deadline; the text says for what.
   kCancelled = 7,           ///< The object waited on was closed.
   kCorruption = 8,          ///< Bytes from disk or wire are not what was written.

@@ -87,7 +87,8 @@ class Database {
  public:
   /// Opens (or creates) the database in `directory`. One owner at a time: a second owner, in this
   /// process or another, gets FailedPrecondition naming the first. Unsupported for a newer format,
-  /// Corruption for damage to what must be whole (with file and offset), IoError for the rest.
+  /// Corruption for damage to what must be whole (with file and offset), ResourceExhausted where
+  /// the system has too little (memory, descriptors, a thread), IoError for the rest.
   /// Blocks until the log has been replayed.
   static Result<std::unique_ptr<Database>> Open(const std::string& directory,
                                                 const DatabaseOptions& options);

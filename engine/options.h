@@ -52,7 +52,8 @@ struct DatabaseOptions {
   /// with r = 16 KiB, 1 GiB with r = 256 KiB.
   uint64_t segment_bytes = uint64_t{64} << 20;
   uint64_t ring_bytes = uint64_t{64} << 20;
-  /// Background threads (drain, sync, prefetch). Off: tests drive every step by hand.
+  /// Background threads (drain, sync, prefetch); what cannot be without one is refused with
+  /// ResourceExhausted where the system has no more. Off: tests drive every step by hand.
   bool background = true;
 
   // Seams; null is the machine's own. Not owned, must outlive the database.

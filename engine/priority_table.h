@@ -78,7 +78,8 @@ class PriorityTable {
   float MaxPriority() const;
 
   /// A sampler over this priority table. InvalidArgument names the view that leaves the extent, or
-  /// a batch beyond any memory (that it fits batch_bytes, Next sees); NotFound an unknown column.
+  /// a batch beyond any memory (that it fits batch_bytes, Next sees); NotFound an unknown column;
+  /// ResourceExhausted that the system has no thread for the prefetching.
   Result<std::unique_ptr<Sampler>> NewSampler(const SamplerOptions& options);
 
   PriorityTableStats Stats() const;

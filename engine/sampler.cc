@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/thread.h"
 #include "engine/internal/sampler_impl.h"
 #include "engine/internal/sampling.h"
 #include "index/importance_weights.h"
@@ -23,9 +24,16 @@ Sampler::Impl::Impl(std::shared_ptr<PriorityTable::Impl> priority_table,
     MutexLock lock(&priority_table_->table->state->mutex);
     ++priority_table_->state().samplers;
   }
-  if (options_.prefetch > 0 && priority_table_->database->options.background) {
-    gatherer_ = std::thread([this] { GatherAhead(); });
+}
+
+Status Sampler::Impl::StartGatherer() {
+  if (options_.prefetch == 0 || !priority_table_->database->options.background) {
+    return Status::Ok();
   }
+  GEARDB_ASSIGN_OR_RETURN(
+      gatherer_, StartThread("prefetches for a sampler of priority table '" + spec().name + "'",
+                             [this] { GatherAhead(); }));
+  return Status::Ok();
 }
 
 Sampler::Impl::~Impl() {
@@ -339,11 +347,14 @@ Result<std::unique_ptr<Sampler::Impl>> MakeSampler(
   GEARDB_RETURN_IF_ERROR(priority_table->database->CheckTable(*priority_table->table));
   GEARDB_ASSIGN_OR_RETURN(
       ViewPlan plan, CompileViews(priority_table->table->layout(), priority_table->spec, options));
-  if (!options.observer) {
-    GEARDB_RETURN_IF_ERROR(priority_table->database->CheckWritable());
-    if (options.restart_draw) GEARDB_RETURN_IF_ERROR(RestartDraws(priority_table, options));
+  if (!options.observer) GEARDB_RETURN_IF_ERROR(priority_table->database->CheckWritable());
+  auto sampler = std::make_unique<Sampler::Impl>(priority_table, options, std::move(plan));
+  GEARDB_RETURN_IF_ERROR(sampler->StartGatherer());
+  // Last: what is refused has logged nothing.
+  if (!options.observer && options.restart_draw) {
+    GEARDB_RETURN_IF_ERROR(RestartDraws(priority_table, options));
   }
-  return std::make_unique<Sampler::Impl>(priority_table, options, std::move(plan));
+  return sampler;
 }
 
 }  // namespace engine

@@ -47,7 +47,7 @@ struct ReadOptions {
   bool use_ring = true;
   /// Damage in the middle of the log ends the reading, as if the log ended there.
   bool allow_damaged_prefix = false;
-  bool read_ahead = true;  ///< A second thread reads the segments.
+  bool read_ahead = true;  ///< A second thread, if one can be had, reads the segments.
 };
 
 /// Where a reading ended, once Next has returned nothing.

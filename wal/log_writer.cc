@@ -37,9 +37,10 @@ LogWriter::Core::Core(WriterParts parts)
       next_(parts.end),
       seal_end_(parts.sealed ? parts.end : kNoLsn),
       start_(parts.end),
-      seen_end_(parts.end) {
+      seen_end_(parts.end),
+      thread_(std::move(parts.thread)) {
   last_drain_ = last_sync_ = last_append_ = std::chrono::steady_clock::now();
-  if (options_.background) thread_ = std::thread([this] { Run(); });
+  if (thread_ != nullptr) thread_->Do([this] { Run(); });
 }
 
 LogWriter::Core::~Core() { StopThread(); }

@@ -81,6 +81,8 @@ Status CreateLog(Env* env, const std::string& directory, const LogOptions& optio
   }
   const std::string log_directory = JoinPath(directory, kLogDirectoryName);
   GEARDB_RETURN_IF_ERROR(Leftovers(env, log_directory).status());  // Before anything is written.
+  // An open would be refused: so is the creation.
+  if (options.background) GEARDB_RETURN_IF_ERROR(WriterThread::Start(log_directory).status());
   GEARDB_RETURN_IF_ERROR(env->CreateDirectory(directory));
   GEARDB_RETURN_IF_ERROR(env->SyncDirectory(ParentOf(directory)));
   GEARDB_ASSIGN_OR_RETURN(const auto lock,
@@ -160,6 +162,10 @@ class LogOpener {
     GEARDB_ASSIGN_OR_RETURN(ring_,
                             RingFile::Open(env_, ring_path, opened_.manifest.ring_bytes, access));
     GEARDB_RETURN_IF_ERROR(CheckRingOwner(ring_.get(), ring_path, opened_.manifest));
+    // Before one is taken for reading ahead, which can do without.
+    if (!options_.read_only && options_.log.background) {
+      GEARDB_ASSIGN_OR_RETURN(thread_, WriterThread::Start(log_directory_));
+    }
     const ReadOptions read{
         .from = options_.from,
         .all_types = false,
@@ -319,7 +325,8 @@ class LogOpener {
                                                        .manifest = opened_.manifest,
                                                        .options = options_.log,
                                                        .end = end(),
-                                                       .sealed = opened_.report.cut_lsn == kNoLsn});
+                                                       .sealed = opened_.report.cut_lsn == kNoLsn,
+                                                       .thread = std::move(thread_)});
     return Status::Ok();
   }
 
@@ -333,6 +340,7 @@ class LogOpener {
   std::unique_ptr<SegmentPool> pool_;
   std::unique_ptr<LogReader::Core> scan_;
   std::vector<std::byte> tail_;
+  std::unique_ptr<WriterThread> thread_;
 };
 
 Result<OpenedLog> OpenLog(Env* env, const std::string& directory, const OpenOptions& options,

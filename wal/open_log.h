@@ -18,8 +18,9 @@ namespace geardb::wal {
 
 /// Makes the log of a new database in `directory` (which is made if missing): uuid, ring, first
 /// segment, manifest. Takes and releases the directory's lock. AlreadyExists when a manifest is
-/// there, InvalidArgument for sizes that are not powers of two or too small. A crash before the
-/// manifest is there leaves a directory in which CreateLog can be called again.
+/// there, InvalidArgument for sizes that are not powers of two or too small, ResourceExhausted
+/// where the system has no thread for the writer's background work. A crash before the manifest is
+/// there leaves a directory in which CreateLog can be called again.
 Status CreateLog(Env* env, const std::string& directory, const LogOptions& options);
 
 /// See OpenLog.
@@ -56,7 +57,8 @@ struct OpenedLog {
 
 /// Opens the log of `directory`. NotFound when there is no manifest; Unsupported for a newer format
 /// (both versions are named); Corruption for damage below what is known to have been synced, with
-/// LSN, file and offset; FailedPrecondition when another owner holds the lock.
+/// LSN, file and offset; FailedPrecondition when another owner holds the lock;
+/// ResourceExhausted, before anything is written, where the system has no thread for the writer.
 Result<OpenedLog> OpenLog(Env* env, const std::string& directory, const OpenOptions& options,
                           const RecordVisitor& visitor);
 

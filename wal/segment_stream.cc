@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/thread.h"
+
 namespace geardb::wal {
 namespace {
 
@@ -17,7 +19,10 @@ SegmentStream::SegmentStream(Env* env, std::string log_directory, const SegmentM
       log_directory_(std::move(log_directory)),
       map_(map),
       segment_bytes_(segment_bytes) {
-  if (read_ahead) thread_ = std::thread([this] { Run(); });
+  if (!read_ahead) return;
+  auto thread = StartThread("reads ahead in " + log_directory_, [this] { Run(); });
+  // No thread to be had: each call reads what it needs.
+  if (thread.ok()) thread_ = std::move(thread).value();
 }
 
 SegmentStream::~SegmentStream() {

@@ -1,4 +1,5 @@
-// SegmentStream: the bytes of a log's segments in order, read ahead by a second thread.
+// SegmentStream: the bytes of a log's segments in order, read ahead by a second thread where
+// the system has one.
 //
 // Two buffers of a segment each: while records of one segment are looked at, the rest of it and the
 // front of the next one are read, at most 8 MiB ahead.

@@ -30,13 +30,13 @@ void LogWriter::Core::Wake() {
 }
 
 void LogWriter::Core::StopThread() {
-  if (!thread_.joinable()) return;
+  if (thread_ == nullptr) return;
   {
     MutexLock lock(&work_mutex_);
     stop_ = true;
     work_.NotifyOne();
   }
-  thread_.join();
+  thread_.reset();
 }
 
 // Does what is due. True when something is left that time alone makes due.

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "base/mutex.h"
 #include "wal/drain.h"
@@ -19,6 +18,7 @@
 #include "wal/publish_queue.h"
 #include "wal/ring_file.h"
 #include "wal/segment_file.h"
+#include "wal/writer_thread.h"
 
 namespace geardb::wal {
 
@@ -28,14 +28,15 @@ struct WriterParts {
   std::unique_ptr<SegmentPool> pool;
   Manifest manifest;
   LogOptions options;
-  Lsn end = 0;          ///< Everything below is drained and synced.
-  bool sealed = false;  ///< The last record is a seal.
+  Lsn end = 0;                                     ///< Everything below is drained and synced.
+  bool sealed = false;                             ///< The last record is a seal.
+  std::unique_ptr<WriterThread> thread = nullptr;  ///< Where the options ask for it.
 };
 
 /// See LogWriter for the contracts.
 class LogWriter::Core final : private PublishObserver {
  public:
-  /// A writer; the background thread is started when the options ask for it.
+  /// A writer, whose background work the thread begins now.
   static std::unique_ptr<LogWriter> Make(WriterParts parts);
 
   explicit Core(WriterParts parts);
@@ -151,7 +152,7 @@ class LogWriter::Core final : private PublishObserver {
   std::atomic<bool> asleep_{false};  // Sleeps without a time limit: nothing is left to do.
   std::chrono::steady_clock::time_point last_drain_{}, last_sync_{}, last_append_{}, last_spare_{};
   Lsn seen_end_ = 0;
-  std::thread thread_;
+  std::unique_ptr<WriterThread> thread_;
 };
 
 }  // namespace geardb::wal

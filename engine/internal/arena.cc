@@ -13,6 +13,7 @@
 
 #include "base/errno_status.h"
 #include "base/page_view.h"
+#include "base/thread.h"
 
 namespace geardb::engine {
 namespace {
@@ -103,9 +104,15 @@ void HostArena::Prefault() {
   const uint64_t share = AlignUp(budget_bytes_ / threads + 1, kSlabBytes);
   std::vector<std::thread> workers;
   for (uint64_t begin = 0; begin < budget_bytes_; begin += share) {
-    workers.emplace_back([this, begin, end = std::min(begin + share, budget_bytes_)] {
+    const auto touch = [this, begin, end = std::min(begin + share, budget_bytes_)] {
       for (uint64_t offset = begin; offset < end; offset += 4096) base_[offset] = std::byte{0};
-    });
+    };
+    auto worker = StartThread("faults in frames", touch);
+    if (worker.ok()) {
+      workers.push_back(std::move(worker).value());
+    } else {
+      touch();
+    }
   }
   for (std::thread& worker : workers) worker.join();
 }

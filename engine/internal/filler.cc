@@ -1,9 +1,9 @@
 #include "engine/internal/filler.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
+#include "base/thread.h"
 #include "engine/internal/core.h"
 
 namespace geardb::engine {
@@ -32,12 +32,10 @@ void Filler::Add(FillJob job) {
   {
     MutexLock lock(&mutex_);
     if (!started_) {
-      try {
-        thread_ = std::thread([this] { Run(); });
-        started_ = true;
-      } catch (const std::system_error&) {
-        // No thread to be had: this call does the work, and the next one tries again.
-      }
+      auto thread = StartThread("fills records", [this] { Run(); });
+      // No thread to be had: this call does the work, and the next one tries again.
+      started_ = thread.ok();
+      if (started_) thread_ = std::move(thread).value();
     }
     if (started_) {
       jobs_.push_back(std::move(job));

@@ -21,6 +21,8 @@ class Sampler::Impl {
   Impl(std::shared_ptr<PriorityTable::Impl> priority_table, const SamplerOptions& options,
        engine::ViewPlan plan);
   ~Impl();
+  /// Called once, before anything else, so that NewSampler can fail.
+  Status StartGatherer();
 
   Result<std::unique_ptr<Batch::Rep>> Next(Deadline deadline);
   void set_beta(double beta) { options_.beta = beta; }

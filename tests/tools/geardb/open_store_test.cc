@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "tests/testing/descriptor_limit.h"
+#include "tests/testing/thread_limit.h"
 #include "tests/tools/geardb/cli_fixture.h"
 
 namespace geardb {
@@ -123,6 +124,19 @@ TEST_F(OpenStoreTest, TooFewDescriptorsAreNotDamage) {
     EXPECT_GT(refused, 0);
     EXPECT_LT(refused, 16);
   }
+}
+
+TEST_F(OpenStoreTest, NoThreadIsNeeded) {
+  const bool ran = testing::RunAsOnlyProcess(fs::path(store()).parent_path(), [this] {
+    const testing::ThreadLimit limit(1);
+    for (const std::string command : {"info", "log", "verify"}) {
+      const CliRun run = Run(command);
+      EXPECT_EQ(run.code, cli::kExitGood) << command << ": " << run.err;
+      EXPECT_EQ(testing::LinesWith(run.out + run.err, "DAMAGE"), 0U) << run.out;
+    }
+    EXPECT_EQ(Run("head", {"arcade"}).code, cli::kExitGood);
+  });
+  if (!ran) GTEST_SKIP() << "a process of a user of its own cannot be had";
 }
 
 // A larger --memory would not help.

@@ -1,0 +1,24 @@
+// StartThread: a thread, or the Status that says why there is none.
+#pragma once
+
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/errno_status.h"
+
+namespace geardb {
+
+/// A new thread that runs `function`; `purpose` says what it does. Where the system has no more
+/// threads, or no memory for its stack, ResourceExhausted: "starting the thread that <purpose>: …".
+template <typename Function>
+Result<std::thread> StartThread(std::string_view purpose, Function function) {
+  try {
+    return std::thread(std::move(function));
+  } catch (const std::system_error& error) {
+    return ErrnoStatus(error.code().value(), "starting the thread that ", purpose);
+  }
+}
+
+}  // namespace geardb
