@@ -32,7 +32,6 @@ bool RunAsOnlyProcess(const std::string& directory, const std::function<void()>&
   const pid_t child = ::fork();
   if (child == 0) {
     if (!BecomeOnlyProcess(directory)) ::_exit(kNoUser);
-    ::alarm(60);
     [&]() noexcept { function(); }();  // What is thrown must not leave the child.
     ::_exit(::testing::Test::HasFailure() ? 1 : 0);
   }
