@@ -336,14 +336,14 @@ void HostArena::Release(FramePool* pool, FrameRef frame) {
   }
 }
 
-bool HostArena::LacksKept() const {
+bool HostArena::LacksKept() {
   MutexLock lock(&mutex_);
+  ReclaimRetired();
   return kept_slabs_ <= slab_count() && missing_slabs_ > free_slabs_.count();
 }
 
 void HostArena::MoveDown(FramePool* pool, FrameRef* frame) {
   MutexLock lock(&mutex_);
-  ReclaimRetired();
   if (pool->partial_.empty() || *pool->partial_.begin() >= frame->offset() / kSlabBytes) return;
   FrameRef lower;
   GEARDB_CHECK(TryAllocate(pool, Kept::kLeft, &lower));

@@ -15,8 +15,8 @@
 // Invariants:
 // - A slab is free (in `free_slabs_` or `behind_`), lent, or owned by one pool; `used` counts its
 //   frames handed out. As many behind the budget are owned as are lent.
-// - No more slabs are missing (kept for a pool that does not own them) than are free, unless one
-//   was taken with Kept::kTaken, or more are kept than there are.
+// - No more slabs are missing (kept for a pool that does not own them) than are free, unless others
+//   had them before or took them with Kept::kTaken, or more are kept than there are.
 // - A retired frame is handed out again only when every reader that could have found it has left.
 #pragma once
 
@@ -93,7 +93,7 @@ class HostArena {
   /// ResourceExhausted, naming the budget and what holds it, when none will.
   Result<FrameRef> Allocate(FramePool* pool, Deadline deadline, Kept kept = Kept::kLeft);
   /// Slabs are kept that others have.
-  bool LacksKept() const;
+  bool LacksKept();
   /// Moves a frame that nobody reads into a lower slab of its pool, where one has a free frame: all
   /// of a pool moved so are in as few slabs as they need.
   void MoveDown(FramePool* pool, FrameRef* frame);

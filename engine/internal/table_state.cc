@@ -43,7 +43,6 @@ TableState::TableState(const Memory& memory, const TableSpec& spec, TableId id)
       pool_(memory.arena->NewPool(layout_.pages().frame_bytes(), "table '" + spec.name + "'")) {}
 
 TableState::~TableState() {
-  memory_.arena->Keep(pool_, 0);
   if (trajectories_ == nullptr || pages_ == nullptr) return;  // Create failed.
   trajectories_->ForEach([this](Slot, const index::TrajectoryRecord& record) {
     for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
