@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <new>
@@ -22,6 +22,7 @@
 #include "tests/testing/engine_actor.h"
 #include "tests/testing/engine_oracle.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/random_programs.h"
 #include "tests/testing/temp_dir.h"
 
 namespace geardb {
@@ -29,6 +30,7 @@ namespace {
 
 using testing::EngineActor;
 using testing::EngineOracle;
+using testing::FromEnvironment;
 using testing::OpLog;
 using testing::Random;
 using testing::TempDir;
@@ -203,17 +205,13 @@ class KillTest : public ::testing::Test {
   std::map<std::string, uint64_t> kills_;
 };
 
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 TEST_F(KillTest, WhatWasAcknowledgedIsThereAndNothingElse) {
-  const uint64_t kills = FromEnvironment("GEARDB_KILLS", 120);
   const uint64_t first_seed = FromEnvironment("GEARDB_KILL_SEED", 1);
   std::unique_ptr<TempDir> dir;
   uint64_t large_sets = 0;
   constexpr uint64_t kPhaseCount = std::size(kPhases);
+  const uint64_t kills =
+      FromEnvironment("GEARDB_KILLS", std::max(testing::ShareOf(120), 3 * kPhaseCount));
   for (uint64_t round = 0; round < kills; ++round) {
     const uint64_t seed = first_seed + round;
     SCOPED_TRACE("round " + std::to_string(round) +

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "base/hash.h"
 #include "tests/testing/fault_env.h"
+#include "tests/testing/files.h"
 #include "tests/testing/store_fixture.h"
 #include "wal/manifest.h"
 
@@ -24,24 +24,12 @@ using testing::WindowSpec;
 class DatabaseBadInputTest : public StoreTest {
  protected:
   Status TryOpen() { return Database::Open(dir_->path(), options_).status(); }
-  std::vector<char> ReadFile(const std::string& name) {
-    std::ifstream file(dir_->File(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  void WriteFile(const std::string& name, const std::vector<char>& bytes) {
-    std::ofstream(dir_->File(name), std::ios::binary)
-        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::string ReadFile(const std::string& name) { return testing::ReadBytes(dir_->File(name)); }
+  void WriteFile(const std::string& name, std::string_view bytes) {
+    testing::WriteBytes(dir_->File(name), bytes);
   }
   /// Every file and its bytes.
-  std::map<std::string, std::vector<char>> Files() {
-    std::map<std::string, std::vector<char>> files;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_->path())) {
-      if (!entry.is_regular_file()) continue;
-      const std::string name = std::filesystem::relative(entry.path(), dir_->path());
-      files[name] = ReadFile(name);
-    }
-    return files;
-  }
+  std::map<std::string, std::string> Files() { return testing::FilesOf(dir_->path()); }
   /// A store with 200 closed trajectories of 20 rows, closed. The log was opened once more: what
   /// is damaged below its start the ring does not mend.
   void FillAndClose() {
@@ -151,26 +139,26 @@ TEST_F(DatabaseBadInputTest, DamagedManifestIsNamed) {
   const auto before = Files();
   EXPECT_STATUS(kCorruption, TryOpen(), wal::kManifestName);
   EXPECT_TRUE(before == Files());
-  WriteFile(wal::kManifestName, {});
+  WriteFile(wal::kManifestName, "");
   EXPECT_STATUS(kCorruption, TryOpen(), wal::kManifestName);
 }
 
 TEST_F(DatabaseBadInputTest, ForeignFilesAreLeftAlone) {
   FillAndClose();
-  WriteFile("notes.txt", {'h', 'i'});
-  WriteFile("segment-zzz", {'x'});
+  WriteFile("notes.txt", "hi");
+  WriteFile("segment-zzz", "x");
   std::filesystem::create_directory(dir_->File("folder"));
   Open();
   OpenAgain("steps");
   EXPECT_EQ(table_->Count(), 200u);
   Close();
-  EXPECT_EQ(ReadFile("notes.txt"), (std::vector<char>{'h', 'i'}));
-  EXPECT_EQ(ReadFile("segment-zzz"), std::vector<char>{'x'});
+  EXPECT_EQ(ReadFile("notes.txt"), "hi");
+  EXPECT_EQ(ReadFile("segment-zzz"), "x");
 }
 
 TEST_F(DatabaseBadInputTest, ADirectoryThatIsAFileIsAnError) {
   Close();
-  WriteFile("file", {'x'});
+  WriteFile("file", "x");
   EXPECT_FALSE(Database::Open(dir_->File("file"), options_).ok());
   EXPECT_FALSE(Database::Open(dir_->File("a/b/c"), options_).ok());
   EXPECT_FALSE(Database::Open("", options_).ok());
@@ -216,7 +204,7 @@ TEST_F(DatabaseBadInputTest, FilesOfOthersAreNotReplacedByADatabase) {
     SCOPED_TRACE(other);
     dir_ = std::make_unique<testing::TempDir>();
     std::filesystem::create_directory(dir_->File("log"));
-    WriteFile(other, {'m', 'i', 'n', 'e'});
+    WriteFile(other, "mine");
     const auto before = Files();
     EXPECT_STATUS(kFailedPrecondition, TryOpen(), "no file of a database");
     EXPECT_TRUE(before == Files());

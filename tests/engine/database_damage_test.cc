@@ -7,6 +7,7 @@
 #include <fstream>
 #include <functional>
 
+#include "tests/testing/files.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb {
@@ -29,18 +30,13 @@ class DatabaseDamageTest : public StoreTest {
     bool found = false;
     for (const auto& entry : std::filesystem::directory_iterator(dir_->File("log"))) {
       if (found || entry.path().filename().string().rfind("segment-", 0) != 0) continue;
-      std::vector<char> file;
-      {
-        std::ifstream in(entry.path(), std::ios::binary);
-        file.assign(std::istreambuf_iterator<char>(in), {});
-      }
+      std::string file = testing::ReadBytes(entry.path());
       const auto at =
           std::search(file.begin(), file.end(), bytes, bytes + content.size() * sizeof(T));
       if (at == file.end()) continue;
       found = true;
       *at = static_cast<char>(*at ^ 1);
-      std::ofstream(entry.path(), std::ios::binary)
-          .write(file.data(), static_cast<std::streamsize>(file.size()));
+      testing::WriteBytes(entry.path(), file);
     }
     ASSERT_TRUE(found);
     Open();

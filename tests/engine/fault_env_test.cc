@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "tests/testing/engine_fault_run.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/random_programs.h"
 
 namespace geardb {
 namespace {
@@ -16,23 +16,22 @@ using testing::ActorModel;
 using testing::CrashKind;
 using testing::EngineFaultRun;
 using testing::FaultEnv;
+using testing::FromEnvironment;
 
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-/// Calls `program` with as many runs as asked for, each with a seed of its own.
+/// Calls `program` with as many runs as this build or the environment asks for, each with a seed of
+/// its own. Returns how many these are.
 template <typename Program>
-void ForSeeds(uint64_t runs, Program&& program) {
+uint64_t ForSeeds(uint64_t all, Program&& program) {
   const uint64_t first = FromEnvironment("GEARDB_FAULT_SEED", 1);
-  for (uint64_t i = 0; i < FromEnvironment("GEARDB_FAULT_RUNS", runs); ++i) {
+  const uint64_t runs = FromEnvironment("GEARDB_FAULT_RUNS", testing::ShareOf(all));
+  for (uint64_t i = 0; i < runs; ++i) {
     SCOPED_TRACE("GEARDB_FAULT_SEED=" + std::to_string(first + i) + " GEARDB_FAULT_RUNS=1");
     EngineFaultRun run(first + i);
     program(&run);
-    ASSERT_EQ(run.wrong(), "");
-    if (::testing::Test::HasFailure()) return;
+    EXPECT_EQ(run.wrong(), "");
+    if (::testing::Test::HasFailure()) break;
   }
+  return runs;
 }
 
 void RunWithCrashes(EngineFaultRun* run, bool power_loss) {
@@ -50,20 +49,20 @@ void RunWithCrashes(EngineFaultRun* run, bool power_loss) {
 
 TEST(FaultEnvTest, DeathOfTheProcessLosesNothingAcknowledgedAtLog) {
   uint64_t large_sets = 0;
-  ForSeeds(150, [&](EngineFaultRun* run) {
+  const uint64_t runs = ForSeeds(150, [&](EngineFaultRun* run) {
     RunWithCrashes(run, false);
     large_sets += run->large_sets();
   });
-  EXPECT_GE(large_sets, FromEnvironment("GEARDB_FAULT_RUNS", 150) / 2);
+  EXPECT_GE(large_sets, runs / 2);
 }
 
 TEST(FaultEnvTest, PowerLossLosesNothingSynced) {
   uint64_t large_sets = 0;
-  ForSeeds(300, [&](EngineFaultRun* run) {
+  const uint64_t runs = ForSeeds(300, [&](EngineFaultRun* run) {
     RunWithCrashes(run, true);
     large_sets += run->large_sets();
   });
-  EXPECT_GE(large_sets, FromEnvironment("GEARDB_FAULT_RUNS", 300) / 2);
+  EXPECT_GE(large_sets, runs / 2);
 }
 
 TEST(FaultEnvTest, WithoutMapsAndDirectWritesTheSameHolds) {
@@ -122,7 +121,7 @@ TEST(FaultEnvTest, WhatAFailedSyncHasLeftIsWrittenAgainByTheNextOpen) {
 
 TEST(FaultEnvTest, FullDiskRefusesAppendsUntilThereIsRoom) {
   uint64_t tags = 0;
-  ForSeeds(60, [&](EngineFaultRun* run) {
+  const uint64_t runs = ForSeeds(60, [&](EngineFaultRun* run) {
     ASSERT_TRUE(run->Start(/*may_be_full=*/true));
     run->Steps(50);
     run->env().set_disk_bytes_max(run->env().disk_bytes() + run->random().Below(200'000));
@@ -156,7 +155,7 @@ TEST(FaultEnvTest, FullDiskRefusesAppendsUntilThereIsRoom) {
     run->Steps(20);
     ASSERT_OK(run->actor()->failure());
   });
-  EXPECT_GE(tags, FromEnvironment("GEARDB_FAULT_RUNS", 60) / 2);
+  EXPECT_GE(tags, runs / 2);
 }
 
 /// A file of the store, and a byte of it that may hold something.
@@ -193,7 +192,7 @@ Place ChoosePlace(EngineFaultRun* run) {
 TEST(FaultEnvTest, FlippedBitsAreFoundAndNamed) {
   uint64_t refused = 0;
   uint64_t lost = 0;
-  ForSeeds(300, [&](EngineFaultRun* run) {
+  const uint64_t runs = ForSeeds(300, [&](EngineFaultRun* run) {
     ASSERT_TRUE(run->Start());
     run->actor()->set_large_sets(false);  // Else they are most of the log, and hardly any is pages.
     run->Steps(30 + run->random().Below(200));
@@ -229,7 +228,7 @@ TEST(FaultEnvTest, FlippedBitsAreFoundAndNamed) {
     opened->reset();
     run->Verify();
   });
-  if (FromEnvironment("GEARDB_FAULT_RUNS", 300) < 300) return;
+  if (runs < 75) return;
   EXPECT_GT(refused, 0u);
   EXPECT_GT(lost, 0u);
 }

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 
 #include "engine/internal/record_body.h"
 #include "tests/fuzz/record_feed.h"
+#include "tests/testing/files.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb::fuzzing {
@@ -36,8 +36,7 @@ bool IsRealStore(const std::string& path) {
 }
 
 std::vector<InputRecord> ReadSeed(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
+  const std::string bytes = testing::ReadBytes(path);
   const auto records =
       ParseRecords({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, kRecordsMax);
   if (!IsRealStore(path)) return records;
@@ -237,9 +236,7 @@ TEST_F(EveryOperationTest, ALogWithEveryOperationIsTakenUp) {
   if (const char* path = std::getenv("GEARDB_WRITE_SEED")) {
     std::vector<uint8_t> seed;
     WriteRecords(records, &seed);
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(seed.data()),
-               static_cast<std::streamsize>(seed.size()));
+    testing::WriteBytes(path, {reinterpret_cast<const char*>(seed.data()), seed.size()});
   }
 }
 

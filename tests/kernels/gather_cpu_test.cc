@@ -10,6 +10,7 @@
 #include "base/page_view.h"
 #include "kernels/convert.h"
 #include "kernels/gather.h"
+#include "tests/testing/random_programs.h"
 
 namespace geardb {
 namespace {
@@ -127,7 +128,7 @@ TEST_F(GatherTest, GroupsOfEverySizeAndStrideAreCopiedExactly) {
 }
 
 TEST_F(GatherTest, RandomPlansEqualNaiveCopies) {
-  for (int round = 0; round < 200; ++round) {
+  for (uint64_t round = 0; round < testing::ShareOf(200); ++round) {
     std::vector<GatherOutput> outputs(1 + Below(5));
     Groups plan;
     std::vector<FillRun> fills;

@@ -4,12 +4,12 @@
 // open. After every open all that was acknowledged at the crash's level is there, byte for byte, in
 // order, and nothing else; a second open finds the same.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <optional>
 
 #include "base/crash_point.h"
+#include "tests/testing/random_programs.h"
 #include "tests/wal/log_fixture.h"
 
 namespace geardb::wal {
@@ -17,6 +17,7 @@ namespace {
 
 using testing::CrashKind;
 using testing::FaultEnv;
+using testing::FromEnvironment;
 using testing::Random;
 
 // An open has passed the point at which its cut is durable. Set by the crash hook.
@@ -271,14 +272,9 @@ class History {
 };
 
 // Seeds from GEARDB_LOG_HISTORIES_FROM, as many as GEARDB_LOG_HISTORIES says.
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 TEST(LogHistoryTest, WhatWasAcknowledgedSurvivesEveryCrash) {
   const uint64_t first = FromEnvironment("GEARDB_LOG_HISTORIES_FROM", 1);
-  const uint64_t count = FromEnvironment("GEARDB_LOG_HISTORIES", 300);
+  const uint64_t count = FromEnvironment("GEARDB_LOG_HISTORIES", testing::ShareOf(300));
   uint64_t opens = 0, ring = 0, deaths = 0, power = 0, crashed_opens = 0, cut = 0, recycled = 0;
   uint64_t failed_syncs = 0, failed_opens = 0;
   for (uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed) {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <map>
 #include <memory>
 #include <sstream>
 
@@ -62,24 +62,6 @@ CliRun RunCli(const std::vector<std::string>& words) {
   std::ostringstream err;
   const int code = cli::RunGeardb(words, {.out = &out, .err = &err});
   return {code, out.str(), err.str()};
-}
-
-std::map<std::string, std::string> FilesOf(const std::string& directory) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    if (!entry.is_regular_file()) {
-      files[entry.path()] = "no file";
-      continue;
-    }
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[entry.path()] = {std::istreambuf_iterator<char>(file), {}};
-  }
-  return files;
-}
-
-void WriteBytes(const std::string& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary)
-      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 void FlipByte(const std::string& path, uint64_t offset) {

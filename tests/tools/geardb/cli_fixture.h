@@ -6,11 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tests/testing/files.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/tools/geardb/json.h"
@@ -29,9 +29,6 @@ struct CliRun {
 /// Runs the tool in this process.
 CliRun RunCli(const std::vector<std::string>& words);
 
-/// Every file below a directory, with its bytes.
-std::map<std::string, std::string> FilesOf(const std::string& directory);
-void WriteBytes(const std::string& path, std::string_view bytes);
 /// Changes one bit of a byte of a file.
 void FlipByte(const std::string& path, uint64_t offset);
 
