@@ -23,11 +23,14 @@ if(GEARDB_SANITIZE)
   # -O1 compiles faster, and the instrumented code loses little by it.
   set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1")
 endif()
-if(GEARDB_FUZZ)
-  list(APPEND sanitize_flags -fsanitize=fuzzer-no-link)
-endif()
 add_compile_options(${sanitize_flags})
 add_link_options(${sanitize_flags})
+# What fuzzers look into: the libraries. Tests compile a quarter faster without it.
+set(GEARDB_LIBRARY_FLAGS)
+if(GEARDB_FUZZ)
+  set(GEARDB_LIBRARY_FLAGS -fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
 
 # A named bug: the names are the first column of the table in base/break.h. The choice goes into a
 # generated header, so that changing it compiles only the files that ask for it.
