@@ -92,8 +92,8 @@ struct SamplerOptions {
   bool observer = false;
   /// Observers: the key of its draws. Others: with `restart_draw`, sets the priority table's seed.
   uint64_t seed = 0;
-  /// Begins again at this draw number, at most 2^62 (logged), instead of going on after the last
-  /// one.
+  /// Begins again at this draw number, at most 2^62 (logged), not after the last one. (A batch that
+  /// another sampler had drawn ahead takes it on behind its own number.)
   std::optional<uint64_t> restart_draw = {};
   /// How long Next waits for an item to draw, at least 0; 0: not at all. A call that shall wait
   /// without end is given a `Deadline::Infinite()` of its own.

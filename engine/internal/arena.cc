@@ -123,15 +123,26 @@ FramePool* HostArena::NewPool(uint64_t frame_bytes, std::string owner) {
   return pools_.back().get();
 }
 
+void HostArena::DropPool(FramePool* pool) {
+  Keep(pool, 0);
+  MutexLock lock(&mutex_);
+  pool->dropped_ = true;
+  EraseIfGone(pool);
+}
+
+void HostArena::EraseIfGone(FramePool* pool) {
+  if (!pool->dropped_ || pool->owned_ > 0) return;
+  std::erase_if(pools_, [pool](const auto& one) { return one.get() == pool; });
+}
+
 void HostArena::Keep(FramePool* pool, uint64_t frames) {
   MutexLock lock(&mutex_);
   for (const uint32_t first : pool->spare_) FreeRun(pool, first);
   pool->spare_.clear();
   kept_slabs_ -= pool->kept_;
-  missing_slabs_ -= pool->missing();
   pool->kept_ = SlabsFor(frames, pool->frame_bytes());
+  pool->kept_since_ = ++keeps_;
   kept_slabs_ += pool->kept_;
-  missing_slabs_ += pool->missing();
   if (kept_slabs_ > slab_count()) {
     while (FreeSpareRun()) {
     }
@@ -139,29 +150,27 @@ void HostArena::Keep(FramePool* pool, uint64_t frames) {
   freed_.NotifyAll();
 }
 
-uint64_t HostArena::MissingOfOthers(const FramePool& pool) const {
-  return kept_slabs_ > slab_count() ? 0 : missing_slabs_ - pool.missing();
-}
-
-void HostArena::SetOwned(FramePool* pool, uint64_t slabs) {
-  missing_slabs_ -= pool->missing();
-  pool->owned_ = slabs;
-  missing_slabs_ += pool->missing();
+uint64_t HostArena::MissingBefore(const FramePool& pool) const {
+  if (kept_slabs_ > slab_count()) return 0;
+  const bool beyond = pool.owned_ + SlabsFor(1, pool.frame_bytes()) > pool.kept_;
+  uint64_t missing = 0;
+  for (const auto& other : pools_) {
+    if (other.get() == &pool) continue;
+    if (beyond || other->kept_since_ < pool.kept_since_) missing += other->missing();
+  }
+  return missing;
 }
 
 std::optional<uint32_t> HostArena::TakeSlabs(FramePool* pool, Kept kept) {
   const auto run = static_cast<uint32_t>(SlabsFor(1, pool->frame_bytes()));
-  const bool beyond = pool->owned_ + run > pool->kept_;
-  if (beyond && kept == Kept::kLeft && free_slabs_.count() < run + MissingOfOthers(*pool)) {
-    return std::nullopt;
-  }
+  if (kept == Kept::kLeft && free_slabs_.count() < run + MissingBefore(*pool)) return std::nullopt;
   std::optional<uint32_t> first;
   do {
     first = run > 1 ? free_slabs_.TakeHighestRun(run) : free_slabs_.TakeLowest();
     if (!first && free_slabs_.count() >= run) first = BorrowRun(run);
   } while (!first && kept == Kept::kTaken && FreeSpareRun());
   if (!first) return std::nullopt;
-  SetOwned(pool, pool->owned_ + run);
+  pool->owned_ += run;
   for (uint32_t slab = *first; slab < *first + run; ++slab) slabs_[slab].owner = pool;
   return first;
 }
@@ -198,7 +207,7 @@ bool HostArena::FreeSpareRun() {
 void HostArena::FreeRun(FramePool* pool, uint32_t first) {
   const auto run = static_cast<uint32_t>(SlabsFor(1, pool->frame_bytes()));
   const auto behind = static_cast<uint32_t>(slab_count());
-  SetOwned(pool, pool->owned_ - run);
+  pool->owned_ -= run;
   for (uint32_t slab = first; slab < first + run; ++slab) {
     slabs_[slab] = Slab{};
     if (first < behind) {
@@ -280,7 +289,7 @@ std::string HostArena::UsageText(const FramePool& wanting) const {
               " of " + most->owner_ + ")";
     }
   }
-  const uint64_t missing = std::min<uint64_t>(MissingOfOthers(wanting), free_slabs_.count());
+  const uint64_t missing = std::min<uint64_t>(MissingBefore(wanting), free_slabs_.count());
   if (missing + spare_slabs > 0) {
     text += ", " + std::to_string((missing + spare_slabs) * kSlabBytes) +
             " bytes of free slabs kept for the bounds of other tables";
@@ -320,6 +329,7 @@ void HostArena::Release(FramePool* pool, FrameRef frame) {
     used_bytes_ -= SlabsFor(1, pool->frame_bytes()) * kSlabBytes;
     if (pool->owned_ > pool->kept_ || kept_slabs_ > slab_count()) {
       FreeRun(pool, number);
+      EraseIfGone(pool);
     } else {
       pool->spare_.push_back(number);
     }
@@ -331,6 +341,7 @@ void HostArena::Release(FramePool* pool, FrameRef frame) {
   if (--slab.used == 0) {
     pool->partial_.erase(number);
     FreeRun(pool, number);
+    EraseIfGone(pool);
   } else {
     pool->partial_.insert(number);
   }
@@ -339,7 +350,10 @@ void HostArena::Release(FramePool* pool, FrameRef frame) {
 bool HostArena::LacksKept() {
   MutexLock lock(&mutex_);
   ReclaimRetired();
-  return kept_slabs_ <= slab_count() && missing_slabs_ > free_slabs_.count();
+  if (kept_slabs_ > slab_count()) return false;
+  uint64_t missing = 0;
+  for (const auto& pool : pools_) missing += pool->missing();
+  return missing > free_slabs_.count();
 }
 
 void HostArena::MoveDown(FramePool* pool, FrameRef* frame) {
@@ -374,6 +388,11 @@ void HostArena::ReclaimRetired() {
     any = true;
   }
   if (any) freed_.NotifyAll();
+}
+
+size_t HostArena::pool_count() const {
+  MutexLock lock(&mutex_);
+  return pools_.size();
 }
 
 uint64_t HostArena::used_bytes() const {

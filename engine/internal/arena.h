@@ -4,9 +4,9 @@
 // empty; a frame larger than a slab takes a run of slabs, from the other end of the arena. Memory
 // is the system's until it is first written.
 //
-// Slabs may be kept for a pool: beyond its own ones another pool takes only what is free besides.
-// So a table comes to its bound even if others, while readers held their frames, took more than
-// they needed.
+// Slabs may be kept for a pool. Beyond its own ones another pool takes only what is free besides,
+// and for its own ones it waits until those are there that were kept before them. So a table comes
+// to its bound even if others, while readers held their frames, took more than they needed.
 //
 // Where enough slabs are free for a large frame, but not side by side, they are *lent*: their
 // memory goes back to the system, and the frame takes as many from addresses behind the budget,
@@ -64,6 +64,8 @@ class FramePool {
   std::vector<uint32_t> spare_;  // The first slabs of empty runs that it had and are kept for it.
   uint64_t owned_ = 0;           // Slabs, those of spare runs included.
   uint64_t kept_ = 0;            // Slabs.
+  uint64_t kept_since_ = 0;      // Which call of Keep that was: those before it come first.
+  bool dropped_ = false;
 };
 
 /// Whether an allocation leaves the slabs alone that are kept for other pools.
@@ -83,10 +85,12 @@ class HostArena {
 
   /// A pool for frames of `frame_bytes`, a multiple of 128; `owner` is named in errors.
   FramePool* NewPool(uint64_t frame_bytes, std::string owner);
+  /// The pool goes, once the last of its frames is free. Only retired ones may be left.
+  void DropPool(FramePool* pool);
 
   /// Keeps room for so many frames of the pool in all, those that it has included; 0 keeps none.
-  /// What others have is kept once they give it back. Nothing is kept for anybody while the pools'
-  /// sum is more than the budget.
+  /// What others have is kept once they give it back, first for those whose room was kept first.
+  /// Nothing is kept for anybody while the pools' sum is more than the budget.
   void Keep(FramePool* pool, uint64_t frames);
 
   /// A frame of unspecified content. Waits for retired frames to become free until the deadline;
@@ -111,6 +115,8 @@ class HostArena {
   }
   /// Bytes of frames handed out, retired ones included.
   uint64_t used_bytes() const;
+  /// Pools that are there; a dropped one is while it has frames.
+  size_t pool_count() const;
   /// "huge (advised)" or "4 KiB": what is behind the frames.
   const std::string& page_kind() const { return page_kind_; }
 
@@ -141,9 +147,9 @@ class HostArena {
   /// Gives the memory of slabs back to the system.
   void Discard(uint32_t first, uint32_t count) GEARDB_REQUIRES(mutex_);
   void FreeRun(FramePool* pool, uint32_t first) GEARDB_REQUIRES(mutex_);
-  /// Slabs that are kept for other pools and free.
-  uint64_t MissingOfOthers(const FramePool& pool) const GEARDB_REQUIRES(mutex_);
-  void SetOwned(FramePool* pool, uint64_t slabs) GEARDB_REQUIRES(mutex_);
+  /// Slabs that others lack, who come before what the pool takes next.
+  uint64_t MissingBefore(const FramePool& pool) const GEARDB_REQUIRES(mutex_);
+  void EraseIfGone(FramePool* pool) GEARDB_REQUIRES(mutex_);
   void Release(FramePool* pool, FrameRef frame) GEARDB_REQUIRES(mutex_);
   void ReclaimRetired() GEARDB_REQUIRES(mutex_);
   /// Where the budget is, for the error of an allocation.
@@ -164,8 +170,8 @@ class HostArena {
   SlabSet behind_ GEARDB_GUARDED_BY(mutex_);  // Free ones behind the budget, numbered from it.
   /// By the first slab of a run behind the budget: what is lent for it.
   std::map<uint32_t, std::vector<uint32_t>> lent_ GEARDB_GUARDED_BY(mutex_);
-  uint64_t kept_slabs_ GEARDB_GUARDED_BY(mutex_) = 0;     // Of all pools.
-  uint64_t missing_slabs_ GEARDB_GUARDED_BY(mutex_) = 0;  // Of all pools.
+  uint64_t kept_slabs_ GEARDB_GUARDED_BY(mutex_) = 0;  // Of all pools.
+  uint64_t keeps_ GEARDB_GUARDED_BY(mutex_) = 0;       // Calls of Keep.
   std::deque<Retired> retired_ GEARDB_GUARDED_BY(mutex_);
   uint64_t used_bytes_ GEARDB_GUARDED_BY(mutex_) = 0;
 };

@@ -17,14 +17,19 @@ uint64_t ForCalls(uint64_t frames) {
   return std::min(std::max<uint64_t>(frames / kCallsShare, 1), frames);
 }
 
-/// The whole pages that a table's bounds in bytes and steps allow it, where it has any.
+/// The pages of as many steps, in one trajectory.
+uint64_t PagesOfSteps(const TableLayout& layout) {
+  return layout.spec().steps_max / layout.steps_per_page() +
+         (layout.spec().steps_max % layout.steps_per_page() != 0 ? 1 : 0);
+}
+
+/// The pages that a table's bounds in bytes and steps allow it, where it has any.
 std::optional<uint64_t> BoundInPages(const TableLayout& layout) {
   const TableSpec& spec = layout.spec();
   std::optional<uint64_t> pages;
   if (spec.bytes_max > 0) pages = spec.bytes_max / layout.pages().frame_bytes();
   if (spec.steps_max > 0) {
-    const uint64_t of_steps = std::max<uint64_t>(spec.steps_max / layout.steps_per_page(), 1);
-    pages = std::min(pages.value_or(of_steps), of_steps);
+    pages = std::min(pages.value_or(PagesOfSteps(layout)), PagesOfSteps(layout));
   }
   return pages;
 }
@@ -70,10 +75,9 @@ Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec) {
     return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
                                    " bytes, less than two pages of ", frame_bytes);
   }
-  const uint64_t pages_of_steps = spec.steps_max / layout.steps_per_page();
-  if (pages_of_steps > most / frame_bytes) {
+  if (PagesOfSteps(layout) > most / frame_bytes) {
     return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.steps_max,
-                                   " steps in ", pages_of_steps, " pages: at most ",
+                                   " steps in ", PagesOfSteps(layout), " pages: at most ",
                                    most / frame_bytes, " fit the frame budget");
   }
   return Status::Ok();

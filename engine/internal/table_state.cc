@@ -43,12 +43,14 @@ TableState::TableState(const Memory& memory, const TableSpec& spec, TableId id)
       pool_(memory.arena->NewPool(layout_.pages().frame_bytes(), "table '" + spec.name + "'")) {}
 
 TableState::~TableState() {
-  if (trajectories_ == nullptr || pages_ == nullptr) return;  // Create failed.
-  trajectories_->ForEach([this](Slot, const index::TrajectoryRecord& record) {
-    for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
-      memory_.arena->Retire(pool_, pages_->group_page(0, lpn).frame);
-    }
-  });
+  if (trajectories_ != nullptr && pages_ != nullptr) {  // Else Create failed.
+    trajectories_->ForEach([this](Slot, const index::TrajectoryRecord& record) {
+      for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
+        memory_.arena->Retire(pool_, pages_->group_page(0, lpn).frame);
+      }
+    });
+  }
+  memory_.arena->DropPool(pool_);
 }
 
 void TableState::PackFrames() {

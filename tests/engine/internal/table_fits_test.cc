@@ -132,6 +132,51 @@ TEST_F(TableFitsTest, ATableComesToItsBoundBesideOneWithout) {
   }
 }
 
+// Though others had taken slabs when the second came: for these the second waits.
+TEST_F(TableFitsTest, ATableComesToItsBoundBesideOneMadeLater) {
+  options_.budgets.frames_bytes = 8 * kMiB;
+  OpenEmpty();
+  ASSERT_OK_AND_ASSIGN(const auto first, database_->CreateTable(BoundedTo("first", 60)));
+  ASSERT_OK_AND_ASSIGN(auto old, database_->CreateTable(BoundedTo("second", 30)));
+  const auto fill = [](Table* table) {
+    auto writer = table->NewWriter({.admission_timeout_ms = 300});
+    EXPECT_OK(writer);
+    int rows = 0;
+    while (rows < 200 && AppendRow(writer->get()).ok()) ++rows;
+    return rows;
+  };
+  EXPECT_EQ(fill(old.get()), 200);
+  ASSERT_OK(database_->DropTable("second"));  // Its pages stay with the handle.
+  ASSERT_OK_AND_ASSIGN(const auto second, database_->CreateTable(BoundedTo("second", 60)));
+  EXPECT_EQ(fill(second.get()), 32);
+  EXPECT_EQ(fill(first.get()), 200);
+  old.reset();
+  EXPECT_EQ(fill(second.get()), 200);
+}
+
+// A bound of no whole number of pages takes one more; and the page of the call under way.
+TEST_F(TableFitsTest, ATableComesToItsBoundInSteps) {
+  options_.budgets.frames_bytes = 8 * kMiB;
+  options_.ring_bytes = options_.segment_bytes = 32 * kMiB;
+  for (uint64_t steps_max = 2; steps_max <= 16; ++steps_max) {
+    SCOPED_TRACE(steps_max);
+    OpenEmpty();
+    TableSpec spec = Spec("t", 400'000);  // A slab holds one page.
+    spec.steps_per_page = 4;
+    spec.steps_max = steps_max;
+    const auto table = database_->CreateTable(spec);
+    ASSERT_EQ(table.ok(), steps_max <= 12) << table.status();
+    if (!table.ok()) continue;
+    ASSERT_OK_AND_ASSIGN(const auto writer, (*table)->NewWriter({.admission_timeout_ms = 300}));
+    for (const int64_t rows : {1, 2, 3}) {
+      const std::vector<uint8_t> bytes(static_cast<size_t>(rows) * 400'000);
+      for (int i = 0; i < 30 && steps_max >= static_cast<uint64_t>(rows) + 1; ++i) {
+        ASSERT_OK(writer->AppendSteps({{"x", TensorView::Of<uint8_t>(bytes, {rows, 400'000})}}));
+      }
+    }
+  }
+}
+
 TEST_F(TableFitsTest, FramesOfSeveralSlabsAreKeptSideBySide) {
   constexpr int64_t kLargeRow = 3 * kMiB;  // Two slabs.
   options_.ring_bytes = options_.segment_bytes = 32 * kMiB;
