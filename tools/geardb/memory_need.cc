@@ -63,16 +63,26 @@ void MemoryNeed::Follow(const fb::Operation& operation) {
   const auto found = tables_.find(id);
   if (found == tables_.end()) return;
   TablePages& table = found->second;
-  if (const auto* append = operation.change_as_Append()) {
-    FollowAppend(*append, &table);
-  } else if (const auto* close = operation.change_as_Close()) {
-    Remove(close->removed(), &table);
-  } else if (const auto* remove = operation.change_as_Remove()) {
-    Remove(remove->removed(), &table);
-    Trim(remove->trimmed(), &table);
-  } else if (operation.change_as_DropTable() != nullptr) {
-    most_slabs_ = std::max(most_slabs_, SlabsNow());
+  const auto slabs = [&table] { return engine::SlabsFor(table.pages, table.frame_bytes); };
+  slabs_ -= slabs();
+  if (operation.change_as_DropTable() != nullptr) {
     tables_.erase(found);
+    return;
+  }
+  FollowChange(operation, &table);
+  slabs_ += slabs();
+  most_slabs_ = std::max(most_slabs_, slabs_);
+}
+
+// What leaves in a record gives its pages back before those of the record are taken.
+void MemoryNeed::FollowChange(const fb::Operation& operation, TablePages* table) {
+  if (const auto* append = operation.change_as_Append()) {
+    FollowAppend(*append, table);
+  } else if (const auto* close = operation.change_as_Close()) {
+    Remove(close->removed(), table);
+  } else if (const auto* remove = operation.change_as_Remove()) {
+    Remove(remove->removed(), table);
+    Trim(remove->trimmed(), table);
   }
 }
 
@@ -93,7 +103,6 @@ void MemoryNeed::FollowAppend(const fb::Append& append, TablePages* table) {
     table->pages += end - pages.end;
     pages.end = end;
   }
-  table->most_pages = std::max(table->most_pages, table->pages);
 }
 
 void MemoryNeed::Remove(const flatbuffers::Vector<const fb::Removed*>* removed, TablePages* table) {
@@ -121,17 +130,7 @@ void MemoryNeed::Trim(const flatbuffers::Vector<const fb::Trimmed*>* trimmed, Ta
   }
 }
 
-uint64_t MemoryNeed::SlabsNow() const {
-  uint64_t slabs = 0;
-  for (const auto& [id, table] : tables_) {
-    slabs += engine::SlabsFor(table.most_pages, table.frame_bytes);
-  }
-  return slabs;
-}
-
-uint64_t MemoryNeed::bytes() const {
-  return std::max<uint64_t>({most_slabs_, SlabsNow(), 1}) * kSlabBytes;
-}
+uint64_t MemoryNeed::bytes() const { return most_slabs_ * kSlabBytes; }
 
 Result<uint64_t> MemoryNeedOf(const StoreFiles& files) {
   GEARDB_ASSIGN_OR_RETURN(const auto reader,

@@ -21,8 +21,8 @@ class MemoryNeed {
  public:
   void Follow(const engine::fb::Operation& operation);
 
-  /// Enough for a replay of what was followed: the most pages that each table had at a time, in
-  /// whole slabs of the memory for pages.
+  /// Enough for a replay of what was followed: the most slabs of the memory for pages that the
+  /// tables' pages took at a time, each table's in slabs of its own.
   uint64_t bytes() const;
 
  private:
@@ -36,7 +36,6 @@ class MemoryNeed {
     uint64_t frame_bytes = 0;
     uint64_t steps_per_page = 1;
     uint64_t pages = 0;
-    uint64_t most_pages = 0;
     std::map<Slot, Pages> trajectories = {};
   };
 
@@ -46,10 +45,11 @@ class MemoryNeed {
                      TablePages* table);
   static void Trim(const flatbuffers::Vector<const engine::fb::Trimmed*>* trimmed,
                    TablePages* table);
-  uint64_t SlabsNow() const;
+  void FollowChange(const engine::fb::Operation& operation, TablePages* table);
 
   std::map<TableId, TablePages> tables_;
-  uint64_t most_slabs_ = 0;  ///< Before a table was dropped.
+  uint64_t slabs_ = 0;  ///< Of all tables.
+  uint64_t most_slabs_ = 1;
 };
 
 /// The same for all of a database's log, as far as it can be read.

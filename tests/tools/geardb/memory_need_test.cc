@@ -110,6 +110,17 @@ TEST_F(MemoryNeedTest, TrimmedPagesMakeRoom) {
   ExpectNeed(3);
 }
 
+// Their pages were never there at the same time.
+TEST_F(MemoryNeedTest, TablesThatWereFullInTurnTakeNoMoreThanOne) {
+  for (const char* name : {"a", "b", "c", "d"}) {
+    const auto table = Make(Spec(name, 0));
+    Append(table.get(), 96);
+    const TrajectoryId id = table->Scan({})[0].id;
+    ASSERT_OK(table->Remove({&id, 1}));
+  }
+  ExpectNeed(3);
+}
+
 TEST_F(MemoryNeedTest, OfSeveralTablesEnoughIsCounted) {
   const auto first = Make(Spec("a", 64));
   const auto second = Make(Spec("b", 64));
