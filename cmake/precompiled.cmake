@@ -1,18 +1,27 @@
-# The headers of others, compiled once for all files of a sanitizer's build, of whose time they are
-# a third. The other builds go without, so every file still has to say what it includes.
+# The headers of others, compiled once for many files: of a test's compilation half is GoogleTest.
+# Sanitizer builds precompile the standard library, too, and for the layers; the others do not, so
+# every file still has to say what it includes.
 #
-#   geardb_precompiled(NAME FLAGS f ... HEADERS h ...)   makes precompiled/NAME.h.pch
+#   geardb_precompiled(NAME FLAGS f ... HEADERS h ...)   precompiles precompiled/NAME.h
 #   geardb_use_precompiled(target NAME out)              sets `out` to the options of target's files
 #
 # Beside each lies the .sum of its text, by which ccache knows it (CCACHE_PCH_EXTSUM): the file
 # itself holds the build directory's path.
 
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(precompiled_suffix pch)
+  set(precompile_options -Xclang -fno-pch-timestamp)
+  set(precompiled_use_options)
+else()
+  set(precompiled_suffix gch)
+  set(precompile_options)
+  set(precompiled_use_options -fpch-preprocess) # ccache reads what is preprocessed.
+endif()
+
 function(geardb_precompiled name)
   cmake_parse_arguments(arg "" "" "FLAGS;HEADERS" ${ARGN})
-  if(NOT GEARDB_SANITIZE OR NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    return()
-  endif()
   set(header ${CMAKE_BINARY_DIR}/precompiled/${name}.h)
+  set(compiled ${header}.${precompiled_suffix})
   list(TRANSFORM arg_HEADERS REPLACE "(.+)" "#include <\\1>" OUTPUT_VARIABLE lines)
   list(JOIN lines "\n" text)
   file(CONFIGURE OUTPUT ${header} CONTENT "${text}\n" @ONLY)
@@ -22,16 +31,15 @@ function(geardb_precompiled name)
   set(compile ${CMAKE_CXX_COMPILER} ${flags} ${options} -std=c++${CMAKE_CXX_STANDARD} ${arg_FLAGS}
               -x c++-header precompiled/${name}.h)
   add_custom_command(
-    OUTPUT ${header}.pch ${header}.pch.sum
-    COMMAND ${compile} -E -P -o ${header}.pch.sum
-    COMMAND ${compile} -Xclang -fno-pch-timestamp -MD -MF ${header}.d -MT precompiled/${name}.h.pch
-            -o ${header}.pch
+    OUTPUT ${compiled} ${compiled}.sum
+    COMMAND ${compile} -E -P -o ${compiled}.sum
+    COMMAND ${compile} ${precompile_options} -MD -MF ${header}.d -MT ${compiled} -o ${compiled}
     DEPENDS ${header}
     DEPFILE ${header}.d
     WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
     COMMENT "precompile ${name}.h"
     VERBATIM)
-  add_custom_target(precompiled_${name} DEPENDS ${header}.pch)
+  add_custom_target(precompiled_${name} DEPENDS ${compiled})
 endfunction()
 
 # Paths are relative to the build directory, where compilers run: the same for every clone.
@@ -39,14 +47,19 @@ function(geardb_use_precompiled target name out)
   set(${out} "" PARENT_SCOPE)
   if(TARGET precompiled_${name})
     add_dependencies(${target} precompiled_${name})
-    set(${out} -include precompiled/${name}.h PARENT_SCOPE)
+    set(${out} ${precompiled_use_options} -include precompiled/${name}.h PARENT_SCOPE)
   endif()
 endfunction()
 
-set(standard_headers
-  algorithm array atomic bit chrono cmath cstdint cstring deque functional map memory mutex optional
-  set span string string_view thread utility vector)
-geardb_precompiled(libraries FLAGS -fPIC ${GEARDB_LIBRARY_FLAGS}
-                   HEADERS ${standard_headers} flatbuffers/flatbuffers.h)
-geardb_precompiled(tests FLAGS -fPIE -O0 -DGTEST_HAS_PTHREAD=1
-                   HEADERS ${standard_headers} sstream gtest/gtest.h)
+set(standard_headers)
+if(GEARDB_SANITIZE)
+  set(standard_headers
+    algorithm array atomic bit chrono cmath cstdint cstring deque functional map memory mutex
+    optional set span string string_view thread utility vector)
+  geardb_precompiled(libraries FLAGS -fPIC ${GEARDB_LIBRARY_FLAGS}
+                     HEADERS ${standard_headers} flatbuffers/flatbuffers.h)
+endif()
+if(GEARDB_TESTS)
+  geardb_precompiled(tests FLAGS -fPIE -O0 -DGTEST_HAS_PTHREAD=1
+                     HEADERS ${standard_headers} gtest/gtest.h)
+endif()

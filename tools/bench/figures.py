@@ -36,6 +36,11 @@ def sizes(row):
     return f"{row['size']:,}".replace(",", "\u202f") + " " + row["size_of"]
 
 
+def is_ahead(peer, own, unit):
+    """Of times the shorter, of rates the larger."""
+    return peer > own if unit.endswith("/s") else peer < own
+
+
 def in_short(row):
     """What a row came to on another machine: the number that its target is about."""
     if row is None or "value" not in row:
@@ -62,6 +67,8 @@ def line(row, others):
     if "reached" in row:
         target += ": reached" if row["reached"] else ": **missed**"
     peer = with_unit(row["cpprb"], row["unit"]) if "cpprb" in row else ""
+    if peer and is_ahead(row["cpprb"], row["value"]["median"], row["unit"]):
+        peer = f"**{peer}**"
     value = with_unit(row["value"]["median"], row["unit"])
     cells = [row["row"], sizes(row), value, ceiling, ratio, target, peer]
     return "| " + " | ".join(cells) + f" |{short}"
@@ -83,7 +90,7 @@ def section(results, path, others):
     text = [
         f"Taken with `tools/dev bench` on {machine_text(results)}: each figure beside its "
         "ceiling (a bare loop doing what cannot be left out) measured in the same repetition; "
-        "medians, and the quartiles of the ratio. ",
+        "medians, and the quartiles of the ratio; cpprb's figure is bold where it is ahead. ",
     ]
     if others:
         machines = "; ".join(machine_text(found) for found, _ in others)
