@@ -21,7 +21,7 @@ cp "$source_dir/tests/install/CMakeLists.txt" "$source_dir/tests/install/consume
 cd "$work"
 
 echo "== find_package"
-cmake -S . -B by_cmake -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix" \
+cmake -G Ninja -S . -B by_cmake -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_BUILD_TYPE=Release >cmake.log || { cat cmake.log; fail "find_package failed"; }
 cmake --build by_cmake >build.log || { cat build.log; fail "the build by find_package failed"; }
 ./by_cmake/consumer_shared "$work/store1"
