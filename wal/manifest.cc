@@ -142,7 +142,8 @@ Result<Manifest> DecodeManifest(std::span<const std::byte> bytes, const std::str
   };
   if (bytes.size() != sizeof(found) || !size_ok(found.ring_bytes) ||
       !size_ok(found.segment_bytes) || found.start % kRecordAlignment != 0) {
-    return Status::Corruption(file, ": impossible sizes: ring ", found.ring_bytes, ", segment ",
+    return Status::Corruption(file, " of ", bytes.size(), " bytes (", sizeof(found),
+                              " expected): impossible sizes: ring ", found.ring_bytes, ", segment ",
                               found.segment_bytes, ", start ", found.start);
   }
   return Manifest{.uuid = found.uuid,

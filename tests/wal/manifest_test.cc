@@ -70,6 +70,11 @@ TEST(ManifestTest, ANewerFormatIsNamedWithBothVersions) {
                 "format version 7, this program reads version 1");
 }
 
+TEST(ManifestTest, AWrongLengthWithARightChecksumIsNamed) {
+  EXPECT_STATUS(kCorruption, DecodeManifest(MakeNewerManifest(kFormatVersion), "db/MANIFEST"),
+                "of 200 bytes (80 expected)");
+}
+
 TEST(ManifestTest, ForeignFilesAreNoManifest) {
   const std::string text = "a text that somebody put there, longer than a manifest's front";
   EXPECT_STATUS(kCorruption, DecodeManifest(std::as_bytes(std::span(text)), "db/MANIFEST"),
