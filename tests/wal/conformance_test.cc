@@ -476,13 +476,12 @@ TEST_P(ConformanceTest, TheRealLogDoesWhatTheModelDoes) {
     Conformance history(seed, damage, &all);
     history.Run(250);
   }
-  if (seeds < whole) return;  // What is rare, all of them reach.
   EXPECT_GT(all.opens, 0u);
   EXPECT_GT(all.refused, 0u);
   EXPECT_GT(all.split, 0u);
   EXPECT_GT(all.ring_tails, 0u);
   EXPECT_GT(all.failed, 0u);
-  if (damage) {
+  if (damage && seeds == whole) {  // This is rare.
     EXPECT_GT(all.damaged, 0u);
     EXPECT_GT(all.page_damage, 0u);
   }
