@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "base/break.h"
 #include "base/crash_point.h"
 
 namespace geardb::wal {
 namespace {
+
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr uint64_t kWriteBytesMax = uint64_t{1} << 20;
 constexpr uint64_t kZeroAheadBytes = uint64_t{4} << 20;
@@ -139,7 +143,21 @@ Status Drain::SyncFiles(const std::vector<SegmentFile*>& dirty) {
   return Status::Ok();
 }
 
-bool Drain::MayBegin() const { return !leader_drains_ && syncs_begun_ - syncs_ended_ < kSyncsMax; }
+bool Drain::MayBegin() const {
+  return !leader_drains_ && syncs_begun_ - syncs_ended_ < pacing_.syncs_max();
+}
+
+bool Drain::Gathers(uint64_t number, Deadline deadline) {
+  return !pacing_.Complete(Sleeping(number) + 1, SteadyClock::now()) &&
+         pacing_.until() < deadline.at();
+}
+
+bool Drain::SleepFor(uint64_t number, Deadline deadline) {
+  ++Sleeping(number);
+  const bool in_time = Sleepers(number).WaitUntil(&sync_mutex_, deadline);
+  if (number > syncs_ended_) --Sleeping(number);  // Else it was counted out with the sync.
+  return in_time;
+}
 
 void Drain::WakeNextLeader() {
   if (MayBegin()) Sleepers(syncs_begun_ + 1).NotifyOne();
@@ -151,7 +169,7 @@ void Drain::PassOnCall(uint64_t slept_for) {
 
 uint64_t Drain::sync_sleepers() {
   MutexLock lock(&sync_mutex_);
-  return sync_sleepers_;
+  return std::accumulate(sleeping_.begin(), sleeping_.end(), uint64_t{0});
 }
 
 uint64_t Drain::syncs_begun() {
@@ -167,6 +185,8 @@ uint64_t Drain::SyncServing(Lsn end) const {
 
 void Drain::LeadSync(bool drain_first) {
   const uint64_t number = ++syncs_begun_;
+  pacing_.NoteBegin(Sleeping(number) + 1);
+  const SteadyClock::time_point began = SteadyClock::now();
   Lsn* const target = &targets_[number % targets_.size()];
   // The write takes along what is published by now, and perhaps more.
   *target = drain_first ? published() : boundary();
@@ -186,11 +206,17 @@ void Drain::LeadSync(bool drain_first) {
   sync_mutex_.Unlock();
   CrashPoint("sync_begun");
   (void)SyncFiles(dirty);
+  const SteadyClock::duration took = SteadyClock::now() - began;
   sync_mutex_.Lock();
+  if (!dirty.empty()) pacing_.NoteDuration(took);
   while (syncs_ended_ + 1 != number) {
     Sleepers(number - 1).WaitUntil(&sync_mutex_, Deadline::Infinite());
   }
   syncs_ended_ = number;
+  const uint64_t served = std::exchange(Sleeping(number), 0) + 1;
+  if (syncs_begun_ == number) {
+    pacing_.NoteEnd({.served = served, .waiting = Sleeping(number + 1)}, SteadyClock::now());
+  }
   // An error of any sync is one of those that end after it, too.
   if (!failed() && reached > synced()) {
     synced_.store(kBreak.read_sync_target_late ? boundary() : reached, std::memory_order_release);
@@ -215,16 +241,22 @@ Status Drain::Reach(Lsn end, bool drain_first, Deadline deadline) {
   uint64_t slept_for = 0;  // The sync that this one waited for last.
   while (synced() < end && !failed()) {
     const uint64_t number = SyncServing(end);
-    const bool leads = number > syncs_begun_ && MayBegin();
+    const bool may_lead = number > syncs_begun_ && MayBegin();
+    const bool gathers = may_lead && Gathers(number, deadline);
     if (number != slept_for) PassOnCall(slept_for);
-    if (leads && !deadline.passed()) {
+    if (may_lead && !gathers && !deadline.passed()) {
       LeadSync(drain_first);
       continue;
     }
     slept_for = number;
-    ++sync_sleepers_;
-    const bool in_time = !leads && Sleepers(number).WaitUntil(&sync_mutex_, deadline);
-    --sync_sleepers_;
+    if (gathers && gatherer_of_ != number) {
+      // Who makes it complete leads it, if that is before its time.
+      gatherer_of_ = number;
+      SleepFor(number, Deadline(pacing_.until()));
+      if (gatherer_of_ == number) gatherer_of_ = 0;
+      continue;
+    }
+    const bool in_time = (gathers || !may_lead) && SleepFor(number, deadline);
     if (!in_time && synced() < end) {
       WakeNextLeader();  // Had the notification to lead gone here, another takes it.
       return Status::DeadlineExceeded("published, durability unknown: waited for a sync up to LSN ",

@@ -10,8 +10,9 @@
 //   the files that an earlier one took, and no earlier one on those of a later one.
 //   The first error is kept; nothing is written after it.
 //   While a sync may begin and somebody sleeps for it, one of the sleepers has been called to lead
-//   it. Who was called and is served by an earlier sync (whose target rose when it had drained), or
-//   leaves, calls the next; so nobody sleeps for a sync that nobody begins.
+//   it, or sleeps no longer than until it need not wait for more (wal/sync_pacing.h). Who was
+//   called and is served by an earlier sync (whose target rose when it had drained), or leaves,
+//   calls the next; so nobody sleeps for a sync that nobody begins.
 #pragma once
 
 #include <array>
@@ -27,6 +28,7 @@
 #include "wal/log_writer.h"
 #include "wal/ring_file.h"
 #include "wal/segment_file.h"
+#include "wal/sync_pacing.h"
 
 namespace geardb::wal {
 
@@ -91,8 +93,15 @@ class Drain {
   void PassOnCall(uint64_t slept_for) GEARDB_REQUIRES(sync_mutex_);
   /// The sync under way that serves `end`, or the one after them.
   uint64_t SyncServing(Lsn end) const GEARDB_REQUIRES(sync_mutex_);
-  /// Where those sleep whom sync `number` serves, and those who may lead it.
+  /// Whether sync `number`, which may begin, is to wait for more first; not beyond `deadline`.
+  bool Gathers(uint64_t number, Deadline deadline) GEARDB_REQUIRES(sync_mutex_);
+  /// Sleeps until sync `number` is done or may begin; false when the deadline passed.
+  bool SleepFor(uint64_t number, Deadline deadline) GEARDB_REQUIRES(sync_mutex_);
+  /// Where those sleep whom sync `number` serves, and those who may lead it; and how many.
   CondVar& Sleepers(uint64_t number) { return sleepers_[number % sleepers_.size()]; }
+  uint64_t& Sleeping(uint64_t number) GEARDB_REQUIRES(sync_mutex_) {
+    return sleeping_[number % sleeping_.size()];
+  }
   Status SyncFiles(const std::vector<SegmentFile*>& dirty);
   Status SyncFile(SegmentFile* file);
   void NoteFsync(uint64_t us);
@@ -114,15 +123,17 @@ class Drain {
   Mutex write_mutex_;           // Held over each drain write.
   const AlignedBuffer bounce_;  // What ends with a partial block.
 
-  // A sync is a drain write and an fdatasync, by one of those who wait for it: its leader. While
-  // one is at its fdatasync the next may begin: a disk serves several at once, and each serves all
-  // that was published when it began.
-  static constexpr uint64_t kSyncsMax = 4;
+  // A sync is a drain write and an fdatasync, by one of those who wait for it: its leader. It
+  // serves all that was published when it began. While one is at its fdatasync the next may begin,
+  // where pacing_ lets it.
+  static constexpr uint64_t kSyncsMax = SyncPacing::kSyncsMax;
   Mutex sync_mutex_;  // Not held over writes and fdatasyncs.
+  SyncPacing pacing_ GEARDB_GUARDED_BY(sync_mutex_);
   std::array<CondVar, kSyncsMax + 1> sleepers_;
+  std::array<uint64_t, kSyncsMax + 1> sleeping_ GEARDB_GUARDED_BY(sync_mutex_) = {};
+  uint64_t gatherer_of_ GEARDB_GUARDED_BY(sync_mutex_) = 0;  // Somebody sleeps until its time.
   uint64_t syncs_begun_ GEARDB_GUARDED_BY(sync_mutex_) = 0;  // The newest one's number.
   uint64_t syncs_ended_ GEARDB_GUARDED_BY(sync_mutex_) = 0;
-  uint64_t sync_sleepers_ GEARDB_GUARDED_BY(sync_mutex_) = 0;
   bool leader_drains_ GEARDB_GUARDED_BY(sync_mutex_) = false;  // The newest sync's.
   // By number: all below is durable when the sync has ended.
   std::array<Lsn, kSyncsMax + 1> targets_ GEARDB_GUARDED_BY(sync_mutex_) = {};

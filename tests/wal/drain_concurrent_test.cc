@@ -3,6 +3,8 @@
 // concurrent: wal/drain.h wal/drain.cc wal/segment_file.h base/crash_point.h
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -39,6 +41,12 @@ class Counter {
   CondVar changed_;
   int count_ GEARDB_GUARDED_BY(mutex_) = 0;
 };
+
+/// As a slow disk does.
+void TakeTime(std::chrono::microseconds time) {
+  const Deadline until(std::chrono::steady_clock::now() + time);
+  while (!until.passed()) std::this_thread::yield();
+}
 
 class DrainConcurrentTest : public ::testing::Test {
  protected:
@@ -232,6 +240,90 @@ TEST_F(DrainConcurrentTest, WhatIsAcknowledgedOutlivesPowerLossUnderManyWaiters)
     });
   }
   for (std::thread& waiter : waiters) waiter.join();
+}
+
+TEST_F(DrainConcurrentTest, AfterALongSyncTheNextOneWaitsForWhomThatServed) {
+  using SteadyClock = std::chrono::steady_clock;
+  static constexpr auto kTakes = std::chrono::milliseconds(20);
+  static Counter* begun;
+  static Counter* allowed;
+  static SteadyClock::time_point second_done;
+  static SteadyClock::time_point third_begun;
+  Counter syncs_begun;
+  Counter second_allowed;
+  begun = &syncs_begun;
+  allowed = &second_allowed;
+  SetCrashHook([](const char* name) {
+    if (std::strcmp(name, "sync") != 0) return;
+    const int number = begun->Add();
+    if (number == 3) third_begun = SteadyClock::now();
+    if (number == 2) allowed->WaitFor(1);
+    if (number < 3) TakeTime(kTakes);
+    if (number == 2) second_done = SteadyClock::now();
+  });
+  // The first sync says that they are long, and so that nobody begins beside the second.
+  PublishTo(64);
+  ASSERT_OK(drain_->WaitSynced(64, Deadline::Infinite()));
+  PublishTo(128);
+  std::thread second = Waiter(128);
+  syncs_begun.WaitFor(2);
+  PublishTo(192);
+  std::thread third = Waiter(192);
+  while (drain_->sync_sleepers() < 1 && drain_->syncs_begun() < 3) std::this_thread::yield();
+  second_allowed.Add();
+  second.join();
+  // Who leaves calls the one who waits for company; it goes on waiting no longer than it would.
+  (void)drain_->WaitSynced(192, Deadline::Now());
+  third.join();
+  EXPECT_GE(third_begun - second_done, kTakes / 4);
+}
+
+// Waits with deadlines among them, which leave while others count on them.
+TEST_F(DrainConcurrentTest, LongSyncsRunOneAtATimeAndLeaveNobodyAsleep) {
+  static std::atomic<int> running;
+  static std::atomic<int> at_once;
+  running = 0;
+  at_once = 0;
+  SetCrashHook([](const char* name) {
+    if (std::strcmp(name, "sync") == 0) {
+      const int now = ++running;
+      if (now > at_once) at_once = now;
+      TakeTime(std::chrono::microseconds(200));
+      --running;
+    }
+  });
+  constexpr int kWaiters = 6;
+  constexpr int kRounds = 60;
+  Mutex publish;
+  const auto publish_more = [&] {
+    MutexLock lock(&publish);
+    const Lsn end = drain_->published() + 64;
+    PublishTo(end);
+    return end;
+  };
+  // The first one says how long they are.
+  ASSERT_OK(drain_->WaitSynced(publish_more(), Deadline::Infinite()));
+  std::vector<std::thread> waiters;
+  for (int w = 0; w < kWaiters; ++w) {
+    waiters.emplace_back([&, w] {
+      testing::Random random(static_cast<uint64_t>(w) + 1);
+      for (int round = 0; round < kRounds; ++round) {
+        const Lsn end = publish_more();
+        const auto soon = Deadline(std::chrono::steady_clock::now() +
+                                   std::chrono::microseconds(random.Below(400)));
+        const Status status =
+            drain_->WaitSynced(end, random.OneIn(4) ? soon : Deadline::Infinite());
+        if (status.ok()) {
+          EXPECT_GE(drain_->synced(), end);
+        } else {
+          EXPECT_STATUS(kDeadlineExceeded, status, "waited for a sync");
+        }
+      }
+    });
+  }
+  for (std::thread& waiter : waiters) waiter.join();
+  EXPECT_EQ(at_once, 1);
+  ASSERT_OK(drain_->WaitSynced(drain_->published(), Deadline::Infinite()));
 }
 
 TEST_F(DrainConcurrentTest, EveryWaiterLearnsOfTheFirstError) {

@@ -81,9 +81,10 @@ Block MakeBlock(uint64_t bytes) {
   return block;
 }
 
-Result<std::unique_ptr<File>> NewDirectFile(const std::string& path, uint64_t bytes) {
-  GEARDB_ASSIGN_OR_RETURN(
-      auto file, Env::Posix()->OpenFile(path, {.mode = FileMode::kCreate, .direct = true}));
+Result<std::unique_ptr<File>> NewDirectFile(const std::string& path, uint64_t bytes,
+                                            Env* env = Env::Posix()) {
+  GEARDB_ASSIGN_OR_RETURN(auto file,
+                          env->OpenFile(path, {.mode = FileMode::kCreate, .direct = true}));
   if (!file->direct()) return Status::IoError(path, " is not direct: ", file->direct_note());
   GEARDB_RETURN_IF_ERROR(file->Allocate(bytes));
   GEARDB_RETURN_IF_ERROR(file->Sync());
@@ -109,10 +110,10 @@ Result<double> DiskWriteRate(const std::string& directory, uint64_t total) {
   return static_cast<double>(total) / watch.seconds();
 }
 
-Result<SyncTimes> MeasureSyncs(const std::string& directory, int count) {
+Result<SyncTimes> MeasureSyncs(const std::string& directory, int count, Env* env) {
   const Removal removal{JoinPath(directory, "bare-syncs")};
   const auto bytes = static_cast<uint64_t>(count) * kDirectAlignment;
-  GEARDB_ASSIGN_OR_RETURN(auto file, NewDirectFile(removal.path, bytes));
+  GEARDB_ASSIGN_OR_RETURN(auto file, NewDirectFile(removal.path, bytes, env));
   const Block block = MakeBlock(kDirectAlignment);
   const std::span<const std::byte> content(block.get(), kDirectAlignment);
   // Written before, so that the file's own bookkeeping is not part of what is timed.

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "base/env.h"
 #include "base/status.h"
 
 namespace geardb::bench {
@@ -58,7 +59,7 @@ struct SyncTimes {
   double write_and_fdatasync_us = 0;
 };
 /// `count` such rounds, in a file that was written before.
-Result<SyncTimes> MeasureSyncs(const std::string& directory, int count);
+Result<SyncTimes> MeasureSyncs(const std::string& directory, int count, Env* env = Env::Posix());
 
 /// Drops a directory's files from the page cache (what is not dirty of them).
 Status DropFromPageCache(const std::string& directory);
