@@ -17,7 +17,7 @@ void SyncPacing::NoteEnd(const Waiters& waiters, TimePoint now) {
   trying_ = until_try_ == 0;
   if (!trying_) --until_try_;
   wanted_ = trying_ ? there : there / 2;
-  until_ = now + typical_ / 4;
+  until_ = now + typical_ / 2;
 }
 
 void SyncPacing::NoteBegin(uint64_t waiting) {

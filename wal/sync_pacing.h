@@ -4,7 +4,7 @@
 // it takes longer, most disks serve one after the other (Linux puts what comes during a flush into
 // one more), so that several at once would only split those who wait. There one runs at a time, and
 // the next one begins when all are back who were there when the last one ended; or half of them,
-// where the last tries found fewer; or a quarter of a sync later, whoever is back.
+// where the last tries found fewer; or half a sync later, whoever is back.
 #pragma once
 
 #include <chrono>

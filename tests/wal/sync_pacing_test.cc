@@ -53,10 +53,10 @@ TEST_F(SyncPacingTest, WhoIsAloneDoesNotWait) {
   EXPECT_EQ(Wanted(), 0u);
 }
 
-TEST_F(SyncPacingTest, TheWaitEndsAQuarterOfASyncLater) {
+TEST_F(SyncPacingTest, TheWaitEndsHalfASyncLater) {
   End(8, 0);
-  EXPECT_EQ(pacing_.until(), now_ + microseconds(250));
-  now_ += microseconds(249);
+  EXPECT_EQ(pacing_.until(), now_ + microseconds(500));
+  now_ += microseconds(499);
   EXPECT_EQ(Wanted(), 8u);
   now_ += microseconds(1);
   EXPECT_EQ(Wanted(), 0u);
