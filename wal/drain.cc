@@ -149,7 +149,7 @@ bool Drain::MayBegin() const {
 
 bool Drain::Gathers(uint64_t number, Deadline deadline) {
   return !pacing_.Complete(Sleeping(number) + 1, SteadyClock::now()) &&
-         pacing_.until() < deadline.at();
+         pacing_.done_by() < deadline.at();
 }
 
 bool Drain::SleepFor(uint64_t number, Deadline deadline) {
@@ -186,7 +186,9 @@ uint64_t Drain::SyncServing(Lsn end) const {
 void Drain::LeadSync(bool drain_first) {
   const uint64_t number = ++syncs_begun_;
   pacing_.NoteBegin(Sleeping(number) + 1);
-  const SteadyClock::time_point began = SteadyClock::now();
+  drain_first = drain_first || Sleeping(number) > 0;  // For those.
+  SteadyClock::time_point began = SteadyClock::now();
+  const Lsn drained_before = drained();
   Lsn* const target = &targets_[number % targets_.size()];
   // The write takes along what is published by now, and perhaps more.
   *target = drain_first ? published() : boundary();
@@ -195,6 +197,8 @@ void Drain::LeadSync(bool drain_first) {
     sync_mutex_.Unlock();
     (void)Write(/*partial=*/true);  // An error is kept.
     const Lsn drained_to = boundary();
+    // The time of a large write is that of its bytes: company would not share it.
+    if (drained() - drained_before > kBounceBytes) began = SteadyClock::now();
     sync_mutex_.Lock();
     leader_drains_ = false;
     *target = std::max(*target, drained_to);
@@ -208,11 +212,12 @@ void Drain::LeadSync(bool drain_first) {
   (void)SyncFiles(dirty);
   const SteadyClock::duration took = SteadyClock::now() - began;
   sync_mutex_.Lock();
-  if (!dirty.empty()) pacing_.NoteDuration(took);
   while (syncs_ended_ + 1 != number) {
     Sleepers(number - 1).WaitUntil(&sync_mutex_, Deadline::Infinite());
   }
   syncs_ended_ = number;
+  // Here, since it may let another begin, who is called below.
+  if (!dirty.empty()) pacing_.NoteDuration(took);
   const uint64_t served = std::exchange(Sleeping(number), 0) + 1;
   if (syncs_begun_ == number) {
     pacing_.NoteEnd({.served = served, .waiting = Sleeping(number + 1)}, SteadyClock::now());

@@ -93,7 +93,8 @@ class Drain {
   void PassOnCall(uint64_t slept_for) GEARDB_REQUIRES(sync_mutex_);
   /// The sync under way that serves `end`, or the one after them.
   uint64_t SyncServing(Lsn end) const GEARDB_REQUIRES(sync_mutex_);
-  /// Whether sync `number`, which may begin, is to wait for more first; not beyond `deadline`.
+  /// Whether sync `number`, which may begin, is to wait for more first; not where it might then not
+  /// be done by `deadline`.
   bool Gathers(uint64_t number, Deadline deadline) GEARDB_REQUIRES(sync_mutex_);
   /// Sleeps until sync `number` is done or may begin; false when the deadline passed.
   bool SleepFor(uint64_t number, Deadline deadline) GEARDB_REQUIRES(sync_mutex_);

@@ -6,7 +6,8 @@ namespace geardb::wal {
 
 void SyncPacing::NoteDuration(Duration took) {
   const Duration step = typical_ / 4 + std::chrono::microseconds(1);
-  typical_ = typical_ == Duration(0) ? took : std::clamp(took, typical_ - step, typical_ + step);
+  typical_ = typical_ == Duration(0) ? std::min(took, kLong)
+                                     : std::clamp(took, typical_ - step, typical_ + step);
 }
 
 void SyncPacing::NoteEnd(const Waiters& waiters, TimePoint now) {

@@ -31,7 +31,7 @@ class SyncPacing {
     uint64_t waiting = 0;  ///< For the next one.
   };
 
-  /// A sync took this long: its write and its fdatasync.
+  /// A sync took this long: its fdatasync, and its write if that was small.
   void NoteDuration(Duration took);
   /// A sync has ended, and none is under way.
   void NoteEnd(const Waiters& waiters, TimePoint now);
@@ -46,11 +46,15 @@ class SyncPacing {
   }
   /// When it need not, whoever waits.
   TimePoint until() const { return until_; }
+  /// When a sync that begins then is done, with some time to spare.
+  TimePoint done_by() const { return until_ + 2 * typical_; }
 
  private:
   bool is_long() const { return typical_ >= kLong; }
 
-  Duration typical_{0};     // Follows the median: a sync moves it by a quarter at most.
+  // Follows the median: a sync moves it by a quarter at most, and the first one says no more than
+  // that it was long.
+  Duration typical_{0};
   uint64_t wanted_ = 0;     // How many the next sync waits for.
   TimePoint until_{};       // And until when.
   bool trying_ = false;     // It waits for all.

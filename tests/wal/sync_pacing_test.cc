@@ -9,9 +9,9 @@ using std::chrono::microseconds;
 
 class SyncPacingTest : public ::testing::Test {
  protected:
-  // A sync of a millisecond, which ends now.
+  // Syncs of a millisecond, the last of which ends now.
   void End(uint64_t served, uint64_t waiting) {
-    pacing_.NoteDuration(microseconds(1000));
+    for (int i = 0; i < 20; ++i) pacing_.NoteDuration(microseconds(1000));
     pacing_.NoteEnd({.served = served, .waiting = waiting}, now_);
   }
   // How many have to wait for the next sync to begin now.
@@ -60,6 +60,14 @@ TEST_F(SyncPacingTest, TheWaitEndsHalfASyncLater) {
   EXPECT_EQ(Wanted(), 8u);
   now_ += microseconds(1);
   EXPECT_EQ(Wanted(), 0u);
+}
+
+TEST_F(SyncPacingTest, AnOddFirstSyncIsSoonForgotten) {
+  pacing_.NoteDuration(std::chrono::seconds(1));
+  pacing_.NoteEnd({.served = 1, .waiting = 1}, now_);
+  EXPECT_LE(pacing_.until(), now_ + microseconds(50));
+  pacing_.NoteDuration(microseconds(20));
+  EXPECT_EQ(pacing_.syncs_max(), SyncPacing::kSyncsMax);
 }
 
 TEST_F(SyncPacingTest, OneOddSyncChangesLittle) {
