@@ -96,6 +96,9 @@ class File {
   /// Why a file that was asked to be direct is not; empty otherwise.
   virtual std::string_view direct_note() const = 0;
   virtual const std::string& path() const = 0;
+  /// Whether path() still names this file: not where it, or a directory above it, was moved,
+  /// removed or replaced, or the path is relative and the working directory has changed.
+  virtual bool in_place() const { return true; }
 };
 
 /// Held by one owner; released by the destructor or the death of the process.

@@ -203,6 +203,12 @@ class PosixFile final : public File {
   bool direct() const override { return direct_; }
   std::string_view direct_note() const override { return direct_note_; }
   const std::string& path() const override { return path_; }
+  bool in_place() const override {
+    struct stat own;
+    struct stat named;
+    return ::fstat(fd_, &own) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+           own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+  }
 
  private:
   const std::string path_;

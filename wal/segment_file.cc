@@ -37,6 +37,7 @@ Status SegmentFile::Write(uint64_t offset, std::span<const std::byte> from) {
   if (status.code() == StatusCode::kUnsupported && file()->direct()) {
     // Some file systems take direct reads but no direct writes from this memory.
     const std::string path = file()->path();
+    if (!file()->in_place()) return status;
     auto buffered = env_->OpenFile(path, {.mode = FileMode::kReadWrite});
     if (!buffered.ok()) return status;
     if (!(*buffered)->Write(offset, from).ok()) return status;
@@ -146,7 +147,19 @@ void SegmentPool::ReleaseBelow(Lsn lsn) {
   live_count_.store(live_.size(), std::memory_order_release);
 }
 
+bool SegmentPool::InPlace() const {
+  MutexLock lock(&mutex_);
+  if (!live_.empty()) return live_.rbegin()->second->in_place();
+  return free_.empty() || free_.back()->in_place();
+}
+
 Status SegmentPool::CreateSpare() {
+  if (!InPlace()) {
+    return Status::FailedPrecondition(
+        "'", directory_,
+        "' is not the directory that was opened any more: it was moved, removed or ",
+        "replaced, or the path is relative and the working directory has changed");
+  }
   std::string name;
   {
     MutexLock lock(&mutex_);
@@ -179,7 +192,9 @@ void SegmentPool::RemoveSpares(uint64_t left) {
     free_count_.store(free_.size(), std::memory_order_release);
   }
   // One that cannot be removed, or comes back after a power loss, is a spare file again.
-  for (const auto& file : removed) (void)env_->Remove(file->path()).ok();
+  for (const auto& file : removed) {
+    if (file->in_place()) (void)env_->Remove(file->path()).ok();
+  }
 }
 
 std::vector<SegmentFile*> SegmentPool::TakeDirty() {

@@ -43,6 +43,7 @@ class SegmentFile {
   bool direct() const { return file()->direct(); }
 
   const std::string& path() const { return opened_->path(); }
+  bool in_place() const { return opened_->in_place(); }
   /// "direct" or "buffered (why)".
   std::string write_path() const;
   /// Bytes from the file's front that are known to be allocated and written.
@@ -93,7 +94,8 @@ class SegmentPool {
   void ReleaseBelow(Lsn lsn);
 
   /// Makes one more free file: creates it, reserves its space, syncs it and its directory. One
-  /// thread at a time.
+  /// thread at a time. FailedPrecondition where the directory is no longer at its path, which may
+  /// lead to another store by now.
   Status CreateSpare();
   /// Removes the newest free files, until no more than `left` are left.
   void RemoveSpares(uint64_t left);
@@ -112,6 +114,8 @@ class SegmentPool {
 
  private:
   void NoteName(const std::string& name) GEARDB_REQUIRES(mutex_);
+  /// The files that the pool holds open are where their paths say.
+  bool InPlace() const;
 
   Env* const env_;
   const std::string directory_;
