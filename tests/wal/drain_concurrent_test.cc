@@ -3,6 +3,7 @@
 // concurrent: wal/drain.h wal/drain.cc wal/segment_file.h base/crash_point.h
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -275,62 +276,69 @@ class DrainGatherConcurrentTest : public DrainConcurrentTest {
   void UntilAsleep(uint64_t count) {
     while (drain_->sync_sleepers() < count) std::this_thread::yield();
   }
-  /// One more sync begins, and is held until Release().
-  void HoldOne() {
+  /// One more sync begins, and is held until Release(). Returns its number.
+  size_t HoldOne() {
     holds_ = true;
-    const int before = begun_syncs_;
+    const size_t held = begun_syncs_;
     Wait(More());
-    while (begun_syncs_ == before) std::this_thread::yield();
+    while (begun_syncs_ == held) std::this_thread::yield();
+    return held;
   }
   void Release() { holds_ = false; }
+  /// Where HoldOne() was the first to wait.
+  void ReleaseAndJoinItsWaiter() {
+    Release();
+    threads_[0].join();
+    threads_.erase(threads_.begin());
+  }
 
   void Sync() {
-    began_ = std::chrono::steady_clock::now();
+    Times& times = syncs_.at(begun_syncs_);
+    times.began = std::chrono::steady_clock::now();
     ++begun_syncs_;
     TakeTime(kTakes);
     while (holds_) std::this_thread::yield();
-    ended_ = std::chrono::steady_clock::now();
+    times.ended = std::chrono::steady_clock::now();
   }
+
+  struct Times {
+    std::atomic<std::chrono::steady_clock::time_point> began;
+    std::atomic<std::chrono::steady_clock::time_point> ended;
+  };
 
   static inline DrainGatherConcurrentTest* current_ = nullptr;
   std::atomic<bool> holds_{false};
-  std::atomic<int> begun_syncs_{0};
-  // Of the newest sync; one runs at a time.
-  std::chrono::steady_clock::time_point began_;
-  std::chrono::steady_clock::time_point ended_;
+  std::array<Times, 512> syncs_;  // In their order: one runs at a time.
+  std::atomic<size_t> begun_syncs_{0};
   std::vector<std::thread> threads_;
 };
 
 TEST_F(DrainGatherConcurrentTest, TheNextSyncWaitsForWhomTheLastOneServed) {
-  HoldOne();
+  const size_t held = HoldOne();
   const Lsn end = More();
   Wait(end);
   UntilAsleep(1);
-  Release();
-  threads_[0].join();
-  const auto held_until = ended_;
-  threads_.erase(threads_.begin());
+  ReleaseAndJoinItsWaiter();
   // Who leaves calls the one who waits for company; it goes on waiting no longer than it would.
   (void)drain_->WaitSynced(end, Deadline::Now());
   JoinAll();
-  EXPECT_GE(began_ - held_until, kHalf);
+  EXPECT_GE(syncs_[held + 1].began.load() - syncs_[held].ended.load(), kHalf);
 }
 
 // Were a thread held up for so long that its deadline passed before it came, it could not: tried
 // again.
 TEST_F(DrainGatherConcurrentTest, WhoCannotWaitForCompanyBegins) {
   for (int tries = 0; tries < 50; ++tries) {
-    HoldOne();
+    const size_t held = HoldOne();
     Wait(drain_->published());
     const Lsn end = More();
     Wait(end);
     Wait(end);
     UntilAsleep(3);
-    Release();
     // Two do not come back; with this one, three of four wait.
-    threads_[0].join();
-    threads_.erase(threads_.begin());
-    const bool in_time = drain_->WaitSynced(end, Deadline(ended_ + kHalf * 3 / 4)).ok();
+    ReleaseAndJoinItsWaiter();
+    const Deadline deadline(syncs_[held].ended.load() + kHalf * 3 / 4);
+    const bool in_time = drain_->WaitSynced(end, deadline).ok();
     JoinAll();
     if (in_time) return;
   }
@@ -338,24 +346,21 @@ TEST_F(DrainGatherConcurrentTest, WhoCannotWaitForCompanyBegins) {
 }
 
 TEST_F(DrainGatherConcurrentTest, WhoLeadsForOthersDrainsForThem) {
-  HoldOne();
+  const size_t held = HoldOne();
   More();
   ASSERT_OK(drain_->Write(/*partial=*/true));
   Wait(More());
   UntilAsleep(1);
-  const int held = begun_syncs_;
-  Release();
-  threads_[0].join();
-  threads_.erase(threads_.begin());
+  ReleaseAndJoinItsWaiter();
   // For what is drained; the one who waits for company needs more.
   ASSERT_OK(drain_->Sync());
   JoinAll();
-  EXPECT_EQ(begun_syncs_, held + 1);
+  EXPECT_EQ(begun_syncs_, held + 2);
 }
 
 TEST_F(DrainGatherConcurrentTest, WhoSleepsForTheNextSyncLearnsOfAnError) {
   holds_ = true;
-  const int before = begun_syncs_;
+  const size_t before = begun_syncs_;
   const auto fails = [this](Lsn end) {
     threads_.emplace_back([this, end] {
       EXPECT_STATUS(kIoError, drain_->WaitSynced(end, Deadline::Infinite()), "fdatasync");
