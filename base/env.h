@@ -22,6 +22,7 @@ enum class FileMode : uint8_t {
   kRead,       ///< Must exist; writes are refused.
   kReadWrite,  ///< Must exist.
   kCreate,     ///< Read-write, made empty when it is not there.
+  kCreateNew,  ///< Read-write, made empty; AlreadyExists when it is there.
 };
 
 /// See Env::OpenFile.
@@ -96,9 +97,6 @@ class File {
   /// Why a file that was asked to be direct is not; empty otherwise.
   virtual std::string_view direct_note() const = 0;
   virtual const std::string& path() const = 0;
-  /// Whether path() still names this file: not where it, or a directory above it, was moved,
-  /// removed or replaced, or the path is relative and the working directory has changed.
-  virtual bool in_place() const { return true; }
 };
 
 /// Held by one owner; released by the destructor or the death of the process.
@@ -134,6 +132,15 @@ class Env {
   virtual Status CreateDirectory(const std::string& path) = 0;
   /// Makes the creations, renames and removals in a directory survive power loss.
   virtual Status SyncDirectory(const std::string& path) = 0;
+  /// This file system, in which the path `directory`, and those that go on from it, lead to what it
+  /// is now: also when it, or one above it, is moved or replaced, or the working directory changes.
+  /// Once it is removed they are NotFound. Costs a descriptor. May outlive an Env that is a held
+  /// directory itself; none may outlive the file system, which returns itself where its directories
+  /// stay where they are.
+  virtual Result<std::shared_ptr<Env>> HoldDirectory(const std::string& directory) {
+    (void)directory;
+    return std::shared_ptr<Env>(std::shared_ptr<Env>(), this);
+  }
   /// Takes a lock without waiting. FailedPrecondition, naming the owner's pid, when another process
   /// or another caller in this one holds it in a way that excludes `mode`.
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path, LockMode mode) = 0;

@@ -1,5 +1,6 @@
 #include "base/env_posix.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -11,8 +12,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
+#include <memory>
+#include <utility>
 
 #include "base/errno_status.h"
 #include "base/fork.h"
@@ -36,10 +38,10 @@ class Descriptor {
   int fd_;
 };
 
-int OpenRetrying(const char* path, int flags) {
+int OpenRetrying(int directory, const char* path, int flags) {
   int fd;
   do {
-    fd = ::open(path, flags | O_CLOEXEC, 0644);
+    fd = ::openat(directory, path, flags | O_CLOEXEC, 0644);
   } while (fd < 0 && errno == EINTR);
   return fd;
 }
@@ -62,23 +64,6 @@ Status RefuseKind(const std::string& path, mode_t mode) {
                            : S_ISSOCK(mode) ? "a socket"
                                             : "a device";
   return Status::Corruption(path, " is ", kind, ", expected a regular file");
-}
-
-// Opens a regular file and refuses anything else. Without O_NONBLOCK a FIFO would be waited for
-// until somebody opens its other end.
-Result<int> OpenRegular(const std::string& path, int flags) {
-  GEARDB_RETURN_IF_ERROR(CheckPath(path));
-  struct stat status;
-  Descriptor fd(OpenRetrying(path.c_str(), flags | O_NONBLOCK | O_NOCTTY));
-  if (fd.get() < 0) {
-    const int error = errno;
-    const bool kind_known = ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
-    return kind_known ? RefuseKind(path, status.st_mode) : ErrnoStatus(error, "open ", path);
-  }
-  if (::fstat(fd.get(), &status) != 0) return ErrnoStatus(errno, "fstat ", path);
-  if (!S_ISREG(status.st_mode)) return RefuseKind(path, status.st_mode);
-  if (::fcntl(fd.get(), F_SETFL, flags) != 0) return ErrnoStatus(errno, "fcntl ", path);
-  return fd.Release();
 }
 
 class PosixMapping final : public Mapping {
@@ -203,12 +188,6 @@ class PosixFile final : public File {
   bool direct() const override { return direct_; }
   std::string_view direct_note() const override { return direct_note_; }
   const std::string& path() const override { return path_; }
-  bool in_place() const override {
-    struct stat own;
-    struct stat named;
-    return ::fstat(fd_, &own) == 0 && ::stat(path_.c_str(), &named) == 0 &&
-           own.st_dev == named.st_dev && own.st_ino == named.st_ino;
-  }
 
  private:
   const std::string path_;
@@ -284,9 +263,51 @@ void WriteOwner(int fd) {
 
 }  // namespace
 
+PosixEnv::PosixEnv() : fd_(AT_FDCWD) {}
+
+PosixEnv::~PosixEnv() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<PosixEnv::Place> PosixEnv::PlaceOf(const std::string& path) const {
+  GEARDB_RETURN_IF_ERROR(CheckPath(path));
+  const Place as_it_is{AT_FDCWD, path.c_str()};
+  if (fd_ == AT_FDCWD || !path.starts_with(held_)) return as_it_is;
+  const char* rest = path.c_str() + held_.size();
+  if (*rest != '/' && *rest != '\0') return as_it_is;
+  while (*rest == '/') ++rest;
+  return Place{fd_, *rest == '\0' ? "." : rest};
+}
+
+// Opens a regular file and refuses anything else. Without O_NONBLOCK a FIFO would be waited for
+// until somebody opens its other end.
+Result<int> PosixEnv::OpenRegular(const std::string& path, int flags) const {
+  GEARDB_ASSIGN_OR_RETURN(const Place at, PlaceOf(path));
+  struct stat status;
+  Descriptor fd(OpenRetrying(at.directory, at.path, flags | O_NONBLOCK | O_NOCTTY));
+  if (fd.get() < 0) {
+    const int error = errno;
+    const bool kind_known =
+        ::fstatat(at.directory, at.path, &status, 0) == 0 && !S_ISREG(status.st_mode);
+    return kind_known ? RefuseKind(path, status.st_mode) : ErrnoStatus(error, "open ", path);
+  }
+  if (::fstat(fd.get(), &status) != 0) return ErrnoStatus(errno, "fstat ", path);
+  if (!S_ISREG(status.st_mode)) return RefuseKind(path, status.st_mode);
+  if (::fcntl(fd.get(), F_SETFL, flags) != 0) return ErrnoStatus(errno, "fcntl ", path);
+  return fd.Release();
+}
+
+Result<int> PosixEnv::OpenDirectory(const std::string& path) const {
+  GEARDB_ASSIGN_OR_RETURN(const Place at, PlaceOf(path));
+  const int fd = OpenRetrying(at.directory, at.path, O_RDONLY | O_DIRECTORY);
+  if (fd < 0) return ErrnoStatus(errno, "open directory ", path);
+  return fd;
+}
+
 Result<std::unique_ptr<File>> PosixEnv::OpenFile(const std::string& path, FileOptions options) {
   int flags = options.mode == FileMode::kRead ? O_RDONLY : O_RDWR;
   if (options.mode == FileMode::kCreate) flags |= O_CREAT;
+  if (options.mode == FileMode::kCreateNew) flags |= O_CREAT | O_EXCL;
   GEARDB_ASSIGN_OR_RETURN(const int opened, OpenRegular(path, flags));
   Descriptor plain(opened);
   if (options.mode == FileMode::kRead) {
@@ -309,59 +330,70 @@ Result<std::unique_ptr<File>> PosixEnv::OpenFile(const std::string& path, FileOp
 }
 
 Result<std::vector<std::string>> PosixEnv::List(const std::string& directory) {
-  GEARDB_RETURN_IF_ERROR(CheckPath(directory));
+  GEARDB_ASSIGN_OR_RETURN(const int opened, OpenDirectory(directory));
+  Descriptor fd(opened);
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(fd.get()), &::closedir);
+  if (entries == nullptr) return ErrnoStatus(errno, "list ", directory);
+  (void)fd.Release();  // It is closed with the entries.
   std::vector<std::string> names;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(directory, error);
-  while (!error && entry != std::filesystem::directory_iterator()) {
-    names.push_back(entry->path().filename().string());
-    entry.increment(error);
+  errno = 0;
+  while (const dirent* const entry = ::readdir(entries.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+    errno = 0;
   }
-  if (error) return ErrnoStatus(error.value(), "list ", directory);
+  if (errno != 0) return ErrnoStatus(errno, "list ", directory);
   std::sort(names.begin(), names.end());
   return names;
 }
 
 Result<bool> PosixEnv::Exists(const std::string& path) {
-  GEARDB_RETURN_IF_ERROR(CheckPath(path));
+  GEARDB_ASSIGN_OR_RETURN(const Place at, PlaceOf(path));
   struct stat status;
-  if (::stat(path.c_str(), &status) == 0) return true;
+  if (::fstatat(at.directory, at.path, &status, 0) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
   return ErrnoStatus(errno, "stat ", path);
 }
 
 Status PosixEnv::Remove(const std::string& path) {
-  GEARDB_RETURN_IF_ERROR(CheckPath(path));
-  if (::unlink(path.c_str()) != 0) return ErrnoStatus(errno, "remove ", path);
+  GEARDB_ASSIGN_OR_RETURN(const Place at, PlaceOf(path));
+  if (::unlinkat(at.directory, at.path, 0) != 0) return ErrnoStatus(errno, "remove ", path);
   return Status::Ok();
 }
 
 Status PosixEnv::Rename(const std::string& from, const std::string& to) {
-  GEARDB_RETURN_IF_ERROR(CheckPath(from));
-  GEARDB_RETURN_IF_ERROR(CheckPath(to));
-  if (::rename(from.c_str(), to.c_str()) != 0) {
+  GEARDB_ASSIGN_OR_RETURN(const Place from_at, PlaceOf(from));
+  GEARDB_ASSIGN_OR_RETURN(const Place to_at, PlaceOf(to));
+  if (::renameat(from_at.directory, from_at.path, to_at.directory, to_at.path) != 0) {
     return ErrnoStatus(errno, "rename ", from, " to ", to);
   }
   return Status::Ok();
 }
 
 Status PosixEnv::CreateDirectory(const std::string& path) {
-  GEARDB_RETURN_IF_ERROR(CheckPath(path));
-  if (::mkdir(path.c_str(), 0755) == 0) return Status::Ok();
+  GEARDB_ASSIGN_OR_RETURN(const Place at, PlaceOf(path));
+  if (::mkdirat(at.directory, at.path, 0755) == 0) return Status::Ok();
   const int error = errno;
   struct stat status;
-  if (error == EEXIST && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+  if (error == EEXIST && ::fstatat(at.directory, at.path, &status, 0) == 0 &&
+      S_ISDIR(status.st_mode)) {
     return Status::Ok();
   }
-  return ErrnoStatus(error, "create directory ", path);
+  return ErrnoStatus(error == EEXIST ? ENOTDIR : error, "create directory ", path);
 }
 
 Status PosixEnv::SyncDirectory(const std::string& path) {
-  GEARDB_RETURN_IF_ERROR(CheckPath(path));
-  Descriptor directory(OpenRetrying(path.c_str(), O_RDONLY | O_DIRECTORY));
-  if (directory.get() < 0) return ErrnoStatus(errno, "open directory ", path);
+  GEARDB_ASSIGN_OR_RETURN(const int opened, OpenDirectory(path));
+  const Descriptor directory(opened);
   if (::fsync(directory.get()) != 0) return ErrnoStatus(errno, "fsync directory ", path);
   return Status::Ok();
+}
+
+Result<std::shared_ptr<Env>> PosixEnv::HoldDirectory(const std::string& directory) {
+  GEARDB_ASSIGN_OR_RETURN(const int fd, OpenDirectory(directory));
+  std::string held = directory;
+  while (held.ends_with('/')) held.pop_back();
+  return std::shared_ptr<Env>(new PosixEnv(std::move(held), fd));
 }
 
 Result<std::unique_ptr<FileLock>> PosixEnv::Lock(const std::string& path, LockMode mode) {

@@ -14,12 +14,14 @@ namespace geardb {
 inline constexpr int kSystemLacks[] = {ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EAGAIN};
 
 /// For a call that failed with `error`, an errno value, which `what` describes. NotFound where
-/// there is no such file, ResourceExhausted where the disk is full or the process has too many
-/// descriptors or threads or too little memory, IoError for anything else.
+/// there is no such file, AlreadyExists where there is one, ResourceExhausted where the disk is
+/// full or the process has too many descriptors or threads or too little memory, IoError for
+/// anything else.
 template <typename... Parts>
 Status ErrnoStatus(int error, const Parts&... what) {
   const std::string words = std::system_category().message(error);
   if (error == ENOENT) return Status::NotFound(what..., ": ", words);
+  if (error == EEXIST) return Status::AlreadyExists(what..., ": ", words);
   for (const int lack : kSystemLacks) {
     if (error == lack) return Status::ResourceExhausted(what..., ": ", words);
   }

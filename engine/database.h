@@ -89,9 +89,9 @@ class Database {
   /// process or another, gets FailedPrecondition naming the first. Unsupported for a newer format,
   /// Corruption for damage to what must be whole (with file and offset), ResourceExhausted where
   /// the system has too little (memory, descriptors, a thread), IoError for the rest.
-  /// Blocks until the log has been replayed. The directory must stay where it is until the database
-  /// is closed (a relative path: the working directory, too). Where it has been moved or replaced,
-  /// appends get FailedPrecondition once they need another file; what was acknowledged is in it.
+  /// Blocks until the log has been replayed. A directory that is moved or replaced while it is open
+  /// is still the one that is written; in one that is removed, calls that write get
+  /// FailedPrecondition once the log needs another file.
   static Result<std::unique_ptr<Database>> Open(const std::string& directory,
                                                 const DatabaseOptions& options);
   /// Closes without an error to report; call Close to see it.

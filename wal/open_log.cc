@@ -85,24 +85,25 @@ Status CreateLog(Env* env, const std::string& directory, const LogOptions& optio
   if (options.background) GEARDB_RETURN_IF_ERROR(WriterThread::Start(log_directory).status());
   GEARDB_RETURN_IF_ERROR(env->CreateDirectory(directory));
   GEARDB_RETURN_IF_ERROR(env->SyncDirectory(ParentOf(directory)));
+  GEARDB_ASSIGN_OR_RETURN(const auto held, env->HoldDirectory(directory));
   GEARDB_ASSIGN_OR_RETURN(const auto lock,
-                          env->Lock(JoinPath(directory, kLockName), LockMode::kExclusive));
+                          held->Lock(JoinPath(directory, kLockName), LockMode::kExclusive));
   const std::string manifest_path = JoinPath(directory, kManifestName);
-  GEARDB_ASSIGN_OR_RETURN(const bool exists, env->Exists(manifest_path));
+  GEARDB_ASSIGN_OR_RETURN(const bool exists, held->Exists(manifest_path));
   if (exists) return Status::AlreadyExists(manifest_path, ": there is a database already");
 
-  GEARDB_RETURN_IF_ERROR(env->CreateDirectory(log_directory));
+  GEARDB_RETURN_IF_ERROR(held->CreateDirectory(log_directory));
   // They may have other sizes.
-  GEARDB_ASSIGN_OR_RETURN(const auto leftovers, Leftovers(env, log_directory));
+  GEARDB_ASSIGN_OR_RETURN(const auto leftovers, Leftovers(held.get(), log_directory));
   for (const std::string& name : leftovers) {
-    GEARDB_RETURN_IF_ERROR(env->Remove(JoinPath(log_directory, name)));
+    GEARDB_RETURN_IF_ERROR(held->Remove(JoinPath(log_directory, name)));
   }
   GEARDB_RETURN_IF_ERROR(
-      RingFile::Create(env, JoinPath(log_directory, kRingName), options.ring_bytes));
-  SegmentPool pool(env, log_directory, options.segment_bytes, options.direct_io);
+      RingFile::Create(held.get(), JoinPath(log_directory, kRingName), options.ring_bytes));
+  SegmentPool pool(held, log_directory, options.segment_bytes, options.direct_io);
   GEARDB_RETURN_IF_ERROR(pool.CreateSpare());  // Syncs the log's directory, the ring's entry too.
-  GEARDB_RETURN_IF_ERROR(env->SyncDirectory(directory));
-  return WriteManifest(env, directory,
+  GEARDB_RETURN_IF_ERROR(held->SyncDirectory(directory));
+  return WriteManifest(held.get(), directory,
                        Manifest{.uuid = NewUuid(),
                                 .epoch = {},
                                 .start = 0,
@@ -244,8 +245,9 @@ class LogOpener {
             CheckFreeSegment(env_, JoinPath(log_directory_, name), opened_.manifest));
       }
     }
-    pool_ = std::make_unique<SegmentPool>(env_, log_directory_, opened_.manifest.segment_bytes,
-                                          options_.log.direct_io);
+    GEARDB_ASSIGN_OR_RETURN(auto held, env_->HoldDirectory(log_directory_));
+    pool_ = std::make_unique<SegmentPool>(std::move(held), log_directory_,
+                                          opened_.manifest.segment_bytes, options_.log.direct_io);
     for (const auto& [name, base] : live) GEARDB_RETURN_IF_ERROR(pool_->AddLive(name, base));
     for (const std::string& name : map.all) {
       if (live.contains(name)) continue;
@@ -345,7 +347,9 @@ class LogOpener {
 
 Result<OpenedLog> OpenLog(Env* env, const std::string& directory, const OpenOptions& options,
                           const RecordVisitor& visitor) {
-  return LogOpener(env, directory, options).Open(visitor);
+  // All that is opened is in one and the same.
+  GEARDB_ASSIGN_OR_RETURN(const auto held, env->HoldDirectory(directory));
+  return LogOpener(held.get(), directory, options).Open(visitor);
 }
 
 }  // namespace geardb::wal

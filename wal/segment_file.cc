@@ -17,11 +17,26 @@ alignas(4096) constexpr std::byte kZeros[kZeroBytes] = {};
 
 Result<std::unique_ptr<SegmentFile>> SegmentFile::Open(Env* env, const std::string& path,
                                                        uint64_t bytes, bool direct) {
-  GEARDB_ASSIGN_OR_RETURN(auto file,
-                          env->OpenFile(path, {.mode = FileMode::kCreate, .direct = direct}));
+  const FileOptions options{.mode = FileMode::kReadWrite, .direct = direct};
+  GEARDB_ASSIGN_OR_RETURN(auto file, env->OpenFile(path, options));
+  return Make(env, std::move(file), bytes, direct);
+}
+
+Result<std::unique_ptr<SegmentFile>> SegmentFile::Create(Env* env, const std::string& path,
+                                                         uint64_t bytes, bool direct) {
+  const FileOptions options{.mode = FileMode::kCreateNew, .direct = direct};
+  GEARDB_ASSIGN_OR_RETURN(auto file, env->OpenFile(path, options));
+  auto segment = Make(env, std::move(file), bytes, direct);
+  // A full disk: give back what was reserved.
+  if (!segment.ok()) (void)env->Remove(path).ok();
+  return segment;
+}
+
+Result<std::unique_ptr<SegmentFile>> SegmentFile::Make(Env* env, std::unique_ptr<File> file,
+                                                       uint64_t bytes, bool direct) {
   GEARDB_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
   if (size > bytes) {
-    return Status::Corruption(path, " has ", size, " bytes, a segment has ", bytes);
+    return Status::Corruption(file->path(), " has ", size, " bytes, a segment has ", bytes);
   }
   GEARDB_RETURN_IF_ERROR(file->Allocate(bytes));
   if (size < bytes) GEARDB_RETURN_IF_ERROR(file->Sync());
@@ -37,7 +52,6 @@ Status SegmentFile::Write(uint64_t offset, std::span<const std::byte> from) {
   if (status.code() == StatusCode::kUnsupported && file()->direct()) {
     // Some file systems take direct reads but no direct writes from this memory.
     const std::string path = file()->path();
-    if (!file()->in_place()) return status;
     auto buffered = env_->OpenFile(path, {.mode = FileMode::kReadWrite});
     if (!buffered.ok()) return status;
     if (!(*buffered)->Write(offset, from).ok()) return status;
@@ -88,8 +102,8 @@ Status SegmentPool::AddFree(const std::string& name) {
     MutexLock lock(&mutex_);
     NoteName(name);
   }
-  GEARDB_ASSIGN_OR_RETURN(
-      auto file, SegmentFile::Open(env_, JoinPath(directory_, name), segment_bytes_, direct_));
+  GEARDB_ASSIGN_OR_RETURN(auto file, SegmentFile::Open(env_.get(), JoinPath(directory_, name),
+                                                       segment_bytes_, direct_));
   // A segment that lost its end may still have its first record, and claim its base again now that
   // it has its length back.
   if (file->was_short()) {
@@ -103,8 +117,8 @@ Status SegmentPool::AddFree(const std::string& name) {
 }
 
 Status SegmentPool::AddLive(const std::string& name, Lsn base) {
-  GEARDB_ASSIGN_OR_RETURN(
-      auto file, SegmentFile::Open(env_, JoinPath(directory_, name), segment_bytes_, direct_));
+  GEARDB_ASSIGN_OR_RETURN(auto file, SegmentFile::Open(env_.get(), JoinPath(directory_, name),
+                                                       segment_bytes_, direct_));
   MutexLock lock(&mutex_);
   NoteName(name);
   live_[base] = std::move(file);
@@ -147,34 +161,27 @@ void SegmentPool::ReleaseBelow(Lsn lsn) {
   live_count_.store(live_.size(), std::memory_order_release);
 }
 
-bool SegmentPool::InPlace() const {
+std::string SegmentPool::NextPath() {
   MutexLock lock(&mutex_);
-  if (!live_.empty()) return live_.rbegin()->second->in_place();
-  return free_.empty() || free_.back()->in_place();
+  return JoinPath(directory_, SegmentName(next_number_++));
 }
 
 Status SegmentPool::CreateSpare() {
-  if (!InPlace()) {
-    return Status::FailedPrecondition(
-        "'", directory_,
-        "' is not the directory that was opened any more: it was moved, removed or ",
-        "replaced, or the path is relative and the working directory has changed");
+  std::string path = NextPath();
+  auto file = SegmentFile::Create(env_.get(), path, segment_bytes_, direct_);
+  while (file.status().code() == StatusCode::kAlreadyExists) {
+    path = NextPath();
+    file = SegmentFile::Create(env_.get(), path, segment_bytes_, direct_);
   }
-  std::string name;
-  {
-    MutexLock lock(&mutex_);
-    name = SegmentName(next_number_++);
+  if (file.status().code() == StatusCode::kNotFound) {
+    return Status::FailedPrecondition("'", directory_, "' was removed while its database was open");
   }
-  const std::string path = JoinPath(directory_, name);
-  auto file = SegmentFile::Open(env_, path, segment_bytes_, direct_);
-  Status status = file.ok() ? env_->SyncDirectory(directory_) : file.status();
-  if (!status.ok()) {
-    // A full disk: give back what was reserved. The name is simply not used again.
-    if (file.ok() || status.code() == StatusCode::kResourceExhausted) {
-      (void)env_->Remove(path).ok();
-    }
-    return status.WithContext("spare segment file");
+  Status status = file.status();
+  if (status.ok()) {
+    status = env_->SyncDirectory(directory_);
+    if (!status.ok()) (void)env_->Remove(path).ok();  // The name is simply not used again.
   }
+  if (!status.ok()) return status.WithContext("spare segment file");
   MutexLock lock(&mutex_);
   free_.insert(free_.begin(), std::move(file).value());
   free_count_.store(free_.size(), std::memory_order_release);
@@ -192,9 +199,7 @@ void SegmentPool::RemoveSpares(uint64_t left) {
     free_count_.store(free_.size(), std::memory_order_release);
   }
   // One that cannot be removed, or comes back after a power loss, is a spare file again.
-  for (const auto& file : removed) {
-    if (file->in_place()) (void)env_->Remove(file->path()).ok();
-  }
+  for (const auto& file : removed) (void)env_->Remove(file->path()).ok();
 }
 
 std::vector<SegmentFile*> SegmentPool::TakeDirty() {

@@ -25,10 +25,14 @@ namespace geardb::wal {
 /// One file of a segment's size, opened for writing. Writes come from one thread at a time.
 class SegmentFile {
  public:
-  /// Opens an existing file, or makes one with its space reserved (durable on return, apart from
-  /// its directory entry). ResourceExhausted: the disk is full, or no descriptor is left.
+  /// Opens a file that is there. One that is too short gets its length, and every one its space.
+  /// ResourceExhausted: the disk is full, or no descriptor is left.
   static Result<std::unique_ptr<SegmentFile>> Open(Env* env, const std::string& path,
                                                    uint64_t bytes, bool direct);
+  /// Makes a file with its space reserved, durable on return apart from its directory entry; after
+  /// an error there is none. AlreadyExists when there was one; ResourceExhausted as for Open.
+  static Result<std::unique_ptr<SegmentFile>> Create(Env* env, const std::string& path,
+                                                     uint64_t bytes, bool direct);
 
   /// `offset`, size and memory of `from` are multiples of 4 KiB.
   Status Write(uint64_t offset, std::span<const std::byte> from);
@@ -43,7 +47,6 @@ class SegmentFile {
   bool direct() const { return file()->direct(); }
 
   const std::string& path() const { return opened_->path(); }
-  bool in_place() const { return opened_->in_place(); }
   /// "direct" or "buffered (why)".
   std::string write_path() const;
   /// Bytes from the file's front that are known to be allocated and written.
@@ -59,6 +62,8 @@ class SegmentFile {
   SegmentFile(Env* env, std::unique_ptr<File> file, bool direct)
       : env_(env), opened_(std::move(file)), file_(opened_.get()), wants_direct_(direct) {}
 
+  static Result<std::unique_ptr<SegmentFile>> Make(Env* env, std::unique_ptr<File> file,
+                                                   uint64_t bytes, bool direct);
   File* file() const { return file_.load(std::memory_order_acquire); }
 
   Env* const env_;
@@ -73,8 +78,9 @@ class SegmentFile {
 /// Thread-safe.
 class SegmentPool {
  public:
-  SegmentPool(Env* env, std::string directory, uint64_t segment_bytes, bool direct)
-      : env_(env),
+  /// `env` holds the directory, which may be moved or replaced while the pool makes files in it.
+  SegmentPool(std::shared_ptr<Env> env, std::string directory, uint64_t segment_bytes, bool direct)
+      : env_(std::move(env)),
         directory_(std::move(directory)),
         segment_bytes_(segment_bytes),
         direct_(direct) {}
@@ -94,8 +100,8 @@ class SegmentPool {
   void ReleaseBelow(Lsn lsn);
 
   /// Makes one more free file: creates it, reserves its space, syncs it and its directory. One
-  /// thread at a time. FailedPrecondition where the directory is no longer at its path, which may
-  /// lead to another store by now.
+  /// thread at a time. A name that somebody else has taken is left to them. FailedPrecondition
+  /// where the directory was removed.
   Status CreateSpare();
   /// Removes the newest free files, until no more than `left` are left.
   void RemoveSpares(uint64_t left);
@@ -114,10 +120,9 @@ class SegmentPool {
 
  private:
   void NoteName(const std::string& name) GEARDB_REQUIRES(mutex_);
-  /// The files that the pool holds open are where their paths say.
-  bool InPlace() const;
+  std::string NextPath();
 
-  Env* const env_;
+  const std::shared_ptr<Env> env_;
   const std::string directory_;
   const uint64_t segment_bytes_;
   const bool direct_;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -100,6 +101,66 @@ TEST_F(EnvPosixTest, APathWithANulIsRefusedByName) {
   EXPECT_STATUS(kInvalidArgument, env_->Lock(path, LockMode::kExclusive), shown);
   ASSERT_OK_AND_ASSIGN(const auto names, env_->List(dir_.path()));
   EXPECT_EQ(names, std::vector<std::string>{"a"});
+}
+
+TEST_F(EnvPosixTest, ANewFileIsRefusedWhereThereIsOne) {
+  ASSERT_OK(ReplaceFile(env_, dir_.File("f"), Bytes("x")));
+  EXPECT_STATUS(kAlreadyExists, env_->OpenFile(dir_.File("f"), {.mode = FileMode::kCreateNew}),
+                "open " + dir_.File("f") + ": File exists");
+  ASSERT_EQ(::symlink(dir_.File("nowhere").c_str(), dir_.File("link").c_str()), 0);
+  EXPECT_STATUS(kAlreadyExists, env_->OpenFile(dir_.File("link"), {.mode = FileMode::kCreateNew}),
+                "link");
+  ASSERT_OK_AND_ASSIGN(auto file, env_->OpenFile(dir_.File("g"), {.mode = FileMode::kCreateNew}));
+  EXPECT_OK(file->Write(0, Bytes("y")));
+  ASSERT_OK_AND_ASSIGN(const std::string text, Text(dir_.File("f")));
+  EXPECT_EQ(text, "x");
+}
+
+TEST_F(EnvPosixTest, AHeldDirectoryIsReachedWhereverItIsMoved) {
+  const std::string held_path = dir_.File("held");
+  for (const std::string& path : {held_path, held_path + "/", held_path + "//"}) {
+    ASSERT_OK(env_->CreateDirectory(held_path));
+    ASSERT_OK_AND_ASSIGN(const auto held, env_->HoldDirectory(path));
+    ASSERT_OK(env_->Rename(held_path, dir_.File("moved")));
+    ASSERT_OK(env_->CreateDirectory(held_path));
+
+    ASSERT_OK(ReplaceFile(held.get(), JoinPath(path, "f"), Bytes("x")));
+    ASSERT_OK(held->CreateDirectory(JoinPath(path, "sub")));
+    ASSERT_OK(held->SyncDirectory(path));
+    ASSERT_OK_AND_ASSIGN(const auto sub, held->HoldDirectory(JoinPath(path, "sub")));
+    ASSERT_OK(ReplaceFile(sub.get(), JoinPath(path, "sub") + "/g", Bytes("y")));
+    ASSERT_OK(held->Lock(JoinPath(path, "lock"), LockMode::kExclusive));
+    ASSERT_OK(held->Rename(JoinPath(path, "f"), JoinPath(path, "F")));
+    ASSERT_OK_AND_ASSIGN(const auto there, held->List(path));
+    EXPECT_EQ(there, (std::vector<std::string>{"F", "lock", "sub"}));
+    ASSERT_OK_AND_ASSIGN(const std::string text, Text(dir_.File("moved/F")));
+    EXPECT_EQ(text, "x");
+    ASSERT_OK_AND_ASSIGN(const std::string below, Text(dir_.File("moved/sub/g")));
+    EXPECT_EQ(below, "y");
+    ASSERT_OK_AND_ASSIGN(const bool exists, held->Exists(JoinPath(path, "F")));
+    EXPECT_TRUE(exists);
+    EXPECT_OK(held->Remove(JoinPath(path, "F")));
+    // Messages have the path that was asked for.
+    EXPECT_STATUS(kNotFound, held->OpenFile(JoinPath(path, "F"), {}), JoinPath(path, "F"));
+    // Other paths are as ever.
+    ASSERT_OK(ReplaceFile(env_, held_path + "2", Bytes("z")));
+    EXPECT_OK(held->OpenFile(held_path + "2", {}));
+    ASSERT_OK_AND_ASSIGN(const auto replaced, env_->List(held_path));
+    EXPECT_TRUE(replaced.empty());
+
+    std::filesystem::remove_all(dir_.File("moved"));
+    EXPECT_STATUS(kNotFound, held->OpenFile(JoinPath(path, "f"), {.mode = FileMode::kCreateNew}),
+                  JoinPath(path, "f"));
+    std::filesystem::remove_all(held_path);
+  }
+  EXPECT_STATUS(kNotFound, env_->HoldDirectory(held_path), held_path);
+}
+
+TEST_F(EnvPosixTest, TheRootCanBeHeld) {
+  ASSERT_OK_AND_ASSIGN(const auto root, env_->HoldDirectory("/"));
+  ASSERT_OK(ReplaceFile(root.get(), dir_.File("f"), Bytes("x")));
+  ASSERT_OK_AND_ASSIGN(const std::string text, Text(dir_.File("f")));
+  EXPECT_EQ(text, "x");
 }
 
 TEST_F(EnvPosixTest, AReadOnlyFileRefusesWrites) {

@@ -279,8 +279,12 @@ Result<std::unique_ptr<File>> FaultEnv::OpenFile(const std::string& path, FileOp
   MutexLock lock(&mutex_);
   GEARDB_RETURN_IF_ERROR(CheckAlive(generation_));
   auto it = names_.find(path);
+  if (it != names_.end() && options.mode == FileMode::kCreateNew) {
+    return Status::AlreadyExists("open ", path, ": File exists");
+  }
   if (it == names_.end()) {
-    if (options.mode != FileMode::kCreate || directories_.count(DirectoryOf(path)) == 0) {
+    const bool creates = options.mode == FileMode::kCreate || options.mode == FileMode::kCreateNew;
+    if (!creates || directories_.count(DirectoryOf(path)) == 0) {
       return Status::NotFound("open ", path, ": No such file or directory");
     }
     if (CountChange()) return Died();

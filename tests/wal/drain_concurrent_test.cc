@@ -111,7 +111,7 @@ class DrainConcurrentTest : public ::testing::Test {
   std::function<void()> then_;
   testing::FaultEnv env_{1};
   testing::FaultEnv ring_env_{2};  // Reads no map while a test writes to it.
-  SegmentPool pool_{&env_, "log", kSegment, true};
+  SegmentPool pool_{env_.HoldDirectory("log").value(), "log", kSegment, true};
   std::unique_ptr<RingFile> ring_;
   std::unique_ptr<Drain> drain_;
 };

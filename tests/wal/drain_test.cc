@@ -43,7 +43,7 @@ class DrainTest : public ::testing::Test {
   std::byte Stored(Lsn lsn) { return env_.Contents(pool_.Find(lsn)->path())[lsn % kSegment]; }
 
   testing::FaultEnv env_{1};
-  SegmentPool pool_{&env_, "log", kSegment, true};
+  SegmentPool pool_{env_.HoldDirectory("log").value(), "log", kSegment, true};
   std::unique_ptr<RingFile> ring_;
   std::unique_ptr<Drain> drain_;
 };

@@ -18,14 +18,14 @@ class SegmentFileTest : public ::testing::Test {
   void SetUp() override { ASSERT_OK(env_.CreateDirectory("log")); }
 
   testing::FaultEnv env_{1};
-  SegmentPool pool_{&env_, "log", kSegment, /*direct=*/true};
+  SegmentPool pool_{env_.HoldDirectory("log").value(), "log", kSegment, /*direct=*/true};
 };
 
 TEST_F(SegmentFileTest, ASpareIsDurableBeforeItIsHandedOut) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     testing::FaultEnv env(seed);
     ASSERT_OK(env.CreateDirectory("log"));
-    SegmentPool pool(&env, "log", kSegment, true);
+    SegmentPool pool(env.HoldDirectory("log").value(), "log", kSegment, true);
     ASSERT_OK(pool.CreateSpare());
     EXPECT_EQ(pool.free_count(), 1u);
     env.Crash(testing::CrashKind::kPowerLoss);
@@ -73,14 +73,24 @@ TEST_F(SegmentFileTest, AFullDiskMakesNoSpareAndLeavesNoFile) {
   EXPECT_OK(pool_.CreateSpare());
 }
 
+TEST_F(SegmentFileTest, AFileThatSomebodyElseMadeIsNotTakenForASpare) {
+  for (const char* const path : {"log/segment-000001", "log/segment-000002"}) {
+    env_.Put(path, std::vector<std::byte>(100, std::byte{1}));
+  }
+  ASSERT_OK(pool_.CreateSpare());
+  EXPECT_EQ(env_.Contents("log/segment-000001"), std::vector<std::byte>(100, std::byte{1}));
+  EXPECT_EQ(env_.Contents("log/segment-000002"), std::vector<std::byte>(100, std::byte{1}));
+  EXPECT_EQ(pool_.NextFree()->path(), "log/segment-000003");
+}
+
 TEST_F(SegmentFileTest, WithoutDirectIoItIsBufferedAndSaysWhy) {
   ASSERT_OK(pool_.CreateSpare());
   EXPECT_EQ(pool_.write_path(), "direct");
   env_.set_direct(false);
-  SegmentPool other(&env_, "log", kSegment, true);
+  SegmentPool other(env_.HoldDirectory("log").value(), "log", kSegment, true);
   ASSERT_OK(other.AddFree("segment-000001"));
   EXPECT_EQ(other.write_path(), "buffered (O_DIRECT: Invalid argument)");
-  SegmentPool chosen(&env_, "log", kSegment, false);
+  SegmentPool chosen(env_.HoldDirectory("log").value(), "log", kSegment, false);
   ASSERT_OK(chosen.AddFree("segment-000001"));
   EXPECT_EQ(chosen.write_path(), "buffered (by choice)");
 }

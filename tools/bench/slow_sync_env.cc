@@ -24,7 +24,6 @@ class SlowSyncEnv::SlowFile final : public File {
   bool direct() const override { return file_->direct(); }
   std::string_view direct_note() const override { return file_->direct_note(); }
   const std::string& path() const override { return file_->path(); }
-  bool in_place() const override { return file_->in_place(); }
 
  private:
   SlowSyncEnv* const env_;

@@ -37,7 +37,8 @@ _POSIX = {"errno.h", "fcntl.h", "sched.h", "signal.h", "stdlib.h", "sys/mman.h",
 # What else may be included, and where: a file, or a folder with all below it. Public headers are
 # installed without a dependency, so none stands here. FlatBuffers comes with generated headers.
 SYSTEM_HEADERS = {
-    "base/env_posix.cc": {"fcntl.h", "signal.h", "sys/mman.h", "sys/stat.h", "unistd.h"},
+    "base/env_posix.cc": {"dirent.h", "fcntl.h", "signal.h", "sys/mman.h", "sys/stat.h",
+                          "unistd.h"},
     "base/fork.cc": {"pthread.h", "unistd.h"},
     "base/hash.cc": {"xxhash.h"},
     "index/draw_points.cc": {"immintrin.h"},
