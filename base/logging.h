@@ -6,9 +6,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <sstream>
 #include <string_view>
-#include <utility>
+
+#include "base/concatenate.h"
 
 namespace geardb {
 
@@ -31,9 +31,7 @@ void LogLine(LogLevel level, std::string_view line);
 /// Concatenates its arguments: `Log(LogLevel::kWarning, "drain of ", path, " failed")`.
 template <typename... Parts>
 void Log(LogLevel level, const Parts&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  LogLine(level, std::move(out).str());
+  LogLine(level, Concatenate(parts...));
 }
 
 }  // namespace geardb

@@ -9,12 +9,12 @@
 #include <memory>
 #include <optional>
 #include <ostream>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/check.h"
+#include "base/concatenate.h"
 
 namespace geardb {
 
@@ -76,13 +76,6 @@ class [[nodiscard]] Status {
   Status WithContext(std::string_view context) const;
 
  private:
-  template <typename... Parts>
-  static std::string Concatenate(const Parts&... parts) {
-    std::ostringstream out;
-    (out << ... << parts);
-    return std::move(out).str();
-  }
-
   struct Rep {
     StatusCode code;
     std::string message;

@@ -73,8 +73,9 @@ struct RecoveryReport {
 };
 
 /// An open directory. Thread-safe. Tables, writers and samplers hold a reference to what they need:
-/// they may outlive the Database object, but calls that write, draw or wait then fail with
-/// Cancelled; counts and records in memory can still be read.
+/// they may outlive the Database object. Once it is closed their calls that write, draw, wait or
+/// read rows fail with Cancelled, and Table::priority_table is null; what Scan, counts, tags,
+/// priorities and statistics tell is still there.
 ///
 /// A process may fork: its database stays its own. In the child all calls that return a Status fail
 /// with FailedPrecondition, the others must not be made, and destroying what was opened before the

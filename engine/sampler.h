@@ -31,8 +31,9 @@ struct ViewRows {
 };
 
 /// One output of a batch. Shape [n, L, (stack,) ...] padded, [Σ lengths, (stack,) ...] packed.
-/// Padded, the L axis is left out when `rows` names exactly one row (a list of one, count 1, or an
-/// extent of length 1) and the item is a window: n entries, padding where the row is absent.
+/// Padded, the L axis is left out when `rows` names exactly one row (a list of one, count 1, an
+/// extent of length 1, or the bootstrap row without `every_row`) and the item is a window: n
+/// entries, padding where the row is absent.
 /// Packed, such a view has Σ lengths entries like any other: fewer than n where rows are absent.
 struct View {
   /// Per step. A per-trajectory column yields [n, ...] in either layout and ignores `rows`; with

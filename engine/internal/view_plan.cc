@@ -164,7 +164,7 @@ Result<CompiledNStep> CompileNStep(const TableLayout& layout, const PriorityTabl
   }
   if (n_step.n < 1 || n_step.n > kRowsMax || !std::isfinite(n_step.gamma)) {
     return Status::InvalidArgument("n_step has n ", n_step.n, " and gamma ", n_step.gamma,
-                                   "; expected n of at least 1 and a finite gamma");
+                                   "; expected n from 1 to ", kRowsMax, " and a finite gamma");
   }
   const Extent& extent = spec.window.extent;
   const int64_t reach = n_step.every_row ? extent.after : extent.length - 1 + extent.after;

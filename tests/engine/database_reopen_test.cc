@@ -427,7 +427,9 @@ TEST_F(DatabaseReopenTest, HandlesOfAClosedDatabaseSayCancelled) {
   AppendClosed(0, 8);
   auto per = table_->priority_table("per");
   auto sampler = per->NewSampler({.batch = 4});
+  auto observer = per->NewSampler({.batch = 4, .observer = true});
   ASSERT_OK(sampler);
+  ASSERT_OK(observer);
   ASSERT_OK(database_->Close());
   ASSERT_OK(database_->Close());
   database_.reset();
@@ -446,8 +448,16 @@ TEST_F(DatabaseReopenTest, HandlesOfAClosedDatabaseSayCancelled) {
   const float one[] = {1};
   EXPECT_STATUS(kCancelled, per->SetAll(one), "closed");
   EXPECT_STATUS(kCancelled, per->NewSampler({}), "closed");
+  EXPECT_STATUS(kCancelled, (*observer)->Next(), "closed");
+  EXPECT_EQ(table_->priority_table("per"), nullptr);
+  // What can still be asked for.
   EXPECT_EQ(per->Count(), 8u);
+  EXPECT_OK(per->Priority({.id = 1, .row = 2}));
+  EXPECT_EQ(table_->Count(), 1u);
+  EXPECT_EQ(table_->Scan({}).size(), 1u);
+  EXPECT_EQ(table_->StepCount(), 8u);
   sampler->reset();
+  observer->reset();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/dev shows what must be seen of tests that pass: the kill test's kills by phase.
+"""tools/dev: what it shows of tests that pass (the kills by phase), and what it refuses.
 
 It runs on a small tree of its own, whose "tests" print.
 """
@@ -39,11 +39,14 @@ class DevTest(unittest.TestCase):
             file.write("#!/bin/sh\necho installed\n")
         os.chmod(query, 0o755)
 
-    def run_tests(self, *arguments):
+    def run_dev(self, *arguments):
         path = os.path.join(self.root, "bin") + os.pathsep + os.environ["PATH"]
-        result = subprocess.run(["tools/dev", "test", "release", *arguments], cwd=self.root,
-                                env={**os.environ, "PATH": path}, capture_output=True, text=True,
-                                check=False)
+        return subprocess.run(["tools/dev", *arguments], cwd=self.root,
+                              env={**os.environ, "PATH": path}, capture_output=True, text=True,
+                              check=False)
+
+    def run_tests(self, *arguments):
+        result = self.run_dev("test", "release", *arguments)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         return result.stdout
 
@@ -57,6 +60,12 @@ class DevTest(unittest.TestCase):
     def test_nothing_is_shown_of_a_kill_test_that_did_not_run(self):
         self.assertIn("the kill test", self.run_tests("-R", "KillTest"))
         self.assertNotIn("the kill test", self.run_tests("-R", "OtherTest"))
+
+    def test_an_argument_that_nobody_knows_is_refused(self):
+        for arguments in (("nothing",), ("fmt", "--chek"), ("lint", "tidi"), ("test", "relase")):
+            result = self.run_dev(*arguments)
+            self.assertEqual(result.returncode, 2, arguments)
+            self.assertIn("tools/dev", result.stderr)
 
 
 if __name__ == "__main__":
