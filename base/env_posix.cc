@@ -297,9 +297,9 @@ Result<int> PosixEnv::OpenRegular(const std::string& path, int flags) const {
   return fd.Release();
 }
 
-Result<int> PosixEnv::OpenDirectory(const std::string& path) const {
+Result<int> PosixEnv::OpenDirectory(const std::string& path, int flags) const {
   GEARDB_ASSIGN_OR_RETURN(const Place at, PlaceOf(path));
-  const int fd = OpenRetrying(at.directory, at.path, O_RDONLY | O_DIRECTORY);
+  const int fd = OpenRetrying(at.directory, at.path, flags | O_DIRECTORY);
   if (fd < 0) return ErrnoStatus(errno, "open directory ", path);
   return fd;
 }
@@ -330,7 +330,7 @@ Result<std::unique_ptr<File>> PosixEnv::OpenFile(const std::string& path, FileOp
 }
 
 Result<std::vector<std::string>> PosixEnv::List(const std::string& directory) {
-  GEARDB_ASSIGN_OR_RETURN(const int opened, OpenDirectory(directory));
+  GEARDB_ASSIGN_OR_RETURN(const int opened, OpenDirectory(directory, O_RDONLY));
   Descriptor fd(opened);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(fd.get()), &::closedir);
   if (entries == nullptr) return ErrnoStatus(errno, "list ", directory);
@@ -383,14 +383,14 @@ Status PosixEnv::CreateDirectory(const std::string& path) {
 }
 
 Status PosixEnv::SyncDirectory(const std::string& path) {
-  GEARDB_ASSIGN_OR_RETURN(const int opened, OpenDirectory(path));
+  GEARDB_ASSIGN_OR_RETURN(const int opened, OpenDirectory(path, O_RDONLY));
   const Descriptor directory(opened);
   if (::fsync(directory.get()) != 0) return ErrnoStatus(errno, "fsync directory ", path);
   return Status::Ok();
 }
 
 Result<std::shared_ptr<Env>> PosixEnv::HoldDirectory(const std::string& directory) {
-  GEARDB_ASSIGN_OR_RETURN(const int fd, OpenDirectory(directory));
+  GEARDB_ASSIGN_OR_RETURN(const int fd, OpenDirectory(directory, O_PATH));
   std::string held = directory;
   while (held.ends_with('/')) held.pop_back();
   return std::shared_ptr<Env>(new PosixEnv(std::move(held), fd));

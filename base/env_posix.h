@@ -36,7 +36,8 @@ class PosixEnv final : public Env {
   // InvalidArgument for a path with a NUL. The result points into `path`.
   Result<Place> PlaceOf(const std::string& path) const;
   Result<int> OpenRegular(const std::string& path, int flags) const;
-  Result<int> OpenDirectory(const std::string& path) const;
+  // `flags`: O_RDONLY to list or sync it, O_PATH only to go on from it.
+  Result<int> OpenDirectory(const std::string& path, int flags) const;
 
   const std::string held_;
   const int fd_;  // Else AT_FDCWD.

@@ -156,6 +156,24 @@ TEST_F(EnvPosixTest, AHeldDirectoryIsReachedWhereverItIsMoved) {
   EXPECT_STATUS(kNotFound, env_->HoldDirectory(held_path), held_path);
 }
 
+TEST_F(EnvPosixTest, ADirectoryThatOthersMayNotListCanBeHeld) {
+  ASSERT_OK(env_->CreateDirectory(dir_.File("d")));
+  ASSERT_OK(ReplaceFile(env_, dir_.File("d/f"), Bytes("x")));
+  ASSERT_EQ(::chmod(dir_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(dir_.File("d").c_str(), 0311), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(2);
+    const auto held = env_->HoldDirectory(dir_.File("d"));
+    ::_exit(held.ok() && (*held)->OpenFile(dir_.File("d/f"), {}).ok() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(::chmod(dir_.File("d").c_str(), 0755), 0);  // To be removed.
+}
+
 TEST_F(EnvPosixTest, TheRootCanBeHeld) {
   ASSERT_OK_AND_ASSIGN(const auto root, env_->HoldDirectory("/"));
   ASSERT_OK(ReplaceFile(root.get(), dir_.File("f"), Bytes("x")));
