@@ -25,6 +25,27 @@ void engine::BatchPool::Give(std::unique_ptr<Batch::Rep> rep) {
   free_.push_back(std::move(rep));
 }
 
+void engine::BatchPool::Clear() {
+  std::vector<std::unique_ptr<Batch::Rep>> cleared;
+  MutexLock lock(&mutex_);
+  cleared.swap(free_);
+}
+
+std::shared_ptr<engine::BatchPool> engine::BatchPools::MakePool() {
+  auto pool = std::make_shared<BatchPool>();
+  MutexLock lock(&mutex_);
+  std::erase_if(pools_, [](const std::weak_ptr<BatchPool>& other) { return other.expired(); });
+  pools_.push_back(pool);
+  return pool;
+}
+
+void engine::BatchPools::Clear() {
+  MutexLock lock(&mutex_);
+  for (const std::weak_ptr<BatchPool>& weak : pools_) {
+    if (const auto pool = weak.lock()) pool->Clear();
+  }
+}
+
 Batch::Batch(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 Batch::Batch(Batch&&) noexcept = default;
 Batch& Batch::operator=(Batch&& other) noexcept {

@@ -18,7 +18,7 @@ Sampler::Impl::Impl(std::shared_ptr<PriorityTable::Impl> priority_table,
     : priority_table_(std::move(priority_table)),
       options_(options),
       plan_(std::move(plan)),
-      pool_(std::make_shared<engine::BatchPool>()) {
+      pool_(priority_table_->database->batch_pools.MakePool()) {
   if (options_.restart_draw && options_.observer) observer_draw_ = *options_.restart_draw;
   if (!options_.observer) {
     MutexLock lock(&priority_table_->table->state->mutex);
@@ -116,6 +116,13 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
 }
 
 Status Sampler::Impl::TryDraw(bool* drawn) {
+  const Status status = TryDrawOnce(drawn);
+  if (status.code() != StatusCode::kResourceExhausted) return status;
+  priority_table_->database->batch_pools.Clear();
+  return TryDrawOnce(drawn);
+}
+
+Status Sampler::Impl::TryDrawOnce(bool* drawn) {
   engine::DatabaseCore& database = *priority_table_->database;
   GEARDB_RETURN_IF_ERROR(database.CheckTable(*priority_table_->table));
   auto batch = std::make_unique<Drawn>();
@@ -219,12 +226,23 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
   };
   const auto depth = static_cast<size_t>(std::max<int64_t>(options_.prefetch, 1));
   // Draws that nothing could be drawn for take their places now, in order.
-  while (queued() < depth) {
+  while (queued() < depth && not_ahead_.ok()) {
     bool drawn = false;
-    GEARDB_RETURN_IF_ERROR(TryDraw(&drawn));
+    const Status status = TryDraw(&drawn);
+    const bool ahead = queued() > 0;
+    if (ahead && status.code() == StatusCode::kResourceExhausted) {
+      not_ahead_ = status;
+      break;
+    }
+    GEARDB_RETURN_IF_ERROR(status);
     if (drawn) continue;
-    if (queued() > 0) break;
+    if (ahead) break;
     GEARDB_RETURN_IF_ERROR(WaitForItems(deadline));
+  }
+  if (queued() == 0) {
+    return std::exchange(not_ahead_, Status::Ok())
+        .WithContext("no batch was drawn ahead (prefetch " + std::to_string(options_.prefetch) +
+                     ")");
   }
   Drawn* front = nullptr;
   {
@@ -241,10 +259,11 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
     queue_.pop_front();
     if (gatherer_.joinable()) --next_to_gather_;
   }
-  if (options_.prefetch > 0) {
+  if (options_.prefetch > 0 && not_ahead_.ok()) {
     bool drawn = false;
-    // A failure shows at the next call, which draws again.
-    TryDraw(&drawn).ok();
+    const Status status = TryDraw(&drawn);
+    // Any other failure shows at the next call, which draws again.
+    if (status.code() == StatusCode::kResourceExhausted) not_ahead_ = status;
   }
   return rep;
 }

@@ -48,9 +48,9 @@ struct View {
   double pad_value = 0;  ///< Where there is no row.
   /// Delivered as f32 instead of the stored type (integers: their value; bool: 0 or 1).
   bool to_f32 = false;
-  /// Also deliver, shaped [n, L] or [Σ lengths], as `<name>.valid`: entry shows a row (or a
+  /// Also deliver, shaped [n, L] or [Σ lengths], as bool `<name>.valid`: entry shows a row (or a
   /// repetition); `<name>.learn`: a step of the length part at its own place; `<name>.is_first`:
-  /// first row of its episode; `<name>.end`: End as u8 of the row.
+  /// first row of its episode; and as u8 `<name>.end`: End of the row.
   bool masks = false;
 };
 
@@ -87,7 +87,9 @@ struct SamplerOptions {
   /// gone.
   WeightMaximum weight_maximum = WeightMaximum::kBatch;
   /// Batches drawn ahead: batch i sees exactly the updates submitted before the hand-over of batch
-  /// i − prefetch. 0: each batch is drawn by its own Next.
+  /// i − prefetch. 0: each batch is drawn by its own Next. Where budgets.batch_bytes has no room
+  /// for a batch when its draw's turn has come, the Next that would return it fails with
+  /// ResourceExhausted, and the one after that draws as the first one did.
   int64_t prefetch = 0;
   /// An observer has its own seed and touches no counts and no log.
   bool observer = false;

@@ -153,6 +153,8 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
  public:
   std::unique_ptr<Batch::Rep> Take();
   void Give(std::unique_ptr<Batch::Rep> rep);
+  /// Frees what is in the pool now.
+  void Clear();
   /// In a fork a sampler's thread, which is not there, may hold the mutex.
   bool forked() const { return process_.forked(); }
 
@@ -160,6 +162,18 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   const ForkMark process_;
   Mutex mutex_;
   std::vector<std::unique_ptr<Batch::Rep>> free_ GEARDB_GUARDED_BY(mutex_);
+};
+
+/// The pools of all samplers of a database, which share a budget. Thread-safe.
+class BatchPools {
+ public:
+  std::shared_ptr<BatchPool> MakePool();
+  /// Frees the buffers of all batches that were released.
+  void Clear();
+
+ private:
+  Mutex mutex_;
+  std::vector<std::weak_ptr<BatchPool>> pools_ GEARDB_GUARDED_BY(mutex_);
 };
 
 }  // namespace geardb::engine

@@ -24,6 +24,7 @@
 #include "base/mutex.h"
 #include "engine/database.h"
 #include "engine/internal/arena.h"
+#include "engine/internal/batch_rep.h"
 #include "engine/internal/filler.h"
 #include "engine/internal/table_plan.h"
 #include "engine/internal/table_state.h"
@@ -128,6 +129,7 @@ class DatabaseCore {
   /// Used of budgets.batch_bytes. Shared with the batches, which may outlive the database.
   const std::shared_ptr<std::atomic<uint64_t>> batch_bytes =
       std::make_shared<std::atomic<uint64_t>>(0);
+  BatchPools batch_pools;
 
   // What refuses a call before it does any work. A change is admitted by its ChangeScope alone:
   // what these say may be old by then.

@@ -40,8 +40,10 @@ class Sampler::Impl {
     bool gathered = false;
   };
 
-  /// Draws the next batch if anything can be drawn; `*drawn` says whether.
+  /// Draws the next batch if anything can be drawn; `*drawn` says whether. ResourceExhausted where
+  /// the batch budget has no room for it, even without the buffers of released batches.
   Status TryDraw(bool* drawn);
+  Status TryDrawOnce(bool* drawn);
   Status DrawLocked(Drawn* batch) GEARDB_REQUIRES(priority_table_->table->state->mutex);
   void CollectSampled(Drawn* batch);
   Status WaitForItems(Deadline deadline);
@@ -55,6 +57,9 @@ class Sampler::Impl {
   const engine::ViewPlan plan_;
   const std::shared_ptr<engine::BatchPool> pool_;
   uint64_t observer_draw_ = 0;
+  // That the next batch could not be drawn ahead. It is told where that batch would have been: one
+  // that is drawn later sees other updates.
+  Status not_ahead_;
   // Of CollectSampled: places in counted_ plus one by hash of the slot, and (slot, rows).
   std::vector<uint32_t> seen_;
   std::vector<std::pair<Slot, uint32_t>> counted_;

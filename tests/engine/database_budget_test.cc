@@ -203,6 +203,70 @@ TEST_F(DatabaseBudgetTest, BatchesRunOutAndComeBack) {
   EXPECT_EQ(batch->draw_number(), 3u);
 }
 
+TEST_F(DatabaseBudgetTest, WhatReleasedBatchesLeaveIsThereForOtherSamplers) {
+  options_.budgets.batch_bytes = kMiB;
+  OpenEmpty();
+  Create(WideSpec());
+  ASSERT_OK(AppendWide(10));
+  auto first = priority("per")->NewSampler({.batch = 4, .views = {{.column = "x"}}});
+  auto second = priority("per")->NewSampler({.batch = 12, .views = {{.column = "x"}}});
+  {
+    std::vector<Batch> held;
+    for (int i = 0; i < 3; ++i) held.push_back((*first)->Next().value());
+    EXPECT_STATUS(kResourceExhausted, (*second)->Next(), "the batch budget of 1048576 bytes");
+  }
+  EXPECT_OK((*second)->Next());
+  EXPECT_OK((*first)->Next());
+}
+
+// Drawn later, it would see other updates than it is promised.
+TEST_F(DatabaseBudgetTest, ABatchThatHadNoRoomInItsTurnIsNotDrawnLater) {
+  options_.budgets.batch_bytes = kMiB;
+  OpenEmpty();
+  Create(WideSpec());
+  ASSERT_OK(AppendWide(10));
+  auto per = priority("per");
+  auto sampler = per->NewSampler({.batch = 4, .views = {{.column = "x"}}, .prefetch = 1});
+  ASSERT_OK(sampler);
+  std::vector<Batch> held;
+  uint64_t draw = 0;
+  const auto expect_next = [&](double items, int64_t row_to_take) {
+    ASSERT_OK_AND_ASSIGN(Batch batch, (*sampler)->Next());
+    EXPECT_EQ(batch.draw_number(), draw++);
+    EXPECT_NEAR(1 / batch.probabilities()[0], items, 1e-3);
+    held.push_back(std::move(batch));
+    const RowId row{.id = 1, .row = row_to_take};
+    const float none = 0;
+    ASSERT_OK(per->Set(std::span(&row, 1), std::span(&none, 1)));
+  };
+  expect_next(10, 0);
+  expect_next(10, 1);  // Drawn before the first Set.
+  expect_next(9, 2);
+  held.clear();
+  EXPECT_STATUS(kResourceExhausted, (*sampler)->Next(),
+                "no batch was drawn ahead (prefetch 1): a batch needs ");
+  expect_next(7, 3);  // As the first: after all that was submitted.
+  expect_next(7, 4);
+}
+
+TEST_F(DatabaseBudgetTest, APrefetchThatIsTooDeepDeliversWhatHasRoom) {
+  options_.budgets.batch_bytes = kMiB;
+  OpenEmpty();
+  Create(WideSpec());
+  ASSERT_OK(AppendWide(10));
+  auto sampler =
+      priority("per")->NewSampler({.batch = 4, .views = {{.column = "x"}}, .prefetch = 8});
+  ASSERT_OK(sampler);
+  for (uint64_t i = 0; i < 9; ++i) {
+    const auto batch = (*sampler)->Next();
+    ASSERT_OK(batch);
+    EXPECT_EQ(batch->draw_number(), i);
+    if (i % 3 == 2) {
+      EXPECT_STATUS(kResourceExhausted, (*sampler)->Next(), "(prefetch 8)");
+    }
+  }
+}
+
 // 2^64 bytes and a multiple of them are no 0 bytes.
 TEST_F(DatabaseBudgetTest, BatchesLargerThanAnyNumberAreRefusedByName) {
   const int64_t most = int64_t{1} << 23;
