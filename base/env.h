@@ -120,7 +120,8 @@ class Env {
  public:
   virtual ~Env() = default;
 
-  /// Corruption when a directory, FIFO or the like is in the file's place. Does not wait.
+  /// Corruption when a directory, FIFO or the like is in the place of a file that may be there.
+  /// Does not wait.
   virtual Result<std::unique_ptr<File>> OpenFile(const std::string& path, FileOptions options) = 0;
   /// The names in a directory, sorted, without "." and "..". NotFound when there is no directory.
   virtual Result<std::vector<std::string>> List(const std::string& directory) = 0;

@@ -287,8 +287,9 @@ Result<int> PosixEnv::OpenRegular(const std::string& path, int flags) const {
   Descriptor fd(OpenRetrying(at.directory, at.path, flags | O_NONBLOCK | O_NOCTTY));
   if (fd.get() < 0) {
     const int error = errno;
-    const bool kind_known =
-        ::fstatat(at.directory, at.path, &status, 0) == 0 && !S_ISREG(status.st_mode);
+    const bool kind_known = error != EEXIST &&
+                            ::fstatat(at.directory, at.path, &status, 0) == 0 &&
+                            !S_ISREG(status.st_mode);
     return kind_known ? RefuseKind(path, status.st_mode) : ErrnoStatus(error, "open ", path);
   }
   if (::fstat(fd.get(), &status) != 0) return ErrnoStatus(errno, "fstat ", path);

@@ -25,18 +25,26 @@ constexpr size_t kSmallTagBytes = size_t{64} << 10;
 /// What a new table may hand out before it has to ask again.
 constexpr uint64_t kFirstRange = uint64_t{1} << 20;
 
-Status CheckDirectory(Env* env, const std::string& directory, const DatabaseOptions& options,
-                      const wal::LogOptions& log) {
-  const auto manifest = env->Exists(JoinPath(directory, wal::kManifestName));
-  if (!manifest.ok()) return manifest.status();
-  if (*manifest) {
-    if (!options.error_if_exists) return Status::Ok();
+/// The directory, held, of the database that there is or that is created now.
+Result<std::shared_ptr<Env>> HoldStore(Env* env, const std::string& directory,
+                                       const DatabaseOptions& options, const wal::LogOptions& log) {
+  auto held = env->HoldDirectory(directory);
+  bool exists = false;
+  if (held.ok()) {
+    GEARDB_ASSIGN_OR_RETURN(exists, (*held)->Exists(JoinPath(directory, wal::kManifestName)));
+  } else if (held.status().code() != StatusCode::kNotFound) {
+    return held;
+  }
+  if (exists && options.error_if_exists) {
     return Status::AlreadyExists("there is a database in '", directory, "'");
   }
+  if (exists) return held;
   if (!options.create_if_missing || options.read_only) {
     return Status::NotFound("there is no database in '", directory, "'");
   }
-  return wal::CreateLog(env, directory, log);
+  auto created = wal::CreateLog(env, directory, log);
+  const bool late = created.status().code() == StatusCode::kAlreadyExists;
+  return late && !options.error_if_exists ? env->HoldDirectory(directory) : created;
 }
 
 Status CheckBudgets(const DatabaseOptions& options) {
@@ -159,13 +167,13 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
                           index::IndexMemory::Create({.budget_bytes = budgets.index_bytes,
                                                       .name = "geardb-index",
                                                       .budget_name = "budgets.index_bytes"}));
-  GEARDB_RETURN_IF_ERROR(CheckDirectory(impl->env, directory, options, log));
+  GEARDB_ASSIGN_OR_RETURN(const auto held, HoldStore(impl->env, directory, options, log));
 
   engine::Recovery recovery(impl.get());
   GEARDB_ASSIGN_OR_RETURN(
       wal::OpenedLog opened,
       wal::OpenLog(
-          impl->env, directory,
+          held.get(), directory,
           {.log = log, .read_only = options.read_only, .allow_damaged_prefix = options.read_only},
           [&](const wal::RecordView& record) { return recovery.Visit(record); }));
   impl->manifest = opened.manifest;

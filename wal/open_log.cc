@@ -47,6 +47,10 @@ Uuid NewUuid() {
   return uuid;
 }
 
+Status ThereIsOne(const std::string& manifest_path) {
+  return Status::AlreadyExists(manifest_path, ": there is a database already");
+}
+
 /// The files that a creation without a manifest has left in the log's directory. Refuses what
 /// anything else has put there: it would be removed.
 Result<std::vector<std::string>> Leftovers(Env* env, const std::string& log_directory) {
@@ -61,6 +65,9 @@ Result<std::vector<std::string>> Leftovers(Env* env, const std::string& log_dire
     }
     GEARDB_ASSIGN_OR_RETURN(const bool nothing, HoldsOnlyZeros(env, JoinPath(log_directory, name)));
     if (!nothing) {
+      const std::string manifest_path = JoinPath(ParentOf(log_directory), kManifestName);
+      GEARDB_ASSIGN_OR_RETURN(const bool created_meanwhile, env->Exists(manifest_path));
+      if (created_meanwhile) return ThereIsOne(manifest_path);
       return Status::Corruption("'", log_directory, "' holds '", name,
                                 "' with content, but there is no ", kManifestName,
                                 " beside it: a database has lost it, and none is created here");
@@ -71,7 +78,8 @@ Result<std::vector<std::string>> Leftovers(Env* env, const std::string& log_dire
 
 }  // namespace
 
-Status CreateLog(Env* env, const std::string& directory, const LogOptions& options) {
+Result<std::shared_ptr<Env>> CreateLog(Env* env, const std::string& directory,
+                                       const LogOptions& options) {
   GEARDB_RETURN_IF_ERROR(CheckSize("ring_bytes", options.ring_bytes, kRingBytesMin));
   GEARDB_RETURN_IF_ERROR(CheckSize("segment_bytes", options.segment_bytes, kSegmentBytesMin));
   if (options.log_bytes_max < options.segment_bytes) {
@@ -85,12 +93,12 @@ Status CreateLog(Env* env, const std::string& directory, const LogOptions& optio
   if (options.background) GEARDB_RETURN_IF_ERROR(WriterThread::Start(log_directory).status());
   GEARDB_RETURN_IF_ERROR(env->CreateDirectory(directory));
   GEARDB_RETURN_IF_ERROR(env->SyncDirectory(ParentOf(directory)));
-  GEARDB_ASSIGN_OR_RETURN(const auto held, env->HoldDirectory(directory));
+  GEARDB_ASSIGN_OR_RETURN(auto held, env->HoldDirectory(directory));
   GEARDB_ASSIGN_OR_RETURN(const auto lock,
                           held->Lock(JoinPath(directory, kLockName), LockMode::kExclusive));
   const std::string manifest_path = JoinPath(directory, kManifestName);
   GEARDB_ASSIGN_OR_RETURN(const bool exists, held->Exists(manifest_path));
-  if (exists) return Status::AlreadyExists(manifest_path, ": there is a database already");
+  if (exists) return ThereIsOne(manifest_path);
 
   GEARDB_RETURN_IF_ERROR(held->CreateDirectory(log_directory));
   // They may have other sizes.
@@ -103,13 +111,14 @@ Status CreateLog(Env* env, const std::string& directory, const LogOptions& optio
   SegmentPool pool(held, log_directory, options.segment_bytes, options.direct_io);
   GEARDB_RETURN_IF_ERROR(pool.CreateSpare());  // Syncs the log's directory, the ring's entry too.
   GEARDB_RETURN_IF_ERROR(held->SyncDirectory(directory));
-  return WriteManifest(held.get(), directory,
-                       Manifest{.uuid = NewUuid(),
-                                .epoch = {},
-                                .start = 0,
-                                .cut = kNoLsn,
-                                .ring_bytes = options.ring_bytes,
-                                .segment_bytes = options.segment_bytes});
+  const Manifest manifest{.uuid = NewUuid(),
+                          .epoch = {},
+                          .start = 0,
+                          .cut = kNoLsn,
+                          .ring_bytes = options.ring_bytes,
+                          .segment_bytes = options.segment_bytes};
+  GEARDB_RETURN_IF_ERROR(WriteManifest(held.get(), directory, manifest));
+  return held;
 }
 
 /// The steps of one open, in order; see wal/FORMAT.md, "Opening".

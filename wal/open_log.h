@@ -20,8 +20,10 @@ namespace geardb::wal {
 /// segment, manifest. Takes and releases the directory's lock. AlreadyExists when a manifest is
 /// there, InvalidArgument for sizes that are not powers of two or too small, ResourceExhausted
 /// where the system has no thread for the writer's background work. A crash before the manifest is
-/// there leaves a directory in which CreateLog can be called again.
-Status CreateLog(Env* env, const std::string& directory, const LogOptions& options);
+/// there leaves a directory in which CreateLog can be called again. Returns the directory, held, so
+/// that what is opened is what was created.
+Result<std::shared_ptr<Env>> CreateLog(Env* env, const std::string& directory,
+                                       const LogOptions& options);
 
 /// See OpenLog.
 struct OpenOptions {

@@ -174,7 +174,7 @@ Status SegmentPool::CreateSpare() {
     file = SegmentFile::Create(env_.get(), path, segment_bytes_, direct_);
   }
   if (file.status().code() == StatusCode::kNotFound) {
-    return Status::FailedPrecondition("'", directory_, "' was removed while its database was open");
+    return Status::FailedPrecondition("'", directory_, "' was removed while it was in use");
   }
   Status status = file.status();
   if (status.ok()) {

@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
+#include "base/crash_point.h"
 #include "engine/database.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/temp_dir.h"
@@ -78,7 +80,10 @@ class DatabaseMovedTest : public ::testing::Test {
     ASSERT_NE(database, nullptr);
     AppendAll(database.get(), 1, 10);
   }
-  void TearDown() override { fs::current_path(before_); }
+  void TearDown() override {
+    SetCrashHook(nullptr);
+    fs::current_path(before_);
+  }
 
   const testing::TempDir directory_;
   const std::string run_ = directory_.File("run");
@@ -157,24 +162,70 @@ TEST_F(DatabaseMovedTest, OneThatWasRemovedSaysSoAndLeavesWhatTookItsPlaceAlone)
   AppendAll(second.get(), 2, kMany);
   Status refused;
   EXPECT_LT(Append(first.get(), 3, kMany, &refused), kMany);
-  EXPECT_STATUS(kFailedPrecondition, refused, run_ + "/log' was removed while its database was");
+  EXPECT_STATUS(kFailedPrecondition, refused, run_ + "/log' was removed while it was in use");
   AppendAll(second.get(), 4, kMany);
   first.reset();
   second.reset();
   EXPECT_EQ(Stored(run_), (Steps{{2, kMany}, {4, kMany}}));
 }
 
-TEST_F(DatabaseMovedTest, AFileThatSomebodyElseMadeInItIsLeftAlone) {
+TEST_F(DatabaseMovedTest, WhatSomebodyElseMadeInItIsLeftAlone) {
   auto first = OpenAt(run_);
   const std::string foreign = run_ + "/log/segment-000009";
   std::ofstream(foreign) << "foreign";
+  fs::create_directory(run_ + "/log/segment-000010");
   AppendAll(first.get(), 2, kMany);
   first.reset();
   EXPECT_EQ(fs::file_size(foreign), 7u);
   // Nobody has said yet whose it is.
-  EXPECT_STATUS(kCorruption, Database::Open(run_, Small()), foreign);
+  EXPECT_STATUS(kCorruption, Database::Open(run_, Small()), "segment-0000");
   fs::remove(foreign);
+  fs::remove(run_ + "/log/segment-000010");
   EXPECT_EQ(Stored(run_), (Steps{{1, 10}, {2, kMany}}));
+}
+
+// Once, where the hook is reached first.
+void SwapAt(const char* point, std::function<void()> swap) {
+  static const char* at;
+  static std::function<void()> then;
+  at = point;
+  then = std::move(swap);
+  SetCrashHook([](const char* name) {
+    if (at == nullptr || std::string_view(name) != at) return;
+    at = nullptr;
+    then();
+  });
+}
+
+TEST_F(DatabaseMovedTest, AnOpenThatIsUnderWayGoesOnWhereItsDirectoryWent) {
+  for (const char* const point :
+       {"recovery_read", "recovery_sync", "recovery_epoch", "manifest", "recovery_serve"}) {
+    SwapAt(point, [this] {
+      fs::rename(run_, moved_);
+      fs::copy(moved_, run_, fs::copy_options::recursive);
+    });
+    auto first = OpenAt(run_);
+    AppendAll(first.get(), 2, kMany);
+    first.reset();
+    EXPECT_EQ(Stored(run_), (Steps{{1, 10}})) << point;
+    EXPECT_EQ(Stored(moved_), (Steps{{1, 10}, {2, kMany}})) << point;
+    fs::remove_all(moved_);
+  }
+}
+
+TEST_F(DatabaseMovedTest, WhatIsCreatedIsWhatIsOpened) {
+  const std::string fresh = directory_.File("fresh");
+  SwapAt("manifest", [&] {
+    fs::rename(fresh, moved_);
+    fs::rename(run_, fresh);
+  });
+  DatabaseOptions options = Small();
+  options.error_if_exists = true;
+  ASSERT_OK_AND_ASSIGN(auto created, Database::Open(fresh, options));
+  AppendAll(created.get(), 2, kMany);
+  created.reset();
+  EXPECT_EQ(Stored(fresh), (Steps{{1, 10}}));
+  EXPECT_EQ(Stored(moved_), (Steps{{2, kMany}}));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST_F(WriterThreadTest, WithoutOneNoLogIsCreated) {
     options_.log.background = true;
     {
       const testing::ThreadLimit limit(1);
-      ExpectRefused(CreateLog(env_.get(), "db", options_.log));
+      ExpectRefused(CreateLog(env_.get(), "db", options_.log).status());
     }
     ASSERT_OK_AND_ASSIGN(const bool exists, env_->Exists("db"));
     EXPECT_FALSE(exists);

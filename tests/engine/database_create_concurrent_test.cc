@@ -1,0 +1,45 @@
+// Many open one directory at the same time, in which there is no database yet.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "engine/database.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/temp_dir.h"
+
+namespace geardb {
+namespace {
+
+// Each opens it once, creates a table of its own, and closes it.
+TEST(DatabaseCreateConcurrentTest, WhoIsLateOpensWhatAnotherHasCreated) {
+  constexpr int kOpeners = 4;
+  const testing::TempDir directory;
+  DatabaseOptions options;
+  options.budgets = {.frames_bytes = uint64_t{16} << 20, .index_bytes = uint64_t{64} << 20};
+  options.segment_bytes = uint64_t{64} << 10;
+  options.ring_bytes = uint64_t{64} << 10;
+  for (int round = 0; round < 20; ++round) {
+    const std::string path = directory.File(std::to_string(round));
+    std::vector<std::thread> openers;
+    for (int i = 0; i < kOpeners; ++i) {
+      openers.emplace_back([&, i] {
+        auto database = Database::Open(path, options);
+        while (!database.ok()) {
+          ASSERT_STATUS(kFailedPrecondition, database.status(), "LOCK is held by");
+          std::this_thread::yield();
+          database = Database::Open(path, options);
+        }
+        TableSpec spec{.name = "table" + std::to_string(i)};
+        spec.columns = {{.name = "reward"}};
+        EXPECT_OK((*database)->CreateTable(spec));
+      });
+    }
+    for (std::thread& opener : openers) opener.join();
+    ASSERT_OK_AND_ASSIGN(const auto database, Database::Open(path, options));
+    EXPECT_EQ(database->Tables().size(), size_t{kOpeners});
+  }
+}
+
+}  // namespace
+}  // namespace geardb
