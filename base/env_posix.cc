@@ -209,18 +209,20 @@ int ProbeDirect(int fd) {
 
 class PosixLock final : public FileLock {
  public:
+  /// Of a file that is open, and not locked yet.
   explicit PosixLock(int fd) : fd_(fd) {}
   ~PosixLock() override {
-    // A child that a fork has made since shares the lock, and would keep it.
+    // A child that shares it all the same would keep it.
     struct flock range = {};
     range.l_type = F_UNLCK;
     range.l_whence = SEEK_SET;
-    if (!process_.forked()) (void)::fcntl(fd_, F_OFD_SETLK, &range);
-    ::close(fd_);
+    if (!process_.forked()) (void)::fcntl(fd(), F_OFD_SETLK, &range);
   }
+  int fd() const { return fd_.get(); }
 
  private:
-  const int fd_;
+  // A child would keep the lock when this process has died.
+  const UnsharedDescriptor fd_;
   const ForkMark process_;
 };
 
@@ -245,7 +247,7 @@ std::string OwnerText(int fd, struct flock range) {
   if (pid <= 0) return "an unknown process";
   const std::string owner = "process " + std::to_string(pid);
   if (IsAlive(pid)) return owner;
-  // The lock belongs to the open file, which a fork shares.
+  // The lock belongs to the open file, which a child made by clone or vfork shares.
   return "a process that inherited the lock from " + owner +
          ": that one is dead, but a process that it started still runs";
 }
@@ -287,8 +289,7 @@ Result<int> PosixEnv::OpenRegular(const std::string& path, int flags) const {
   Descriptor fd(OpenRetrying(at.directory, at.path, flags | O_NONBLOCK | O_NOCTTY));
   if (fd.get() < 0) {
     const int error = errno;
-    const bool kind_known = error != EEXIST &&
-                            ::fstatat(at.directory, at.path, &status, 0) == 0 &&
+    const bool kind_known = error != EEXIST && ::fstatat(at.directory, at.path, &status, 0) == 0 &&
                             !S_ISREG(status.st_mode);
     return kind_known ? RefuseKind(path, status.st_mode) : ErrnoStatus(error, "open ", path);
   }
@@ -401,21 +402,21 @@ Result<std::unique_ptr<FileLock>> PosixEnv::Lock(const std::string& path, LockMo
   const bool exclusive = mode == LockMode::kExclusive;
   GEARDB_ASSIGN_OR_RETURN(const int opened,
                           OpenRegular(path, exclusive ? O_RDWR | O_CREAT : O_RDONLY));
-  Descriptor fd(opened);
+  auto lock = std::make_unique<PosixLock>(opened);
   // An open-file-description lock: it excludes a second owner in this process too, and goes with
   // the last descriptor.
   struct flock range = {};
   range.l_type = exclusive ? F_WRLCK : F_RDLCK;
   range.l_whence = SEEK_SET;
-  if (::fcntl(fd.get(), F_OFD_SETLK, &range) != 0) {
+  if (::fcntl(lock->fd(), F_OFD_SETLK, &range) != 0) {
     const int error = errno;
     if (error == EAGAIN || error == EACCES) {
-      return Status::FailedPrecondition(path, " is held by ", OwnerText(fd.get(), range));
+      return Status::FailedPrecondition(path, " is held by ", OwnerText(lock->fd(), range));
     }
     return ErrnoStatus(error, "lock ", path);
   }
-  if (exclusive) WriteOwner(fd.get());
-  return std::unique_ptr<FileLock>(std::make_unique<PosixLock>(fd.Release()));
+  if (exclusive) WriteOwner(lock->fd());
+  return std::unique_ptr<FileLock>(std::move(lock));
 }
 
 }  // namespace geardb

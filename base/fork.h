@@ -1,4 +1,5 @@
-// ForkMark: tells the process that made an object from the children that forks have made of it.
+// ForkMark tells the process that made an object from the children that forks have made of it;
+// UnsharedDescriptor is one that they do not have.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +34,21 @@ class DeleteUnlessForked {
 
  private:
   ForkMark mark_;
+};
+
+/// An open descriptor, closed by the destructor; a child of a fork has it closed by the time that
+/// fork returns there (one made by clone or vfork directly shares it).
+class UnsharedDescriptor {
+ public:
+  explicit UnsharedDescriptor(int fd);
+  ~UnsharedDescriptor();
+  UnsharedDescriptor(const UnsharedDescriptor&) = delete;
+  UnsharedDescriptor& operator=(const UnsharedDescriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+  const ForkMark process_;
 };
 
 }  // namespace geardb

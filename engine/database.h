@@ -77,9 +77,10 @@ struct RecoveryReport {
 /// read rows fail with Cancelled, and Table::priority_table is null; what Scan, counts, tags,
 /// priorities and statistics tell is still there.
 ///
-/// A process may fork: its database stays its own. In the child all calls that return a Status fail
-/// with FailedPrecondition, the others must not be made, and destroying what was opened before the
-/// fork (its memory stays) changes nothing; the child may open databases of its own.
+/// A process may fork: its database stays its own, and the directory is free once it has ended,
+/// whatever children it leaves. In the child all calls that return a Status fail with
+/// FailedPrecondition, the others must not be made, and destroying what was opened before the fork
+/// (its memory stays) changes nothing; the child may open databases of its own.
 ///
 /// Errors of calls that write: a call has changed nothing, but for IoError (the disk has failed)
 /// and DeadlineExceeded "published, …": then it may have been done, and the next open shows whether

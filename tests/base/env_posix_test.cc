@@ -353,6 +353,7 @@ TEST_F(EnvPosixTest, AnotherProcessIsRefusedToo) {
   EXPECT_EQ(state, 0);
 }
 
+// One that was made without fork's handlers, which close the file.
 TEST_F(EnvPosixTest, ALockThatOutlivesItsOwnerInAChildSaysSo) {
   int started[2];
   int running[2];
@@ -364,7 +365,7 @@ TEST_F(EnvPosixTest, ALockThatOutlivesItsOwnerInAChildSaysSo) {
     const auto lock = env_->Lock(dir_.File("LOCK"), LockMode::kExclusive);
     if (!lock.ok()) ::_exit(1);
     ::close(running[1]);
-    const pid_t child = ::fork();
+    const pid_t child = ::_Fork();
     char byte = 0;
     if (child == 0) {
       // Holds the lock until the test closes its end.

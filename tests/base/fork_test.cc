@@ -1,10 +1,13 @@
 // concurrent: base/fork.cc
 #include "base/fork.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -43,6 +46,53 @@ TEST(ForkConcurrentTest, ManyThreadsMayMakeMarksAndAsk) {
       }
     });
   }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ForkTest, AChildDoesNotHaveAnUnsharedDescriptor) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const int other = ::dup(ends[0]);
+  {
+    const auto unshared = std::make_unique<UnsharedDescriptor>(ends[0]);
+    EXPECT_EQ(unshared->get(), ends[0]);
+    const auto is_open = [](int fd) { return ::fcntl(fd, F_GETFD) >= 0; };
+    EXPECT_EQ(InChild([&] { return is_open(ends[0]) ? 1 : 0; }), 0);
+    EXPECT_EQ(InChild([&] { return is_open(other) ? 1 : 0; }), 1);
+    // Whose number another file has there is left alone.
+    EXPECT_EQ(InChild([&] {
+                const int same = ::dup2(other, ends[0]);
+                auto* const copy = unshared.get();
+                copy->~UnsharedDescriptor();
+                return is_open(same) ? 1 : 0;
+              }),
+              1);
+    EXPECT_TRUE(is_open(ends[0]));
+  }
+  EXPECT_LT(::fcntl(ends[0], F_GETFD), 0);
+  ::close(other);
+  ::close(ends[1]);
+}
+
+TEST(ForkConcurrentTest, ForksFindTheDescriptorsWhole) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        const UnsharedDescriptor one(::dup(0));
+        const UnsharedDescriptor two(::dup(0));
+      }
+    });
+  }
+  for (int round = 0; round < 50; ++round) {
+    EXPECT_EQ(InChild([] {
+                const UnsharedDescriptor own(::dup(0));
+                return ::fcntl(own.get(), F_GETFD) >= 0 ? 0 : 1;
+              }),
+              0);
+  }
+  stop = true;
   for (std::thread& thread : threads) thread.join();
 }
 

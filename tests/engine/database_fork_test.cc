@@ -169,5 +169,36 @@ TEST_F(DatabaseForkTest, TheOwnerMayOpenAgainWhileAChildLives) {
   Join(child);
 }
 
+// Such as the worker processes of a learner.
+TEST_F(DatabaseForkTest, AnOwnerThatWasKilledLeavesTheDirectoryFreeWhateverChildrenItHas) {
+  DestroyAll();
+  int started[2];
+  int running[2];
+  ASSERT_EQ(::pipe(started), 0);
+  ASSERT_EQ(::pipe(running), 0);
+  const pid_t owner = Fork([&] {
+    Open();
+    ::close(running[1]);
+    const pid_t worker = ::fork();
+    char byte = 0;
+    if (worker == 0) {
+      const bool told = ::write(started[1], &byte, 1) == 1;
+      ::_exit(told && ::read(running[0], &byte, 1) == 0 ? 0 : 1);  // Until the test closes its end.
+    }
+    for (;;) ::pause();
+  });
+  char byte = 0;
+  ASSERT_EQ(::read(started[0], &byte, 1), 1);
+  EXPECT_STATUS(kFailedPrecondition, Database::Open(dir_->path(), options_),
+                "is held by process " + std::to_string(owner));
+  ASSERT_EQ(::kill(owner, SIGKILL), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(owner, &status, 0), owner);
+  Open();
+  OpenAgain("steps");
+  EXPECT_EQ(table_->Count(), 2u);
+  for (const int fd : {started[0], started[1], running[0], running[1]}) ::close(fd);
+}
+
 }  // namespace
 }  // namespace geardb

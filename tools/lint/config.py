@@ -119,6 +119,7 @@ ALLOWED = [
     ("print", "base/status.cc", "who aborts says why, when nothing else can be relied on"),
     ("print", "base/logging.cc", "the one place that writes to stderr"),
     ("files", "base/env_posix.cc", "the one place that makes system calls on files"),
+    ("files", "base/fork.cc", "closes what a child of a fork is not to have"),
     ("files", "index/index_memory.cc", "a memfd: memory, not a file of the store"),
     ("files", "engine/internal/arena.cc", "a memfd, and the memory limits of the kernel"),
     ("random", "wal/open_log.cc", "the uuid of a new log must differ from every other log's"),
