@@ -254,15 +254,21 @@ Result<std::shared_ptr<engine::TableCore>> AddTable(engine::DatabaseCore* core, 
   return table;
 }
 
+Status NoSuchTable(const Database& database, std::string_view name) {
+  std::string names;
+  for (const std::string& other : database.Tables()) names += (names.empty() ? "" : ", ") + other;
+  return Status::NotFound("database '", database.directory(), "' has no table '", name,
+                          "'; it has ", names.empty() ? "none" : names);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   engine::DatabaseCore& core = *impl_;
   GEARDB_RETURN_IF_ERROR(core.CheckWritable());
   GEARDB_RETURN_IF_ERROR(ValidateTableSpec(spec));
-  GEARDB_RETURN_IF_ERROR(engine::CheckTableFits(core, spec));
-  TableSpec chosen = spec;
-  chosen.steps_per_page = ChooseStepsPerPage(spec);
+  const TableSpec chosen = engine::WithChosenSteps(core, spec);
+  GEARDB_RETURN_IF_ERROR(engine::CheckTableFits(core, chosen));
   std::shared_ptr<engine::TableCore> table;
   engine::FunctionChange change([](Lsn, Lsn) {});
   const engine::CommitOptions how{.deadline = Deadline::AfterMs(kAdmissionMs)};
@@ -295,12 +301,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
 Result<std::shared_ptr<Table>> Database::OpenTable(std::string_view name) {
   GEARDB_RETURN_IF_ERROR(impl_->CheckOpen());
   auto table = impl_->FindTable(name);
-  if (table == nullptr) {
-    std::string names;
-    for (const std::string& other : Tables()) names += (names.empty() ? "" : ", ") + other;
-    return Status::NotFound("database '", impl_->directory, "' has no table '", name, "'; it has ",
-                            names.empty() ? "none" : names);
-  }
+  if (table == nullptr) return NoSuchTable(*this, name);
   return std::shared_ptr<Table>(new Table(HandleOf(impl_, std::move(table))));
 }
 
@@ -342,9 +343,7 @@ Status Database::DropTable(std::string_view name) {
     GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&bound, 1}, how, &waited));
     GEARDB_RETURN_IF_ERROR(core.CatchUp());
     table = core.FindTable(name);
-    if (table == nullptr) {
-      return Status::NotFound("database '", core.directory, "' has no table '", name, "'");
-    }
+    if (table == nullptr) return NoSuchTable(*this, name);
     const TableId id = table->layout().id();
     change.FinishBody({.table = id}, fb::Change::DropTable,
                       fb::CreateDropTable(change.body).Union());

@@ -99,7 +99,7 @@ struct TableSpec {
   /// Trajectories go on after an end: the whole life of an environment.
   bool stream = false;
   /// Rows of a page; 0 chooses a power of two so that a page is about 64 KiB, at most 256 and at
-  /// most bit_ceil(expected_steps / 4).
+  /// most bit_ceil(expected_steps / 4), and fits a record of the log.
   uint32_t steps_per_page = 0;
   /// Typical length of a trajectory; a hint for page size only. 1 for single transitions: with the
   /// default each would take a page of 256 steps.

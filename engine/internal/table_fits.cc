@@ -43,6 +43,18 @@ uint64_t FramesOf(const TableLayout& layout) {
   return *pages + std::max<uint64_t>((std::max<uint64_t>(*pages, 1) - 1) / (kCallsShare - 1), 1);
 }
 
+TableSpec WithChosenSteps(const DatabaseCore& database, const TableSpec& spec) {
+  TableSpec chosen = spec;
+  if (spec.steps_per_page != 0) return chosen;
+  chosen.steps_per_page = ChooseStepsPerPage(spec);
+  const uint64_t bytes_per_step = TableLayout(spec, 0).pages().bytes_per_step();
+  const uint64_t piece_max = database.log->record_bytes_max() - kRecordOverhead;
+  while (chosen.steps_per_page > 1 && bytes_per_step * chosen.steps_per_page > piece_max) {
+    chosen.steps_per_page /= 2;
+  }
+  return chosen;
+}
+
 Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec) {
   const TableLayout layout(spec, 0);
   const uint64_t record_max = database.log->record_bytes_max();

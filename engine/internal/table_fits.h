@@ -11,6 +11,10 @@ namespace geardb::engine {
 /// way; 0 where it has none of these.
 uint64_t FramesOf(const TableLayout& layout);
 
+/// The spec with its page's steps chosen: its own, or the default, or less where a page of these
+/// would fit no record of the log.
+TableSpec WithChosenSteps(const DatabaseCore& database, const TableSpec& spec);
+
 /// InvalidArgument for a page that fits no record of the log or no frame, and for a bound in bytes
 /// or steps that leaves less than a sixteenth of the frames to the calls under way.
 Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec);

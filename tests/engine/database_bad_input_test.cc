@@ -70,7 +70,7 @@ TEST_F(DatabaseBadInputTest, UnknownNamesNameTheKnown) {
   EXPECT_STATUS(kNotFound, table_->OpenPriorityTable("per"),
                 "no priority table 'per'; it has none");
   EXPECT_EQ(table_->priority_table("per"), nullptr);
-  EXPECT_STATUS(kNotFound, database_->DropTable("stepz"), "no table 'stepz'");
+  EXPECT_STATUS(kNotFound, database_->DropTable("stepz"), "no table 'stepz'; it has steps");
   EXPECT_STATUS(kAlreadyExists, database_->CreateTable(StepSpec()), "a table 'steps'");
 }
 

@@ -37,6 +37,20 @@ class TableFitsTest : public StoreTest {
   }
 };
 
+TEST_F(TableFitsTest, TheDefaultPageFitsARecordOfTheLog) {
+  options_.ring_bytes = 256 << 10;
+  OpenEmpty();
+  TableSpec spec = Spec("page", 2000);
+  spec.steps_per_page = 0;
+  EXPECT_EQ(ChooseStepsPerPage(spec), 32u);
+  ASSERT_OK_AND_ASSIGN(const auto table, database_->CreateTable(spec));
+  EXPECT_EQ(table->steps_per_page(), 16u);
+  EXPECT_OK(database_->OpenOrCreateTable(spec));
+  spec.name = "chosen";
+  spec.steps_per_page = 32;
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec), "a page of 32 steps has 64000");
+}
+
 // Whatever bounds the table has, or none.
 TEST_F(TableFitsTest, APageLargerThanTheFrameBudgetIsRefused) {
   options_.ring_bytes = options_.segment_bytes = 32 * kMiB;
