@@ -104,6 +104,7 @@ class FaultEnv::FaultFile final : public File {
   }
 
   Status Sync() override {
+    if (env_->sync_hook_) env_->sync_hook_();
     MutexLock lock(&env_->mutex_);
     GEARDB_RETURN_IF_ERROR(env_->CheckAlive(generation_));
     if (env_->CountChange()) return env_->Died();

@@ -26,6 +26,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/env.h"
@@ -95,6 +96,8 @@ class FaultEnv final : public Env {
   void ClearFailures();
   void set_disk_bytes_max(uint64_t bytes);
   uint64_t disk_bytes() const;
+  /// Called as the Sync of a file begins, on its thread. Set while none runs.
+  void set_sync_hook(std::function<void()> hook) { sync_hook_ = std::move(hook); }
   /// What the file system offers.
   void set_direct(bool works) { direct_works_ = works; }
   /// Some file systems open a file as direct and refuse its writes with EINVAL.
@@ -192,6 +195,7 @@ class FaultEnv final : public Env {
   bool syncs_full_ GEARDB_GUARDED_BY(mutex_) = false;
   uint64_t syncs_ GEARDB_GUARDED_BY(mutex_) = 0;
   uint64_t disk_bytes_max_ GEARDB_GUARDED_BY(mutex_) = UINT64_MAX;
+  std::function<void()> sync_hook_;
   bool direct_works_ = true;
   bool direct_writes_work_ = true;
   bool maps_work_ = true;

@@ -108,6 +108,14 @@ TEST_F(DrainTest, ASyncCoversWhatWasDrainedBeforeIt) {
   EXPECT_EQ(drain_->synced(), 8192u);
 }
 
+TEST_F(DrainTest, ASyncDoesNotCoverWhatIsOnlyPublished) {
+  PublishTo(4096);
+  ASSERT_OK(drain_->Write(true));
+  PublishTo(8192);
+  ASSERT_OK(drain_->Sync());
+  EXPECT_EQ(drain_->synced(), 4096u);
+}
+
 TEST_F(DrainTest, ASyncCoversEverySegmentWritten) {
   PublishTo(30016);
   ASSERT_OK(drain_->Write(true));
@@ -135,6 +143,16 @@ TEST_F(DrainTest, TheFirstSyncErrorIsFinal) {
   PublishTo(8192);
   EXPECT_STATUS(kIoError, drain_->Write(true), "fdatasync log/segment");
   EXPECT_EQ(drain_->drained(), 4096u);
+}
+
+TEST_F(DrainTest, AnErrorIsToldToWhoeverAsksAgainForWhatIsSynced) {
+  PublishTo(4096);
+  ASSERT_OK(drain_->WaitSynced(4096, Deadline::Infinite()));
+  PublishTo(8192);
+  env_.FailSyncAfter(1);
+  EXPECT_STATUS(kIoError, drain_->WaitSynced(8192, Deadline::Infinite()), "fdatasync");
+  EXPECT_EQ(drain_->synced(), 4096u);
+  EXPECT_STATUS(kIoError, drain_->WaitSynced(4096, Deadline::Infinite()), "fdatasync");
 }
 
 TEST_F(DrainTest, ADeviceThatIsFullBelowIsNoRefusal) {

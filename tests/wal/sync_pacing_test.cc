@@ -62,6 +62,11 @@ TEST_F(SyncPacingTest, TheWaitEndsHalfASyncLater) {
   EXPECT_EQ(Wanted(), 0u);
 }
 
+TEST_F(SyncPacingTest, ASyncThatBeginsThenIsDoneTwoSyncsLater) {
+  End(8, 0);
+  EXPECT_EQ(pacing_.done_by(), now_ + microseconds(2500));
+}
+
 TEST_F(SyncPacingTest, AnOddFirstSyncIsSoonForgotten) {
   pacing_.NoteDuration(std::chrono::seconds(1));
   pacing_.NoteEnd({.served = 1, .waiting = 1}, now_);
