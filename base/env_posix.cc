@@ -210,7 +210,7 @@ int ProbeDirect(int fd) {
 class PosixLock final : public FileLock {
  public:
   /// Of a file that is open, and not locked yet.
-  explicit PosixLock(int fd) : fd_(fd) {}
+  explicit PosixLock(std::unique_ptr<UnsharedDescriptor> file) : file_(std::move(file)) {}
   ~PosixLock() override {
     // A child that shares it all the same would keep it.
     struct flock range = {};
@@ -218,11 +218,11 @@ class PosixLock final : public FileLock {
     range.l_whence = SEEK_SET;
     if (!process_.forked()) (void)::fcntl(fd(), F_OFD_SETLK, &range);
   }
-  int fd() const { return fd_.get(); }
+  int fd() const { return file_->get(); }
 
  private:
   // A child would keep the lock when this process has died.
-  const UnsharedDescriptor fd_;
+  const std::unique_ptr<UnsharedDescriptor> file_;
   const ForkMark process_;
 };
 
@@ -400,9 +400,10 @@ Result<std::shared_ptr<Env>> PosixEnv::HoldDirectory(const std::string& director
 
 Result<std::unique_ptr<FileLock>> PosixEnv::Lock(const std::string& path, LockMode mode) {
   const bool exclusive = mode == LockMode::kExclusive;
-  GEARDB_ASSIGN_OR_RETURN(const int opened,
-                          OpenRegular(path, exclusive ? O_RDWR | O_CREAT : O_RDONLY));
-  auto lock = std::make_unique<PosixLock>(opened);
+  GEARDB_ASSIGN_OR_RETURN(auto file, UnsharedDescriptor::Open([&] {
+                            return OpenRegular(path, exclusive ? O_RDWR | O_CREAT : O_RDONLY);
+                          }));
+  auto lock = std::make_unique<PosixLock>(std::move(file));
   // An open-file-description lock: it excludes a second owner in this process too, and goes with
   // the last descriptor.
   struct flock range = {};

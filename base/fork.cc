@@ -51,10 +51,14 @@ ForkMark::ForkMark() : pid_(::getpid()) {
 
 uint64_t ForkMark::Forks() { return forks.load(std::memory_order_relaxed); }
 
-UnsharedDescriptor::UnsharedDescriptor(int fd) : fd_(fd) {
+Result<std::unique_ptr<UnsharedDescriptor>> UnsharedDescriptor::Open(
+    const std::function<Result<int>()>& open) {
+  const ForkMark forks_are_watched;
   Unshared& all = AllUnshared();
   MutexLock lock(&all.mutex);
+  GEARDB_ASSIGN_OR_RETURN(const int fd, open());
   all.descriptors.push_back(fd);
+  return std::unique_ptr<UnsharedDescriptor>(new UnsharedDescriptor(fd));
 }
 
 UnsharedDescriptor::~UnsharedDescriptor() {

@@ -3,6 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/status.h"
 
 namespace geardb {
 
@@ -40,13 +44,16 @@ class DeleteUnlessForked {
 /// fork returns there (one made by clone or vfork directly shares it).
 class UnsharedDescriptor {
  public:
-  explicit UnsharedDescriptor(int fd);
+  /// `open` returns the descriptor. Forks wait until it has: no child has one from in between.
+  static Result<std::unique_ptr<UnsharedDescriptor>> Open(const std::function<Result<int>()>& open);
   ~UnsharedDescriptor();
   UnsharedDescriptor(const UnsharedDescriptor&) = delete;
   UnsharedDescriptor& operator=(const UnsharedDescriptor&) = delete;
   int get() const { return fd_; }
 
  private:
+  explicit UnsharedDescriptor(int fd) : fd_(fd) {}
+
   const int fd_;
   const ForkMark process_;
 };

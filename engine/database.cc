@@ -25,26 +25,28 @@ constexpr size_t kSmallTagBytes = size_t{64} << 10;
 /// What a new table may hand out before it has to ask again.
 constexpr uint64_t kFirstRange = uint64_t{1} << 20;
 
-/// The directory, held, of the database that there is or that is created now.
-Result<std::shared_ptr<Env>> HoldStore(Env* env, const std::string& directory,
-                                       const DatabaseOptions& options, const wal::LogOptions& log) {
+/// The directory of the database that there is, not locked yet, or that is created now.
+Result<wal::CreatedLog> FindOrCreate(Env* env, const std::string& directory,
+                                     const DatabaseOptions& options, const wal::LogOptions& log) {
   auto held = env->HoldDirectory(directory);
   bool exists = false;
   if (held.ok()) {
     GEARDB_ASSIGN_OR_RETURN(exists, (*held)->Exists(JoinPath(directory, wal::kManifestName)));
   } else if (held.status().code() != StatusCode::kNotFound) {
-    return held;
+    return held.status();
   }
   if (exists && options.error_if_exists) {
     return Status::AlreadyExists("there is a database in '", directory, "'");
   }
-  if (exists) return held;
+  if (exists) return wal::CreatedLog{.directory = std::move(*held), .lock = nullptr};
   if (!options.create_if_missing || options.read_only) {
     return Status::NotFound("there is no database in '", directory, "'");
   }
   auto created = wal::CreateLog(env, directory, log);
   const bool late = created.status().code() == StatusCode::kAlreadyExists;
-  return late && !options.error_if_exists ? env->HoldDirectory(directory) : created;
+  if (!late || options.error_if_exists) return created;
+  GEARDB_ASSIGN_OR_RETURN(auto others, env->HoldDirectory(directory));
+  return wal::CreatedLog{.directory = std::move(others), .lock = nullptr};
 }
 
 Status CheckBudgets(const DatabaseOptions& options) {
@@ -167,17 +169,19 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
                           index::IndexMemory::Create({.budget_bytes = budgets.index_bytes,
                                                       .name = "geardb-index",
                                                       .budget_name = "budgets.index_bytes"}));
-  GEARDB_ASSIGN_OR_RETURN(const auto held, HoldStore(impl->env, directory, options, log));
+  GEARDB_ASSIGN_OR_RETURN(wal::CreatedLog found, FindOrCreate(impl->env, directory, options, log));
 
   engine::Recovery recovery(impl.get());
   GEARDB_ASSIGN_OR_RETURN(
       wal::OpenedLog opened,
-      wal::OpenLog(
-          held.get(), directory,
-          {.log = log, .read_only = options.read_only, .allow_damaged_prefix = options.read_only},
-          [&](const wal::RecordView& record) { return recovery.Visit(record); }));
+      wal::OpenLog(found.directory.get(), directory,
+                   {.log = log,
+                    .read_only = options.read_only,
+                    .allow_damaged_prefix = options.read_only,
+                    .take_lock = found.lock == nullptr},
+                   [&](const wal::RecordView& record) { return recovery.Visit(record); }));
   impl->manifest = opened.manifest;
-  impl->lock = std::move(opened.lock);
+  impl->lock = std::move(found.lock != nullptr ? found.lock : opened.lock);
   impl->UseLog(std::move(opened.writer));
   const wal::ReadReport& read = opened.report.read;
   RecoveryReport& report = impl->recovery;

@@ -218,7 +218,7 @@ Status Sampler::Impl::HandOver(const Drawn& batch) {
 }
 
 Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
-  GEARDB_RETURN_IF_ERROR(priority_table_->database->CheckProcess());
+  GEARDB_RETURN_IF_ERROR(priority_table_->database->CheckTable(*priority_table_->table));
   if (!options_.observer) GEARDB_RETURN_IF_ERROR(priority_table_->database->CheckWritable());
   const auto queued = [this] {
     MutexLock lock(&mutex_);

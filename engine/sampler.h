@@ -87,9 +87,10 @@ struct SamplerOptions {
   /// gone.
   WeightMaximum weight_maximum = WeightMaximum::kBatch;
   /// Batches drawn ahead: batch i sees exactly the updates submitted before the hand-over of batch
-  /// i − prefetch. 0: each batch is drawn by its own Next. Where budgets.batch_bytes has no room
-  /// for a batch when its draw's turn has come, the Next that would return it fails with
-  /// ResourceExhausted, and the one after that draws as the first one did.
+  /// i − prefetch. 0: each batch is drawn by its own Next. Where there is nothing to draw in a
+  /// batch's turn, the next call that finds something draws it. Where budgets.batch_bytes has no
+  /// room for it then, the Next that would return it fails with ResourceExhausted, and the one
+  /// after that draws as the first one did.
   int64_t prefetch = 0;
   /// An observer has its own seed and touches no counts and no log.
   bool observer = false;

@@ -78,8 +78,7 @@ Result<std::vector<std::string>> Leftovers(Env* env, const std::string& log_dire
 
 }  // namespace
 
-Result<std::shared_ptr<Env>> CreateLog(Env* env, const std::string& directory,
-                                       const LogOptions& options) {
+Result<CreatedLog> CreateLog(Env* env, const std::string& directory, const LogOptions& options) {
   GEARDB_RETURN_IF_ERROR(CheckSize("ring_bytes", options.ring_bytes, kRingBytesMin));
   GEARDB_RETURN_IF_ERROR(CheckSize("segment_bytes", options.segment_bytes, kSegmentBytesMin));
   if (options.log_bytes_max < options.segment_bytes) {
@@ -94,7 +93,7 @@ Result<std::shared_ptr<Env>> CreateLog(Env* env, const std::string& directory,
   GEARDB_RETURN_IF_ERROR(env->CreateDirectory(directory));
   GEARDB_RETURN_IF_ERROR(env->SyncDirectory(ParentOf(directory)));
   GEARDB_ASSIGN_OR_RETURN(auto held, env->HoldDirectory(directory));
-  GEARDB_ASSIGN_OR_RETURN(const auto lock,
+  GEARDB_ASSIGN_OR_RETURN(auto lock,
                           held->Lock(JoinPath(directory, kLockName), LockMode::kExclusive));
   const std::string manifest_path = JoinPath(directory, kManifestName);
   GEARDB_ASSIGN_OR_RETURN(const bool exists, held->Exists(manifest_path));
@@ -118,7 +117,7 @@ Result<std::shared_ptr<Env>> CreateLog(Env* env, const std::string& directory,
                           .ring_bytes = options.ring_bytes,
                           .segment_bytes = options.segment_bytes};
   GEARDB_RETURN_IF_ERROR(WriteManifest(held.get(), directory, manifest));
-  return held;
+  return CreatedLog{.directory = std::move(held), .lock = std::move(lock)};
 }
 
 /// The steps of one open, in order; see wal/FORMAT.md, "Opening".

@@ -16,14 +16,18 @@
 
 namespace geardb::wal {
 
+/// What was created, for an OpenLog without `take_lock`: nothing comes in between.
+struct CreatedLog {
+  std::shared_ptr<Env> directory;  ///< Held.
+  std::unique_ptr<FileLock> lock;
+};
+
 /// Makes the log of a new database in `directory` (which is made if missing): uuid, ring, first
 /// segment, manifest. Takes and releases the directory's lock. AlreadyExists when a manifest is
 /// there, InvalidArgument for sizes that are not powers of two or too small, ResourceExhausted
 /// where the system has no thread for the writer's background work. A crash before the manifest is
-/// there leaves a directory in which CreateLog can be called again. Returns the directory, held, so
-/// that what is opened is what was created.
-Result<std::shared_ptr<Env>> CreateLog(Env* env, const std::string& directory,
-                                       const LogOptions& options);
+/// there leaves a directory in which CreateLog can be called again.
+Result<CreatedLog> CreateLog(Env* env, const std::string& directory, const LogOptions& options);
 
 /// See OpenLog.
 struct OpenOptions {

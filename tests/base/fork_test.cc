@@ -7,9 +7,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
+
+#include "base/clock.h"
 
 namespace geardb {
 namespace {
@@ -49,12 +52,16 @@ TEST(ForkConcurrentTest, ManyThreadsMayMakeMarksAndAsk) {
   for (std::thread& thread : threads) thread.join();
 }
 
+std::unique_ptr<UnsharedDescriptor> Unshared(int fd) {
+  return UnsharedDescriptor::Open([fd]() -> Result<int> { return fd; }).value();
+}
+
 TEST(ForkTest, AChildDoesNotHaveAnUnsharedDescriptor) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const int other = ::dup(ends[0]);
   {
-    const auto unshared = std::make_unique<UnsharedDescriptor>(ends[0]);
+    const auto unshared = Unshared(ends[0]);
     EXPECT_EQ(unshared->get(), ends[0]);
     const auto is_open = [](int fd) { return ::fcntl(fd, F_GETFD) >= 0; };
     EXPECT_EQ(InChild([&] { return is_open(ends[0]) ? 1 : 0; }), 0);
@@ -80,20 +87,42 @@ TEST(ForkConcurrentTest, ForksFindTheDescriptorsWhole) {
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&] {
       while (!stop) {
-        const UnsharedDescriptor one(::dup(0));
-        const UnsharedDescriptor two(::dup(0));
+        const auto one = Unshared(::dup(0));
+        const auto two = Unshared(::dup(0));
       }
     });
   }
   for (int round = 0; round < 50; ++round) {
     EXPECT_EQ(InChild([] {
-                const UnsharedDescriptor own(::dup(0));
-                return ::fcntl(own.get(), F_GETFD) >= 0 ? 0 : 1;
+                const auto own = Unshared(::dup(0));
+                return ::fcntl(own->get(), F_GETFD) >= 0 ? 0 : 1;
               }),
               0);
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
+}
+
+// What is opened while a fork begins, no child has either.
+TEST(ForkConcurrentTest, NoChildHasADescriptorFromBetweenItsOpeningAndItsBeingKnown) {
+  std::atomic<bool> opened{false};
+  int fd = -1;
+  std::unique_ptr<UnsharedDescriptor> unshared;
+  std::thread opener([&] {
+    unshared =
+        UnsharedDescriptor::Open([&]() -> Result<int> {
+          fd = ::dup(0);
+          opened = true;
+          // Time enough for a fork, were it allowed to.
+          const Deadline until(std::chrono::steady_clock::now() + std::chrono::milliseconds(20));
+          while (!until.passed()) std::this_thread::yield();
+          return fd;
+        }).value();
+  });
+  while (!opened) std::this_thread::yield();
+  EXPECT_EQ(InChild([&] { return ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0; }), 0);
+  opener.join();
+  EXPECT_GE(::fcntl(fd, F_GETFD), 0);
 }
 
 TEST(ForkTest, OnlyTheProcessThatMadeItDeletes) {

@@ -247,6 +247,10 @@ TEST_F(DatabaseBudgetTest, ABatchThatHadNoRoomInItsTurnIsNotDrawnLater) {
                 "no batch was drawn ahead (prefetch 1): a batch needs ");
   expect_next(7, 3);  // As the first: after all that was submitted.
   expect_next(7, 4);
+  expect_next(6, 5);
+  // The next one has no room, which is of no interest any more.
+  ASSERT_OK(database_->DropTable("wide"));
+  EXPECT_STATUS(kCancelled, (*sampler)->Next(), "was dropped");
 }
 
 TEST_F(DatabaseBudgetTest, APrefetchThatIsTooDeepDeliversWhatHasRoom) {

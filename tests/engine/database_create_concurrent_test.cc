@@ -11,14 +11,20 @@
 namespace geardb {
 namespace {
 
-// Each opens it once, creates a table of its own, and closes it.
-TEST(DatabaseCreateConcurrentTest, WhoIsLateOpensWhatAnotherHasCreated) {
-  constexpr int kOpeners = 4;
-  const testing::TempDir directory;
+constexpr int kOpeners = 4;
+
+DatabaseOptions Small() {
   DatabaseOptions options;
   options.budgets = {.frames_bytes = uint64_t{16} << 20, .index_bytes = uint64_t{64} << 20};
   options.segment_bytes = uint64_t{64} << 10;
   options.ring_bytes = uint64_t{64} << 10;
+  return options;
+}
+
+// Each opens it once, creates a table of its own, and closes it.
+TEST(DatabaseCreateConcurrentTest, WhoIsLateOpensWhatAnotherHasCreated) {
+  const testing::TempDir directory;
+  const DatabaseOptions options = Small();
   for (int round = 0; round < 20; ++round) {
     const std::string path = directory.File(std::to_string(round));
     std::vector<std::thread> openers;
@@ -38,6 +44,31 @@ TEST(DatabaseCreateConcurrentTest, WhoIsLateOpensWhatAnotherHasCreated) {
     for (std::thread& opener : openers) opener.join();
     ASSERT_OK_AND_ASSIGN(const auto database, Database::Open(path, options));
     EXPECT_EQ(database->Tables().size(), size_t{kOpeners});
+  }
+}
+
+TEST(DatabaseCreateConcurrentTest, OneOfThoseWhoWantANewOneGetsIt) {
+  const testing::TempDir directory;
+  DatabaseOptions options = Small();
+  options.error_if_exists = true;
+  for (int round = 0; round < 50; ++round) {
+    const std::string path = directory.File(std::to_string(round));
+    std::vector<Result<std::unique_ptr<Database>>> opened;
+    for (int i = 0; i < kOpeners; ++i) opened.push_back(Status::Internal("not called"));
+    std::vector<std::thread> openers;
+    for (auto& database : opened) {
+      openers.emplace_back([&] { database = Database::Open(path, options); });
+    }
+    for (std::thread& opener : openers) opener.join();
+    int created = 0;
+    for (const auto& database : opened) {
+      const StatusCode code = database.status().code();
+      created += database.ok() ? 1 : 0;
+      EXPECT_TRUE(database.ok() || code == StatusCode::kAlreadyExists ||
+                  code == StatusCode::kFailedPrecondition)
+          << database.status();
+    }
+    EXPECT_EQ(created, 1);
   }
 }
 
