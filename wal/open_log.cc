@@ -63,8 +63,11 @@ Result<std::vector<std::string>> Leftovers(Env* env, const std::string& log_dire
       return Status::FailedPrecondition("'", log_directory, "' holds '", name,
                                         "', which is no file of a database: none is created here");
     }
-    GEARDB_ASSIGN_OR_RETURN(const bool nothing, HoldsOnlyZeros(env, JoinPath(log_directory, name)));
-    if (!nothing) {
+    const auto nothing = HoldsOnlyZeros(env, JoinPath(log_directory, name));
+    // Who creates now has removed it: the look within the lock decides.
+    if (nothing.status().code() == StatusCode::kNotFound) continue;
+    GEARDB_RETURN_IF_ERROR(nothing.status());
+    if (!*nothing) {
       const std::string manifest_path = JoinPath(ParentOf(log_directory), kManifestName);
       GEARDB_ASSIGN_OR_RETURN(const bool created_meanwhile, env->Exists(manifest_path));
       if (created_meanwhile) return ThereIsOne(manifest_path);

@@ -23,10 +23,10 @@ struct CreatedLog {
 };
 
 /// Makes the log of a new database in `directory` (which is made if missing): uuid, ring, first
-/// segment, manifest. Takes and releases the directory's lock. AlreadyExists when a manifest is
-/// there, InvalidArgument for sizes that are not powers of two or too small, ResourceExhausted
-/// where the system has no thread for the writer's background work. A crash before the manifest is
-/// there leaves a directory in which CreateLog can be called again.
+/// segment, manifest. AlreadyExists when a manifest is there, FailedPrecondition when another owner
+/// holds the lock, InvalidArgument for sizes that are not powers of two or too small,
+/// ResourceExhausted where the system has no thread for the writer's background work. A crash
+/// before the manifest is there leaves a directory in which CreateLog can be called again.
 Result<CreatedLog> CreateLog(Env* env, const std::string& directory, const LogOptions& options);
 
 /// See OpenLog.

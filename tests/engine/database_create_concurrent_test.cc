@@ -1,8 +1,12 @@
 // Many open one directory at the same time, in which there is no database yet.
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "engine/database.h"
 #include "tests/testing/matchers.h"
@@ -21,12 +25,19 @@ DatabaseOptions Small() {
   return options;
 }
 
+// As a creation leaves it that was killed.
+void PutLeftovers(const std::string& path) {
+  std::filesystem::create_directories(path + "/log");
+  for (const char* const name : {"/log/ring", "/log/segment-000001"}) std::ofstream(path + name);
+}
+
 // Each opens it once, creates a table of its own, and closes it.
 TEST(DatabaseCreateConcurrentTest, WhoIsLateOpensWhatAnotherHasCreated) {
   const testing::TempDir directory;
   const DatabaseOptions options = Small();
   for (int round = 0; round < 20; ++round) {
     const std::string path = directory.File(std::to_string(round));
+    if (round % 2 == 1) PutLeftovers(path);
     std::vector<std::thread> openers;
     for (int i = 0; i < kOpeners; ++i) {
       openers.emplace_back([&, i] {
@@ -53,6 +64,7 @@ TEST(DatabaseCreateConcurrentTest, OneOfThoseWhoWantANewOneGetsIt) {
   options.error_if_exists = true;
   for (int round = 0; round < 50; ++round) {
     const std::string path = directory.File(std::to_string(round));
+    if (round % 2 == 1) PutLeftovers(path);
     std::vector<Result<std::unique_ptr<Database>>> opened;
     for (int i = 0; i < kOpeners; ++i) opened.push_back(Status::Internal("not called"));
     std::vector<std::thread> openers;
