@@ -212,7 +212,7 @@ class DatabaseDescriptorsTest : public StoreTest {
 
 TEST_F(DatabaseDescriptorsTest, WithoutOneForTheNextSegmentAppendsWait) {
   {
-    const testing::DescriptorLimit limit(12);
+    const testing::DescriptorLimit limit(24);
     const Rows rows(0, 500);
     Status status;
     int appends = 0;
