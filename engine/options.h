@@ -25,7 +25,7 @@ struct Budgets {
 struct DatabaseOptions {
   // Behaviour.
   bool create_if_missing = true;
-  /// AlreadyExists where there is a database; FailedPrecondition while another process creates one.
+  /// AlreadyExists where there is a database; FailedPrecondition while somebody else creates one.
   bool error_if_exists = false;
   /// Nothing is written: no manifest, no drained tail. Only observer samplers may draw.
   bool read_only = false;

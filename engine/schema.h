@@ -130,7 +130,8 @@ Status ValidatePriorityTableSpec(const TableSpec& table, const PriorityTableSpec
 /// first difference otherwise.
 Status CheckSameSpec(const TableSpec& stored, const TableSpec& wanted);
 
-/// The S that a table of this spec gets (steps_per_page, or the default described there).
+/// The S that a table of this spec asks for: steps_per_page, or the default described there, of
+/// which CreateTable takes less where the log needs it.
 uint32_t ChooseStepsPerPage(const TableSpec& spec);
 
 }  // namespace geardb

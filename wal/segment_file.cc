@@ -167,21 +167,22 @@ std::string SegmentPool::NextPath() {
 }
 
 Status SegmentPool::CreateSpare() {
-  std::string path = NextPath();
-  auto file = SegmentFile::Create(env_.get(), path, segment_bytes_, direct_);
-  while (file.status().code() == StatusCode::kAlreadyExists) {
+  constexpr std::string_view kContext = "spare segment file";
+  std::string path;
+  const auto create = [&] {
     path = NextPath();
-    file = SegmentFile::Create(env_.get(), path, segment_bytes_, direct_);
-  }
+    return SegmentFile::Create(env_.get(), path, segment_bytes_, direct_);
+  };
+  auto file = create();
+  while (file.status().code() == StatusCode::kAlreadyExists) file = create();
   if (file.status().code() == StatusCode::kNotFound) {
     return Status::FailedPrecondition("'", directory_, "' was removed while it was in use");
   }
-  Status status = file.status();
-  if (status.ok()) {
-    status = env_->SyncDirectory(directory_);
-    if (!status.ok()) (void)env_->Remove(path).ok();  // The name is simply not used again.
+  if (!file.ok()) return file.status().WithContext(kContext);
+  if (const Status synced = env_->SyncDirectory(directory_); !synced.ok()) {
+    (void)env_->Remove(path).ok();  // The name is simply not used again.
+    return synced.WithContext(kContext);
   }
-  if (!status.ok()) return status.WithContext("spare segment file");
   MutexLock lock(&mutex_);
   free_.insert(free_.begin(), std::move(file).value());
   free_count_.store(free_.size(), std::memory_order_release);

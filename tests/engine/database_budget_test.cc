@@ -24,6 +24,13 @@ class DatabaseBudgetTest : public StoreTest {
     spec.priority_tables = {WindowSpec("per")};
     return spec;
   }
+  // And ten rows of 64 KiB.
+  void OpenWithOneMiBOfBatches() {
+    options_.budgets.batch_bytes = kMiB;
+    OpenEmpty();
+    Create(WideSpec());
+    ASSERT_OK(AppendWide(10));
+  }
   Status AppendWide(int64_t rows, End end = End::kGo) {
     const std::vector<uint8_t> bytes(static_cast<size_t>(rows) << 16, 7);
     return writer_
@@ -177,10 +184,7 @@ TEST_F(DatabaseBudgetTest, DroppedTablesGiveTheirMemoryBack) {
 }
 
 TEST_F(DatabaseBudgetTest, BatchesRunOutAndComeBack) {
-  options_.budgets.batch_bytes = kMiB;
-  OpenEmpty();
-  Create(WideSpec());
-  ASSERT_OK(AppendWide(10));
+  OpenWithOneMiBOfBatches();
   auto small = priority("per")->NewSampler({.batch = 4, .views = {{.column = "x"}}});
   auto large = priority("per")->NewSampler({.batch = 32, .views = {{.column = "x"}}});
   ASSERT_OK(large);
@@ -204,10 +208,7 @@ TEST_F(DatabaseBudgetTest, BatchesRunOutAndComeBack) {
 }
 
 TEST_F(DatabaseBudgetTest, WhatReleasedBatchesLeaveIsThereForOtherSamplers) {
-  options_.budgets.batch_bytes = kMiB;
-  OpenEmpty();
-  Create(WideSpec());
-  ASSERT_OK(AppendWide(10));
+  OpenWithOneMiBOfBatches();
   auto first = priority("per")->NewSampler({.batch = 4, .views = {{.column = "x"}}});
   auto second = priority("per")->NewSampler({.batch = 12, .views = {{.column = "x"}}});
   {
@@ -221,10 +222,7 @@ TEST_F(DatabaseBudgetTest, WhatReleasedBatchesLeaveIsThereForOtherSamplers) {
 
 // Drawn later, it would see other updates than it is promised.
 TEST_F(DatabaseBudgetTest, ABatchThatHadNoRoomInItsTurnIsNotDrawnLater) {
-  options_.budgets.batch_bytes = kMiB;
-  OpenEmpty();
-  Create(WideSpec());
-  ASSERT_OK(AppendWide(10));
+  OpenWithOneMiBOfBatches();
   auto per = priority("per");
   auto sampler = per->NewSampler({.batch = 4, .views = {{.column = "x"}}, .prefetch = 1});
   ASSERT_OK(sampler);
@@ -254,10 +252,7 @@ TEST_F(DatabaseBudgetTest, ABatchThatHadNoRoomInItsTurnIsNotDrawnLater) {
 }
 
 TEST_F(DatabaseBudgetTest, APrefetchThatIsTooDeepDeliversWhatHasRoom) {
-  options_.budgets.batch_bytes = kMiB;
-  OpenEmpty();
-  Create(WideSpec());
-  ASSERT_OK(AppendWide(10));
+  OpenWithOneMiBOfBatches();
   auto sampler =
       priority("per")->NewSampler({.batch = 4, .views = {{.column = "x"}}, .prefetch = 8});
   ASSERT_OK(sampler);
@@ -301,10 +296,7 @@ TEST_F(DatabaseBudgetTest, BatchesLargerThanAnyNumberAreRefusedByName) {
 }
 
 TEST_F(DatabaseBudgetTest, WhatABatchSaysOfItsItemsCounts) {
-  options_.budgets.batch_bytes = kMiB;
-  OpenEmpty();
-  Create(WideSpec());
-  ASSERT_OK(AppendWide(10));
+  OpenWithOneMiBOfBatches();
   auto many = priority("per")->NewSampler({.batch = 1 << 20});
   ASSERT_OK(many);
   EXPECT_STATUS(kResourceExhausted, (*many)->Next(), "the batch budget of 1048576 bytes");

@@ -10,20 +10,13 @@
 
 #include "engine/database.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/store_fixture.h"
 #include "tests/testing/temp_dir.h"
 
 namespace geardb {
 namespace {
 
 constexpr int kOpeners = 4;
-
-DatabaseOptions Small() {
-  DatabaseOptions options;
-  options.budgets = {.frames_bytes = uint64_t{16} << 20, .index_bytes = uint64_t{64} << 20};
-  options.segment_bytes = uint64_t{64} << 10;
-  options.ring_bytes = uint64_t{64} << 10;
-  return options;
-}
 
 // As a creation leaves it that was killed.
 void PutLeftovers(const std::string& path) {
@@ -34,7 +27,7 @@ void PutLeftovers(const std::string& path) {
 // Each opens it once, creates a table of its own, and closes it.
 TEST(DatabaseCreateConcurrentTest, WhoIsLateOpensWhatAnotherHasCreated) {
   const testing::TempDir directory;
-  const DatabaseOptions options = Small();
+  const DatabaseOptions options = testing::SmallOptions();
   for (int round = 0; round < 20; ++round) {
     const std::string path = directory.File(std::to_string(round));
     if (round % 2 == 1) PutLeftovers(path);
@@ -60,7 +53,7 @@ TEST(DatabaseCreateConcurrentTest, WhoIsLateOpensWhatAnotherHasCreated) {
 
 TEST(DatabaseCreateConcurrentTest, OneOfThoseWhoWantANewOneGetsIt) {
   const testing::TempDir directory;
-  DatabaseOptions options = Small();
+  DatabaseOptions options = testing::SmallOptions();
   options.error_if_exists = true;
   for (int round = 0; round < 50; ++round) {
     const std::string path = directory.File(std::to_string(round));

@@ -9,6 +9,7 @@
 #include "base/crash_point.h"
 #include "engine/database.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/store_fixture.h"
 #include "tests/testing/temp_dir.h"
 
 namespace geardb {
@@ -19,15 +20,8 @@ namespace fs = std::filesystem;
 // More than the spare segments that an open has made.
 constexpr int64_t kMany = 1000;
 
-DatabaseOptions Small() {
-  DatabaseOptions options;
-  options.segment_bytes = uint64_t{1} << 20;
-  options.ring_bytes = uint64_t{1} << 20;
-  return options;
-}
-
 std::unique_ptr<Database> OpenAt(const std::string& directory) {
-  auto database = Database::Open(directory, Small());
+  auto database = Database::Open(directory, testing::SmallOptions());
   EXPECT_OK(database);
   return database.ok() ? std::move(database).value() : nullptr;
 }
@@ -98,7 +92,8 @@ TEST_F(DatabaseMovedTest, GoesOnWhereItsDirectoryWent) {
   AppendAll(second.get(), 2, kMany);
   AppendAll(first.get(), 3, kMany);
   AppendAll(second.get(), 4, kMany);
-  EXPECT_STATUS(kFailedPrecondition, Database::Open(moved_, Small()), "is held by process");
+  EXPECT_STATUS(kFailedPrecondition, Database::Open(moved_, testing::SmallOptions()),
+                "is held by process");
   EXPECT_OK(first->Close());
   EXPECT_OK(second->Close());
   first.reset();
@@ -178,7 +173,7 @@ TEST_F(DatabaseMovedTest, WhatSomebodyElseMadeInItIsLeftAlone) {
   first.reset();
   EXPECT_EQ(fs::file_size(foreign), 7u);
   // Nobody has said yet whose it is.
-  EXPECT_STATUS(kCorruption, Database::Open(run_, Small()), "segment-0000");
+  EXPECT_STATUS(kCorruption, Database::Open(run_, testing::SmallOptions()), "segment-0000");
   fs::remove(foreign);
   fs::remove(run_ + "/log/segment-000010");
   EXPECT_EQ(Stored(run_), (Steps{{1, 10}, {2, kMany}}));
@@ -219,7 +214,7 @@ TEST_F(DatabaseMovedTest, WhatIsCreatedIsWhatIsOpened) {
     fs::rename(fresh, moved_);
     fs::rename(run_, fresh);
   });
-  DatabaseOptions options = Small();
+  DatabaseOptions options = testing::SmallOptions();
   options.error_if_exists = true;
   ASSERT_OK_AND_ASSIGN(auto created, Database::Open(fresh, options));
   AppendAll(created.get(), 2, kMany);
