@@ -379,6 +379,7 @@ Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte>
                     fb::CreateWriteTag(change.body, name_offset, 0, tag.created_us, true).Union());
   engine::BulkRecord record(&core, &change);
   GEARDB_RETURN_IF_ERROR(record.CheckFits(blob.size(), {}).WithContext("tag '" + tag.name + "'"));
+  record.AddBytes(std::as_bytes(std::span(tag.blob)));
   change.set_apply([&](Lsn lsn, Lsn) {
     tag.lsn = lsn;
     core.AddTag(tag);
@@ -389,7 +390,7 @@ Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte>
       .deadline = Deadline::AfterMs(kAdmissionMs)};
   {
     engine::ChangeScope scope(&core, nullptr, how);
-    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, std::as_bytes(std::span(tag.blob))));
+    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope));
   }
   record.Finish();
   GEARDB_RETURN_IF_ERROR(core.Acknowledge(record.end(), Ack::kSync));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/internal/core.h"
+#include "engine/internal/patch.h"
 #include "engine/internal/sampler_impl.h"
 #include "engine/internal/sampling.h"
 #include "engine/internal/set_priorities.h"
@@ -73,6 +74,15 @@ Result<SetOutcome> PriorityTable::Set(std::span<const RowId> rows,
 Result<SetOutcome> PriorityTable::SetAll(std::span<const float> priorities) {
   GEARDB_RETURN_IF_ERROR(CheckPriorities(spec(), priorities));
   return engine::CommitSetAll(impl_.get(), priorities);
+}
+
+Result<PatchOutcome> PriorityTable::Patch(std::span<const ItemHandle> handles, ColumnValues values,
+                                          const PatchOptions& options) {
+  const engine::ResolvePatch resolve = [this, handles](const engine::TableState& state,
+                                                       engine::PatchRows* rows) {
+    return engine::ResolveHandles(state, impl_->state(), handles, rows);
+  };
+  return engine::PatchTable(impl_->database.get(), impl_->table, resolve, values, options);
 }
 
 uint64_t PriorityTable::Count() const {

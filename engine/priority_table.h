@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/patch.h"
 #include "engine/sampler.h"
 #include "engine/schema.h"
 #include "engine/stats.h"
@@ -64,6 +65,11 @@ class PriorityTable {
   /// admitted before. None is right for none, and logs nothing. InvalidArgument, as of Set, for
   /// more values of 4 bytes each than go into the log at once.
   Result<SetOutcome> SetAll(std::span<const float> priorities);
+
+  /// Table::Patch of the rows of items by the handles of a batch: of each its length part, as many
+  /// rows as Batch::lengths says. An item that is gone is stale.
+  Result<PatchOutcome> Patch(std::span<const ItemHandle> handles, ColumnValues values,
+                             const PatchOptions& options = {});
 
   /// Number of items, undrawable ones (priority 0) included; number that can be drawn.
   uint64_t Count() const;

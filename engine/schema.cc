@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "base/page_view.h"
@@ -44,6 +45,71 @@ uint64_t RowBytes(const Column& column) {
   return bytes;
 }
 
+/// Whether every element of the dtype can be `value`; a float is rounded.
+bool IsValueOf(DType dtype, double value) {
+  const int bits = static_cast<int>(DTypeBytes(dtype)) * 8;
+  switch (dtype) {
+    case DType::kBool:
+      return value == 0 || value == 1;
+    case DType::kU8:
+    case DType::kU16:
+    case DType::kU32:
+    case DType::kU64:
+      return value == std::floor(value) && value >= 0 && value < std::ldexp(1.0, bits);
+    case DType::kI8:
+    case DType::kI16:
+    case DType::kI32:
+    case DType::kI64:
+      return value == std::floor(value) && value >= -std::ldexp(1.0, bits - 1) &&
+             value < std::ldexp(1.0, bits - 1);
+    default:
+      return true;
+  }
+}
+
+Status ValidateGroups(const TableSpec& spec) {
+  if (spec.groups.size() >= kColumnGroupsMax) {
+    return Status::InvalidArgument("table '", spec.name, "' has ", spec.groups.size(),
+                                   " column groups besides the first; at most ",
+                                   kColumnGroupsMax - 1, " are supported");
+  }
+  std::set<std::string_view> names;
+  for (const ColumnGroup& group : spec.groups) {
+    GEARDB_RETURN_IF_ERROR(ValidateName("column group", group.name));
+    if (!names.insert(group.name).second) {
+      return Status::InvalidArgument("table '", spec.name, "' has two column groups named '",
+                                     group.name, "'");
+    }
+    const bool used = std::any_of(spec.columns.begin(), spec.columns.end(),
+                                  [&](const Column& column) { return column.group == group.name; });
+    if (!used) {
+      return Status::InvalidArgument("table '", spec.name, "': no column is in group '", group.name,
+                                     "'");
+    }
+  }
+  return Status::Ok();
+}
+
+Status ValidateColumnGroup(const TableSpec& spec, const Column& column) {
+  if (column.group.empty()) return Status::Ok();
+  if (column.kind == ColumnKind::kPerTrajectory) {
+    return Status::InvalidArgument("per-trajectory column '", column.name, "' names group '",
+                                   column.group, "'; only per-step columns are in groups");
+  }
+  const auto group =
+      std::find_if(spec.groups.begin(), spec.groups.end(),
+                   [&](const ColumnGroup& known) { return known.name == column.group; });
+  if (group == spec.groups.end()) {
+    return Status::InvalidArgument("column '", column.name, "' names group '", column.group,
+                                   "', which table '", spec.name, "' does not have");
+  }
+  if (column.in_final_row && group->late) {
+    return Status::InvalidArgument("column '", column.name, "' is in the final row, but group '",
+                                   group->name, "' is late: Patch fills its final rows, too");
+  }
+  return Status::Ok();
+}
+
 Status ValidateColumn(const TableSpec& spec, const Column& column) {
   GEARDB_RETURN_IF_ERROR(ValidateName("column", column.name));
   if (static_cast<int>(column.dtype) >= kDTypeCount) {
@@ -78,6 +144,11 @@ Status ValidateColumn(const TableSpec& spec, const Column& column) {
                                      "' cannot be in the final row");
     }
   }
+  if (!IsValueOf(column.dtype, column.default_value)) {
+    return Status::InvalidArgument("column '", column.name, "' has the default ",
+                                   column.default_value, ", which is no ", DTypeName(column.dtype));
+  }
+  GEARDB_RETURN_IF_ERROR(ValidateColumnGroup(spec, column));
   if (column.in_final_row && !spec.final_row) {
     return Status::InvalidArgument("column '", column.name, "' is in the final row, but table '",
                                    spec.name, "' has no final_row");
@@ -127,7 +198,11 @@ Status ValidateInitialPriority(const TableSpec& table, const PriorityTableSpec& 
     if (column.name != spec.initial_priority_column) continue;
     if (column.kind == ColumnKind::kPerTrajectory && column.shape.rank() == 0 &&
         column.dtype == DType::kF32) {
-      return Status::Ok();
+      const auto unset = static_cast<float>(column.default_value);
+      if (std::isfinite(unset) && unset >= 0) return Status::Ok();
+      return Status::InvalidArgument(
+          "priority table '", spec.name, "' takes priorities from column '", column.name,
+          "', whose default is ", unset, "; expected a finite value of at least 0");
     }
     return Status::InvalidArgument("priority table '", spec.name,
                                    "' takes priorities from column '", column.name,
@@ -138,18 +213,24 @@ Status ValidateInitialPriority(const TableSpec& table, const PriorityTableSpec& 
                                  "' does not have");
 }
 
-std::string Describe(const Column& column) {
-  return std::string(DTypeName(column.dtype)) + column.shape.ToString() +
-         (column.kind == ColumnKind::kPerStep ? " per step" : " per trajectory") +
-         (column.in_final_row ? " in the final row" : "");
-}
-
 /// As short as it says which number it is.
 template <typename Float>
 std::string Text(Float value) {
   char text[32];
   const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
   return std::string(text, end);
+}
+
+std::string Describe(const Column& column) {
+  return std::string(DTypeName(column.dtype)) + column.shape.ToString() +
+         (column.kind == ColumnKind::kPerStep ? " per step" : " per trajectory") +
+         (column.in_final_row ? " in the final row" : "") +
+         (column.group.empty() ? "" : " in group '" + column.group + "'") +
+         (column.default_value == 0 ? "" : ", default " + Text(column.default_value));
+}
+
+std::string Describe(const ColumnGroup& group) {
+  return std::string(group.late ? "late" : "appended") + (group.is_volatile ? ", volatile" : "");
 }
 
 std::string_view NameOf(EdgeRule rule) {
@@ -201,6 +282,12 @@ std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b)
 
 }  // namespace
 
+bool operator==(const Column& a, const Column& b) {
+  return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.kind == b.kind &&
+         a.in_final_row == b.in_final_row && a.group == b.group &&
+         std::bit_cast<uint64_t>(a.default_value) == std::bit_cast<uint64_t>(b.default_value);
+}
+
 Status ValidatePriorityTableSpec(const TableSpec& table, const PriorityTableSpec& spec) {
   GEARDB_RETURN_IF_ERROR(ValidateName("priority table", spec.name));
   if (static_cast<int>(spec.item) > 1 || static_cast<int>(spec.selector) > 1 ||
@@ -222,6 +309,7 @@ Status ValidateTableSpec(const TableSpec& spec) {
     return Status::InvalidArgument("table '", spec.name, "' has ", spec.columns.size(),
                                    " columns; at most ", kColumnsMax, " are supported");
   }
+  GEARDB_RETURN_IF_ERROR(ValidateGroups(spec));
   std::set<std::string_view> names;
   bool has_step_column = false;
   for (const Column& column : spec.columns) {
@@ -230,10 +318,11 @@ Status ValidateTableSpec(const TableSpec& spec) {
       return Status::InvalidArgument("table '", spec.name, "' has two columns named '", column.name,
                                      "'");
     }
-    has_step_column |= column.kind == ColumnKind::kPerStep;
+    has_step_column |= column.kind == ColumnKind::kPerStep && column.group.empty();
   }
   if (!has_step_column) {
-    return Status::InvalidArgument("table '", spec.name, "' has no per-step column");
+    return Status::InvalidArgument("table '", spec.name, "' has no per-step column",
+                                   spec.groups.empty() ? "" : " in its first column group");
   }
   const uint32_t steps = spec.steps_per_page;
   if (steps != 0 && (!std::has_single_bit(steps) || steps > kStepsPerPageMax)) {
@@ -281,6 +370,15 @@ Status CheckSameSpec(const TableSpec& stored, const TableSpec& wanted) {
   if (stored.columns.size() != wanted.columns.size()) {
     return differs("columns:", stored.columns.size(), wanted.columns.size());
   }
+  for (size_t i = 0; i < std::min(stored.groups.size(), wanted.groups.size()); ++i) {
+    const ColumnGroup& a = stored.groups[i];
+    const ColumnGroup& b = wanted.groups[i];
+    if (a.name != b.name) return differs("column group", a.name, b.name);
+    if (a != b) return differs("column group '" + a.name + "' as", Describe(a), Describe(b));
+  }
+  if (stored.groups.size() != wanted.groups.size()) {
+    return differs("column groups:", stored.groups.size() + 1, wanted.groups.size() + 1);
+  }
   if (stored.final_row != wanted.final_row) {
     return differs("final_row", stored.final_row, wanted.final_row);
   }
@@ -320,10 +418,12 @@ Status CheckSameSpec(const TableSpec& stored, const TableSpec& wanted) {
 
 uint32_t ChooseStepsPerPage(const TableSpec& spec) {
   if (spec.steps_per_page != 0) return spec.steps_per_page;
-  uint64_t bytes_per_step = spec.stream ? 1 : 0;
+  std::map<std::string_view, uint64_t> bytes_of = {{"", spec.stream ? 1 : 0}};
   for (const Column& column : spec.columns) {
-    if (column.kind == ColumnKind::kPerStep) bytes_per_step += RowBytes(column);
+    if (column.kind == ColumnKind::kPerStep) bytes_of[column.group] += RowBytes(column);
   }
+  uint64_t bytes_per_step = 0;  // Of the widest group.
+  for (const auto& [group, bytes] : bytes_of) bytes_per_step = std::max(bytes_per_step, bytes);
   const uint64_t by_bytes = std::bit_floor(
       std::max<uint64_t>(kPageBytesTarget / std::max<uint64_t>(bytes_per_step, 1), 1));
   const uint64_t quarter = (std::min<uint64_t>(spec.expected_steps, uint64_t{1} << 40) + 3) / 4;

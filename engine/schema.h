@@ -16,7 +16,8 @@ namespace geardb {
 // Limits of a schema. CreateTable and CreatePriorityTable refuse what is beyond, by name.
 /// Characters of the name of a table, priority table or column. (Tags: kTagNameBytesMax.)
 inline constexpr size_t kNameLengthMax = 64;
-inline constexpr size_t kColumnsMax = 256;  ///< Per-step and per-trajectory ones together.
+inline constexpr size_t kColumnsMax = 256;      ///< Per-step and per-trajectory ones together.
+inline constexpr size_t kColumnGroupsMax = 32;  ///< The first, unnamed one included.
 /// Dimensions of a column: a batch shows it as [batch, rows, stack, ...], and a Shape has 8.
 inline constexpr int kColumnRankMax = Shape::kRankMax - 3;
 inline constexpr uint64_t kColumnRowBytesMax = uint64_t{64} << 20;  ///< Of one row of one column.
@@ -34,7 +35,9 @@ enum class ColumnKind : uint8_t {
   kPerTrajectory = 1,  ///< One value per trajectory, up to 64 bytes.
 };
 
-/// A named tensor of fixed dtype and shape.
+/// A named tensor of fixed dtype and shape. Every column of a row that nobody wrote (a final row's
+/// others, a late group before it is filled, rows from before the column was added) reads as
+/// `default_value` in each element.
 struct Column {
   std::string name = {};  ///< 1…64 characters of [A-Za-z0-9_./-], not starting with "geardb.".
   DType dtype = DType::kF32;
@@ -42,10 +45,30 @@ struct Column {
   Shape shape = {};
   ColumnKind kind = ColumnKind::kPerStep;
   /// Given with terminated or truncated when the table has `final_row` (an observation); the
-  /// final row's other columns hold zero.
+  /// final row's other columns hold their defaults.
   bool in_final_row = false;
+  /// Per step: the column group that it is stored with, by name; empty: the first.
+  std::string group = {};
+  /// Must be a value of `dtype`; NaN and infinities are values of floating-point types.
+  double default_value = 0;
 
-  friend bool operator==(const Column&, const Column&) = default;
+  /// Defaults are compared as bits: NaN equals itself.
+  friend bool operator==(const Column& a, const Column& b);
+};
+
+/// Per-step columns that are stored together, in pages of their own: a batch reads the pages of
+/// those groups alone whose columns it names. The first group of a table has no name and is not
+/// listed; it holds the columns that name no group, at least one.
+struct ColumnGroup {
+  std::string name = {};
+  /// Filled later, by Table::Patch, each trajectory from its first row on: log-probabilities,
+  /// advantages, targets. Writers do not give its columns.
+  bool late = false;
+  /// Not in the log: after a reopen its columns hold their defaults, and of a late one nothing is
+  /// filled. For what can be computed again.
+  bool is_volatile = false;
+
+  friend bool operator==(const ColumnGroup&, const ColumnGroup&) = default;
 };
 
 /// What leaves a table that is full. In stored schemas: frozen.
@@ -92,20 +115,24 @@ struct PriorityTableSpec {
 struct TableSpec {
   std::string name = {};
   std::vector<Column> columns = {};
+  /// Column groups besides the first, which has no name.
+  std::vector<ColumnGroup> groups = {};
   /// A closed trajectory of length T stores T + 1 rows: row T holds the columns with
   /// `in_final_row`, so that the next observation of the last step exists without being stored
   /// twice. It is never an anchor. A cut makes the last row the final row.
   bool final_row = false;
   /// Trajectories go on after an end: the whole life of an environment.
   bool stream = false;
-  /// Rows of a page; 0 chooses a power of two so that a page is about 64 KiB, at most 256 and at
-  /// most bit_ceil(expected_steps / 4), and fits a record of the log.
+  /// Rows of a page, of all groups; 0 chooses a power of two so that a page of the widest group is
+  /// about 64 KiB, at most 256 and at most bit_ceil(expected_steps / 4), and fits a record of the
+  /// log.
   uint32_t steps_per_page = 0;
   /// Typical length of a trajectory; a hint for page size only. 1 for single transitions: with the
   /// default each would take a page of 256 steps.
   uint64_t expected_steps = 1024;
 
-  /// Capacity; 0 is no bound. `bytes_max` counts frame bytes. CreateTable refuses a bound in bytes
+  /// Capacity; 0 is no bound. `bytes_max` counts frame bytes, where a page takes its frames in all
+  /// groups from its first row on, late ones too. CreateTable refuses a bound in bytes
   /// or steps that with those of other tables (each in slabs of 2 MiB) leaves less than a sixteenth
   /// of the frames to the calls under way: writers whose calls take more need a smaller one. What
   /// it accepts is kept for the table, once others have given back what they took before it came:

@@ -5,6 +5,7 @@
 
 #include "engine/internal/append.h"
 #include "engine/internal/core.h"
+#include "engine/internal/patch.h"
 #include "engine/internal/table_change.h"
 #include "engine/internal/table_read.h"
 
@@ -159,16 +160,43 @@ Result<std::vector<ColumnRows>> Table::Gather(std::span<const GatherColumn> colu
   return engine::GatherRows(impl_->database.get(), *impl_->table, columns);
 }
 
+Result<PatchOutcome> Table::Patch(std::span<const RowSpan> spans, ColumnValues values,
+                                  const PatchOptions& options) {
+  const engine::ResolvePatch resolve = [spans](const engine::TableState& state,
+                                               engine::PatchRows* rows) {
+    return engine::ResolveSpans(state, spans, rows);
+  };
+  return engine::PatchTable(impl_->database.get(), impl_->table, resolve, values, options);
+}
+
+Result<int64_t> Table::Filled(TrajectoryId id, std::string_view group) const {
+  GEARDB_RETURN_IF_ERROR(impl_->database->CheckTable(*impl_->table));
+  const engine::TableState& state = *impl_->table->state;
+  const engine::TableLayout& layout = state.layout();
+  MutexLock lock(&impl_->table->state->mutex);
+  for (size_t g = 1; g < layout.group_count(); ++g) {
+    if (layout.group(g).name != group) continue;
+    if (!layout.group(g).late) {
+      return Status::InvalidArgument("table '", layout.spec().name, "': group '", group,
+                                     "' is not late: appends fill it");
+    }
+    const Slot slot = state.trajectories().FindById(id);
+    if (slot != kNoSlot) return static_cast<int64_t>(state.Filled(g, slot));
+    return Status::NotFound("table '", layout.spec().name, "' has no trajectory ", id);
+  }
+  return Status::NotFound("table '", layout.spec().name, "' has no column group '", group, "'");
+}
+
 TableStats Table::Stats() const {
   MutexLock lock(&impl_->table->state->mutex);
   const engine::TableState& state = *impl_->table->state;
-  const PageLayout& pages = state.layout().pages();
+  const engine::TableLayout& layout = state.layout();
   return TableStats{.trajectories = state.trajectories().count(),
                     .open_trajectories = state.open_count(),
                     .steps = state.steps(),
                     .pages = state.page_count(),
-                    .frame_bytes = state.page_count() * pages.frame_bytes(),
-                    .row_bytes = state.rows() * pages.bytes_per_step(),
+                    .frame_bytes = state.frame_bytes(),
+                    .row_bytes = state.rows() * layout.bytes_per_step(),
                     .index_bytes = state.index_bytes(),
                     .appended_rows = state.appended_rows(),
                     .removed_trajectories = state.removed_trajectories(),

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/patch.h"
 #include "engine/priority_table.h"
 #include "engine/schema.h"
 #include "engine/stats.h"
@@ -106,6 +107,22 @@ class Table {
   Status Truncate(TrajectoryId id, int64_t first_row);
   /// Sets per-trajectory columns of a trajectory.
   Status SetColumns(TrajectoryId id, ColumnValues values);
+  /// Gives stored rows new values: fills late groups, and rewrites columns of any group, other
+  /// columns unchanged. Values of per-step columns, all of shape [Σ rows, ...] or all of shape
+  /// [spans.size(), L, ...], of which span i takes its first spans[i].rows rows. Of a row that is
+  /// named twice the last value wins. All of a call or nothing; readers see each trajectory's row
+  /// before the call or after it. Rows that are gone, and trajectories, are counted as stale.
+  /// InvalidArgument, before anything changes: a wrong column or shape, rows beyond a trajectory's
+  /// end, rows that would leave a gap in a late group (Filled). ResourceExhausted: the copies of
+  /// its pages do not fit the frames that are free. Logged as whole pages of the groups it names,
+  /// so columns that are often rewritten are best in a group of their own; volatile groups are not
+  /// logged.
+  Result<PatchOutcome> Patch(std::span<const RowSpan> spans, ColumnValues values,
+                             const PatchOptions& options = {});
+  /// The row up to which a late group of a trajectory is filled, its rows from there on holding
+  /// defaults. NotFound for an unknown trajectory or group, InvalidArgument for one that is not
+  /// late.
+  Result<int64_t> Filled(TrajectoryId id, std::string_view group) const;
 
   // Drawing.
 

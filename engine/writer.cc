@@ -88,15 +88,21 @@ Result<Bases> BindStepColumns(const TableLayout& layout, ColumnValues values, Wa
                                      "' is ", number ? "not in the final row" : "per trajectory",
                                      "; it cannot be given here");
     }
+    const engine::StepColumn& column = columns[*number];
+    if (layout.group(column.group).late) {
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+                                     "' is in the late group '", layout.group(column.group).name,
+                                     "'; Patch fills it");
+    }
     if (bases[*number] != nullptr) {
       return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
                                      "' is given twice");
     }
-    const engine::StepColumn& column = columns[*number];
     GEARDB_RETURN_IF_ERROR(CheckValue(layout, given, column.dtype, column.shape, outer));
     bases[*number] = static_cast<const std::byte*>(given.value.bytes);
   }
   for (size_t c = 0; c < columns.size(); ++c) {
+    if (layout.group(columns[c].group).late) continue;
     const bool needed = wanted == Wanted::kAllStepColumns || columns[c].in_final_row;
     if (needed && bases[c] == nullptr) {
       return Status::InvalidArgument("table '", layout.spec().name, "': column '", columns[c].name,

@@ -51,7 +51,8 @@ struct AppendOptions {
   /// The columns with `in_final_row`, one row without a leading dimension: required with
   /// terminated and truncated when the table has `final_row`, refused otherwise.
   ColumnValues final = {};
-  /// Per-trajectory columns to set now (at any call of the trajectory; absent ones hold zero).
+  /// Per-trajectory columns to set now (at any call of the trajectory; absent ones hold their
+  /// default).
   ColumnValues trajectory = {};
   std::span<const InitialPriorities> priorities = {};
   std::optional<Ack> ack = {};

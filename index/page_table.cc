@@ -1,8 +1,8 @@
 #include "index/page_table.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
-#include <vector>
 
 #include "base/break.h"
 #include "base/check.h"
@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kHeaderPart = 0;
 constexpr size_t kPagesPart = 1;
-constexpr size_t kGroupsPart = 2;  // and after
 
 }  // namespace
 
@@ -29,10 +28,10 @@ uint32_t JumpOf(uint32_t page_number) {
   return left == 0 ? kNoPage : static_cast<uint32_t>(left - 1);
 }
 
-PageView::PageView(std::byte* region)
-    : region_(region),
-      header_(reinterpret_cast<PageTableHeader*>(region)),
-      pages_(reinterpret_cast<PageRecord*>(region + header_->pages_offset)) {}
+PageView::PageView(std::byte* base, uint64_t offset)
+    : base_(base),
+      header_(reinterpret_cast<PageTableHeader*>(base + offset)),
+      pages_(reinterpret_cast<PageRecord*>(base + header_->pages_offset)) {}
 
 Lpn PageView::Find(PageList list, uint32_t page_number) const {
   if (list.tail == kNoLpn || page_number < page(list.head).page_number ||
@@ -54,34 +53,59 @@ Result<std::unique_ptr<PageTable>> PageTable::Create(IndexMemory* memory, std::s
     return Status::InvalidArgument("page table '", name, "' for ", options.lpn_capacity,
                                    " pages: 1 to ", kNoLpn - 1, " are possible");
   }
-  if (options.group_count == 0 || options.group_count > kGroupsMax) {
+  if (options.group_count == 0 || options.group_count > kPageGroupsMax) {
     return Status::InvalidArgument("page table '", name, "' for ", options.group_count,
-                                   " column groups: 1 to ", kGroupsMax, " are possible");
+                                   " column groups: 1 to ", kPageGroupsMax, " are possible");
   }
-  std::vector<uint64_t> parts = {sizeof(PageTableHeader),
-                                 options.lpn_capacity * sizeof(PageRecord)};
-  for (size_t group = 0; group < options.group_count; ++group) {
-    parts.push_back(options.lpn_capacity * sizeof(GroupPageRecord));
-  }
-  GEARDB_ASSIGN_OR_RETURN(Region region, memory->Reserve(name, parts));
+  GEARDB_ASSIGN_OR_RETURN(
+      Region region,
+      memory->Reserve(name, {sizeof(PageTableHeader), options.lpn_capacity * sizeof(PageRecord)}));
   GEARDB_RETURN_IF_ERROR(region.Commit(kHeaderPart, sizeof(PageTableHeader)));
   auto* header = reinterpret_cast<PageTableHeader*>(region.base());
-  header->pages_offset = region.part_offset(kPagesPart);
-  header->group_count = options.group_count;
-  for (size_t group = 0; group < options.group_count; ++group) {
-    header->group_offset[group] = region.part_offset(kGroupsPart + group);
+  header->pages_offset = region.offset() + region.part_offset(kPagesPart);
+  std::unique_ptr<PageTable> table(new PageTable(memory, std::move(region), options.lpn_capacity));
+  while (table->group_count() < options.group_count) {
+    GEARDB_RETURN_IF_ERROR(table->AddGroup());
   }
-  return std::unique_ptr<PageTable>(new PageTable(std::move(region)));
+  return table;
 }
 
-PageTable::PageTable(Region region) : region_(std::move(region)), view_(region_.base()) {}
+PageTable::PageTable(IndexMemory* memory, Region region, uint64_t lpn_capacity)
+    : memory_(memory),
+      lpn_capacity_(lpn_capacity),
+      region_(std::move(region)),
+      view_(memory->base(), region_.offset()) {}
+
+Status PageTable::AddGroup() {
+  const size_t group = group_count();
+  if (group >= kPageGroupsMax) {
+    return Status::ResourceExhausted("page table '", region_.name(), "' has ", group,
+                                     " column groups; at most ", kPageGroupsMax, " are possible");
+  }
+  GEARDB_ASSIGN_OR_RETURN(
+      Region records, memory_->Reserve(region_.name(), {lpn_capacity_ * sizeof(GroupPageRecord)}));
+  if (reserved() > 0) {
+    GEARDB_RETURN_IF_ERROR(records.Commit(0, reserved() * sizeof(GroupPageRecord)));
+    auto* fresh = reinterpret_cast<GroupPageRecord*>(records.base());
+    std::fill_n(fresh, reserved(), GroupPageRecord{});
+  }
+  view_.header_->group_offset[group] = records.offset() + records.part_offset(0);
+  view_.header_->group_count = group + 1;
+  groups_.push_back(std::move(records));
+  return Status::Ok();
+}
+
+uint64_t PageTable::committed_bytes() const {
+  uint64_t bytes = region_.committed_bytes();
+  for (const Region& group : groups_) bytes += group.committed_bytes();
+  return bytes;
+}
 
 Status PageTable::Reserve(uint64_t lpn_count) {
   if (lpn_count <= reserved()) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(region_.Commit(kPagesPart, lpn_count * sizeof(PageRecord)));
-  for (size_t group = 0; group < group_count(); ++group) {
-    GEARDB_RETURN_IF_ERROR(
-        region_.Commit(kGroupsPart + group, lpn_count * sizeof(GroupPageRecord)));
+  for (Region& group : groups_) {
+    GEARDB_RETURN_IF_ERROR(group.Commit(0, lpn_count * sizeof(GroupPageRecord)));
   }
   view_.header_->reserved = lpn_count;
   return Status::Ok();

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "base/status.h"
 #include "base/types.h"
@@ -53,23 +54,27 @@ inline constexpr uint32_t kNoPage = UINT32_MAX;
 /// The page number to which page `page_number` jumps; kNoPage where it has none (pages 0, 2, 6, …).
 uint32_t JumpOf(uint32_t page_number);
 
-/// First bytes of a page table's region; the offsets are from there. Fixed layout.
+/// Column groups of a page table.
+inline constexpr size_t kPageGroupsMax = 32;
+
+/// First bytes of a page table's region. Fixed layout; offsets are from IndexMemory::base(), since
+/// groups that come later have regions of their own.
 struct PageTableHeader {
   uint64_t reserved = 0;  ///< LPNs that may be touched.
   uint64_t pages_offset = 0;
   uint64_t group_count = 0;
-  uint64_t group_offset[8] = {};
+  uint64_t group_offset[kPageGroupsMax] = {};
 };
 
 /// Reads a page table from its bytes, at any address. Trivially copyable, owns nothing.
 class PageView {
  public:
-  /// `region` is where the table's region begins in this process.
-  explicit PageView(std::byte* region);
+  /// `base` is where this process maps the IndexMemory, `offset` is PageTable::offset().
+  PageView(std::byte* base, uint64_t offset);
 
   const PageRecord& page(Lpn lpn) const { return pages_[lpn]; }
   const GroupPageRecord& group_page(size_t group, Lpn lpn) const {
-    return reinterpret_cast<const GroupPageRecord*>(region_ + header_->group_offset[group])[lpn];
+    return reinterpret_cast<const GroupPageRecord*>(base_ + header_->group_offset[group])[lpn];
   }
   /// The page with this number, or kNoLpn when the list does not have it.
   Lpn Find(PageList list, uint32_t page_number) const;
@@ -77,23 +82,24 @@ class PageView {
 
  private:
   friend class PageTable;
-  std::byte* region_;
+  std::byte* base_;
   PageTableHeader* header_;
   PageRecord* pages_;
 };
 
-/// The writer. Not thread-safe: the owner orders it. Only Create and Reserve can fail.
+/// The writer. Not thread-safe: the owner orders it. Only Create, AddGroup and Reserve can fail.
 class PageTable {
  public:
-  static constexpr size_t kGroupsMax = 8;
-
   struct Options {
     uint64_t lpn_capacity = 0;  ///< 1…2^32 - 2; costs address space alone.
-    size_t group_count = 1;     ///< 1…kGroupsMax.
+    size_t group_count = 1;     ///< 1…kPageGroupsMax.
   };
   static Result<std::unique_ptr<PageTable>> Create(IndexMemory* memory, std::string_view name,
                                                    const Options& options);
 
+  /// Adds a column group, whose records of the LPNs reserved so far are fresh. Readers are ordered
+  /// by the owner, as everywhere.
+  Status AddGroup();
   /// Makes LPNs [0, lpn_count) usable.
   Status Reserve(uint64_t lpn_count);
   uint64_t reserved() const { return view_.reserved(); }
@@ -115,7 +121,7 @@ class PageTable {
   /// lpn < reserved(). Links are changed by Append and UnlinkHead alone.
   const PageRecord& page(Lpn lpn) const { return view_.page(lpn); }
   GroupPageRecord& group_page(size_t group, Lpn lpn) {
-    return reinterpret_cast<GroupPageRecord*>(region_.part_base(2 + group))[lpn];
+    return reinterpret_cast<GroupPageRecord*>(groups_[group].base())[lpn];
   }
   const GroupPageRecord& group_page(size_t group, Lpn lpn) const {
     return view_.group_page(group, lpn);
@@ -125,15 +131,18 @@ class PageTable {
 
   size_t group_count() const { return static_cast<size_t>(view_.header_->group_count); }
   /// Index memory that it has committed.
-  uint64_t committed_bytes() const { return region_.committed_bytes(); }
+  uint64_t committed_bytes() const;
   const PageView& view() const { return view_; }
   /// Where the view begins, from IndexMemory::base().
   uint64_t offset() const { return region_.offset(); }
 
  private:
-  explicit PageTable(Region region);
+  PageTable(IndexMemory* memory, Region region, uint64_t lpn_capacity);
 
-  Region region_;  // parts: header, pages, then one for each group
+  IndexMemory* const memory_;
+  const uint64_t lpn_capacity_;
+  Region region_;  // parts: header, pages
+  std::vector<Region> groups_;
   PageView view_;
 };
 

@@ -13,7 +13,6 @@ namespace {
 
 constexpr size_t kHeaderPart = 0;
 constexpr size_t kRecordsPart = 1;
-constexpr size_t kColumnsPart = 2;  // and after
 constexpr uint32_t kColumnBytesMax = 64;
 constexpr uint64_t kHashCapacityMin = 1024;
 
@@ -47,37 +46,51 @@ Result<std::unique_ptr<TrajectoryIndex>> TrajectoryIndex::Create(IndexMemory* me
     return Status::InvalidArgument("trajectory index '", name, "' for ", options.slot_capacity,
                                    " slots: 1 to ", kNoSlot - 1, " are possible");
   }
-  std::vector<uint64_t> parts = {sizeof(TrajectoryIndexHeader),
-                                 options.slot_capacity * sizeof(TrajectoryRecord)};
-  for (const uint32_t bytes : options.column_bytes) {
-    if (bytes == 0 || bytes > kColumnBytesMax) {
-      return Status::InvalidArgument("per-trajectory column ", parts.size() - kColumnsPart, " of '",
-                                     name, "' has ", bytes, " bytes: 1 to ", kColumnBytesMax,
-                                     " are possible");
-    }
-    parts.push_back(options.slot_capacity * bytes);
-  }
-  GEARDB_ASSIGN_OR_RETURN(Region region, memory->Reserve(name, parts));
+  GEARDB_ASSIGN_OR_RETURN(
+      Region region, memory->Reserve(name, {sizeof(TrajectoryIndexHeader),
+                                            options.slot_capacity * sizeof(TrajectoryRecord)}));
   GEARDB_RETURN_IF_ERROR(region.Commit(kHeaderPart, sizeof(TrajectoryIndexHeader)));
   auto* header = reinterpret_cast<TrajectoryIndexHeader*>(region.base());
   header->records_offset = region.offset() + region.part_offset(kRecordsPart);
-  return std::unique_ptr<TrajectoryIndex>(
-      new TrajectoryIndex(memory, std::move(region), options.column_bytes));
+  std::unique_ptr<TrajectoryIndex> trajectories(
+      new TrajectoryIndex(memory, std::move(region), options.slot_capacity));
+  for (const uint32_t bytes : options.column_bytes) {
+    GEARDB_RETURN_IF_ERROR(trajectories->AddColumn(bytes));
+  }
+  return trajectories;
 }
 
-TrajectoryIndex::TrajectoryIndex(IndexMemory* memory, Region region,
-                                 std::span<const uint32_t> column_bytes)
+TrajectoryIndex::TrajectoryIndex(IndexMemory* memory, Region region, uint64_t slot_capacity)
     : memory_(memory),
+      slot_capacity_(slot_capacity),
       region_(std::move(region)),
-      view_(memory->base(), region_.offset()),
-      column_bytes_(column_bytes.begin(), column_bytes.end()) {}
+      view_(memory->base(), region_.offset()) {}
+
+Status TrajectoryIndex::AddColumn(uint32_t bytes) {
+  if (bytes == 0 || bytes > kColumnBytesMax) {
+    return Status::InvalidArgument("per-trajectory column ", column_count(), " of '",
+                                   region_.name(), "' has ", bytes, " bytes: 1 to ",
+                                   kColumnBytesMax, " are possible");
+  }
+  GEARDB_ASSIGN_OR_RETURN(Region values,
+                          memory_->Reserve(region_.name(), {slot_capacity_ * bytes}));
+  if (reserved() > 0) GEARDB_RETURN_IF_ERROR(values.Commit(0, reserved() * bytes));
+  columns_.push_back(std::move(values));
+  column_bytes_.push_back(bytes);
+  return Status::Ok();
+}
+
+uint64_t TrajectoryIndex::committed_bytes() const {
+  uint64_t bytes = region_.committed_bytes() + hash_region_.committed_bytes();
+  for (const Region& column : columns_) bytes += column.committed_bytes();
+  return bytes;
+}
 
 Status TrajectoryIndex::Reserve(uint64_t slot_count) {
   if (slot_count <= reserved()) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(region_.Commit(kRecordsPart, slot_count * sizeof(TrajectoryRecord)));
-  for (size_t column = 0; column < column_bytes_.size(); ++column) {
-    GEARDB_RETURN_IF_ERROR(
-        region_.Commit(kColumnsPart + column, slot_count * column_bytes_[column]));
+  for (size_t column = 0; column < columns_.size(); ++column) {
+    GEARDB_RETURN_IF_ERROR(columns_[column].Commit(0, slot_count * column_bytes_[column]));
   }
   GEARDB_RETURN_IF_ERROR(GrowHash(slot_count));
   view_.header_->reserved = slot_count;
@@ -154,12 +167,12 @@ TrajectoryRecord* TrajectoryIndex::FindLive(Slot slot, uint32_t generation) {
 
 std::span<std::byte> TrajectoryIndex::column(size_t column, Slot slot) {
   const uint32_t bytes = column_bytes_[column];
-  return {region_.part_base(kColumnsPart + column) + uint64_t{slot} * bytes, bytes};
+  return {columns_[column].base() + uint64_t{slot} * bytes, bytes};
 }
 
 std::span<const std::byte> TrajectoryIndex::column(size_t column, Slot slot) const {
   const uint32_t bytes = column_bytes_[column];
-  return {region_.part_base(kColumnsPart + column) + uint64_t{slot} * bytes, bytes};
+  return {columns_[column].base() + uint64_t{slot} * bytes, bytes};
 }
 
 }  // namespace geardb::index

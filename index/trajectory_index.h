@@ -88,7 +88,7 @@ class TrajectoryView {
   TrajectoryIndexHeader* header_;
 };
 
-/// The writer. Not thread-safe: the owner orders it. Only Create and Reserve can fail.
+/// The writer. Not thread-safe: the owner orders it. Only Create, AddColumn and Reserve can fail.
 class TrajectoryIndex {
  public:
   struct Options {
@@ -98,6 +98,9 @@ class TrajectoryIndex {
   static Result<std::unique_ptr<TrajectoryIndex>> Create(IndexMemory* memory, std::string_view name,
                                                          const Options& options);
 
+  /// Adds a per-trajectory column of `bytes` (1…64) for each slot, zero for those that are there.
+  /// Its number is how many there were before it.
+  Status AddColumn(uint32_t bytes);
   /// Makes slots [0, slot_count) usable, and the hash large enough for all of them. The hash may
   /// move (readers are ordered by the owner); records and columns never do.
   Status Reserve(uint64_t slot_count);
@@ -127,9 +130,7 @@ class TrajectoryIndex {
 
   uint64_t count() const { return view_.count(); }
   /// Index memory that it has committed.
-  uint64_t committed_bytes() const {
-    return region_.committed_bytes() + hash_region_.committed_bytes();
-  }
+  uint64_t committed_bytes() const;
   const TrajectoryView& view() const { return view_; }
   /// Where the view begins, from IndexMemory::base().
   uint64_t offset() const { return region_.offset(); }
@@ -147,13 +148,15 @@ class TrajectoryIndex {
   }
 
  private:
-  TrajectoryIndex(IndexMemory* memory, Region region, std::span<const uint32_t> column_bytes);
+  TrajectoryIndex(IndexMemory* memory, Region region, uint64_t slot_capacity);
   Status GrowHash(uint64_t slot_count);
   void HashInsert(Slot slot);
   void HashErase(Slot slot);
 
-  IndexMemory* memory_;
-  Region region_;  // parts: header, records, then one for each column
+  IndexMemory* const memory_;
+  const uint64_t slot_capacity_;
+  Region region_;  // parts: header, records
+  std::vector<Region> columns_;
   Region hash_region_;
   TrajectoryView view_;
   std::vector<uint32_t> column_bytes_;

@@ -1,10 +1,13 @@
 #include "engine/internal/append.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "base/crash_point.h"
 #include "base/hash.h"
 #include "engine/internal/set_priorities.h"
+#include "engine/internal/table_fits.h"
 
 namespace geardb {
 
@@ -25,7 +28,7 @@ constexpr uint64_t kPartsFarFromBound = 4;
 Status NoFrames(const Status& refused, const engine::TableState& state) {
   const TableSpec& spec = state.layout().spec();
   MutexLock lock(&state.mutex);
-  const uint64_t held = state.page_count() * state.layout().pages().frame_bytes();
+  const uint64_t held = state.frame_bytes();
   return Status::ResourceExhausted(
       refused.message(), "; table '", spec.name, "' holds ", held, " bytes of them (bytes_max ",
       spec.bytes_max, ", steps_max ", spec.steps_max,
@@ -37,21 +40,23 @@ Status NoFrames(const Status& refused, const engine::TableState& state) {
 
 void engine::AppendChange::Apply(Lsn lsn, Lsn end) {
   ApplyLock lock(table_->state.get(), end);
-  table_->state->Apply(*operation()->change_as_Append(), lsn, new_frames);
+  table_->state->Apply(*operation()->change_as_Append(), lsn, {layout, new_frames});
   if (table_->state->ScaleDue()) table_->scale_due.store(true);
   table_->state->changed.NotifyAll();
 }
 
 Writer::Impl::Impl(std::shared_ptr<engine::DatabaseCore> database,
                    std::shared_ptr<engine::TableCore> table, const WriterOptions& options)
-    : database_(std::move(database)), table_(std::move(table)), options_(options) {
-  size_t column_bytes = 0;
-  for (const engine::TrajectoryColumn& column : layout().trajectory_columns()) {
-    column_bytes += column.bytes;
-  }
+    : database_(std::move(database)),
+      table_(std::move(table)),
+      layout_(&table_->layout()),
+      options_(options) {
   for (uint32_t i = 0; i < options_.lanes; ++i) {
     lanes_.push_back(std::make_unique<Lane>());
-    lanes_.back()->columns.resize(column_bytes);
+    Lane& lane = *lanes_.back();
+    lane.unset = layout().unset_trajectory();
+    lane.columns.assign(lane.unset.begin(), lane.unset.end());
+    lane.tail.resize(layout().appended_groups().size());
   }
 }
 
@@ -84,7 +89,7 @@ uint64_t Writer::Impl::CountRows(Calls calls, AppendPlan* plan) const {
     call.opens = lane.id == 0;
     const uint32_t in_tail = layout().OffsetInPage(lane.rows_end);
     const uint64_t pages = (in_tail + call.stored + page_rows - 1) / page_rows;
-    pieces += pages;
+    pieces += pages * layout().logged_groups().size();
     plan->growth.rows += call.stored;
     plan->growth.trajectories += call.opens ? 1 : 0;
     plan->growth.pages += pages - (in_tail > 0 ? 1 : 0);
@@ -95,13 +100,12 @@ uint64_t Writer::Impl::CountRows(Calls calls, AppendPlan* plan) const {
 
 Status Writer::Impl::CheckFits(const AppendPlan& plan, uint64_t pieces) const {
   GEARDB_RETURN_IF_ERROR(table_->plan->CheckFits(plan.growth));
-  const uint64_t frame_bytes = layout().pages().frame_bytes();
-  const uint64_t frames_max = database_->arena->FramesMax(frame_bytes);
-  if (plan.growth.pages > frames_max) {
+  const uint64_t pages_max = engine::PagesMax(*database_->arena, layout());
+  if (plan.growth.pages > pages_max) {
     return Status::ResourceExhausted(
         "table '", layout().spec().name, "': a call with ", plan.growth.rows, " rows in ",
-        plan.growth.pages, " new pages of ", frame_bytes, " bytes; the frame budget of ",
-        database_->arena->budget_bytes(), " bytes (budgets.frames_bytes) has ", frames_max,
+        plan.growth.pages, " new pages of ", layout().page_bytes(), " bytes; the frame budget of ",
+        database_->arena->budget_bytes(), " bytes (budgets.frames_bytes) has ", pages_max,
         " such frames");
   }
   return CheckRecordFits(plan, pieces, LeastRecord(pieces));
@@ -122,13 +126,27 @@ void Writer::Impl::PlanPages(Calls calls, AppendPlan* plan) const {
 }
 
 Status Writer::Impl::TakeFrames(Calls calls, Deadline deadline, AppendPlan* plan) {
-  for (PageRows& page : plan->pages) {
-    if (page.new_page) {
-      GEARDB_ASSIGN_OR_RETURN(page.frame,
-                              database_->arena->Allocate(table_->state->pool(), deadline));
-      plan->new_frames.push_back(page.frame);
-    } else {
-      page.frame = lanes_[calls[page.call].lane]->tail_frame;
+  const engine::TableState& state = *table_->state;
+  const auto groups = layout().appended_groups();
+  plan->frames.assign(plan->pages.size() * groups.size(), FrameRef{});
+  plan->new_frames = plan->frames;
+  size_t at = 0;
+  for (const PageRows& page : plan->pages) {
+    const Lane& lane = *lanes_[calls[page.call].lane];
+    for (size_t a = 0; a < groups.size(); ++a, ++at) {
+      const FrameRef there = page.new_page ? FrameRef{} : lane.tail[a].frame;
+      if (there.valid() && there != state.default_frame(groups[a])) {
+        plan->frames[at] = there;
+        continue;
+      }
+      GEARDB_ASSIGN_OR_RETURN(plan->new_frames[at],
+                              database_->arena->Allocate(state.pool(groups[a]), deadline));
+      plan->frames[at] = plan->new_frames[at];
+      // The page has rows that nobody wrote in this group.
+      if (there.valid()) {
+        std::memcpy(database_->arena->Resolve(plan->frames[at]), database_->arena->Resolve(there),
+                    layout().group(groups[a]).pages.frame_bytes());
+      }
     }
   }
   return Status::Ok();
@@ -144,23 +162,60 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
   GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
   CrashPoint("copy_rows");
   std::vector<uint64_t> done(calls.size(), 0);
-  for (const PageRows& rows : plan->pages) {
-    const Lane& lane = *lanes_[calls[rows.call].lane];
-    engine::CopyRowsIntoPage({.layout = &layout(),
-                              .call = &calls[rows.call],
-                              .frame = database_->arena->Resolve(rows.frame),
-                              .page = &rows,
-                              .rows_done = done[rows.call],
-                              .begins_episode = lane.episode_ended});
-    done[rows.call] += rows.count;
+  for (size_t i = 0; i < plan->pages.size(); ++i) {
+    CopyPage(calls, *plan, i, done[plan->pages[i].call]);
+    done[plan->pages[i].call] += plan->pages[i].count;
   }
-  plan->DescribePieces(layout().pages(), *database_->arena);
+  plan->DescribePieces(layout(), *database_->arena);
   return Status::Ok();
 }
 
+void Writer::Impl::CopyPage(Calls calls, const AppendPlan& plan, size_t page, uint64_t rows_done) {
+  const PageRows& rows = plan.pages[page];
+  std::array<std::byte*, kColumnGroupsMax> frames;
+  const size_t groups = layout().appended_groups().size();
+  for (size_t a = 0; a < groups; ++a) {
+    frames[a] = database_->arena->Resolve(plan.frames[page * groups + a]);
+  }
+  engine::CopyRowsIntoPage({.layout = &layout(),
+                            .call = &calls[rows.call],
+                            .frames = std::span(frames).first(groups),
+                            .page = &rows,
+                            .rows_done = rows_done,
+                            .begins_episode = lanes_[calls[rows.call].lane]->episode_ended});
+}
+
+void Writer::Impl::FollowPatches(Calls calls, AppendPlan* plan) {
+  const auto groups = layout().appended_groups();
+  bool followed = false;
+  for (size_t i = 0; i < plan->pages.size(); ++i) {
+    Lane& lane = *lanes_[calls[plan->pages[i].call].lane];
+    if (plan->pages[i].new_page || lane.moved.empty()) continue;
+    for (const Lane::MovedTail& moved : lane.moved) {
+      const auto a = static_cast<size_t>(std::find(groups.begin(), groups.end(), moved.group) -
+                                         groups.begin());
+      if (a == groups.size()) continue;  // A group that this writer does not know.
+      const size_t at = i * groups.size() + a;
+      if (plan->new_frames[at].valid()) {
+        database_->arena->Free(table_->state->pool(moved.group), plan->new_frames[at]);
+        plan->new_frames[at] = FrameRef{};
+      }
+      plan->frames[at] = moved.tail.frame;
+      lane.tail[a] = moved.tail;
+    }
+    lane.moved.clear();
+    CopyPage(calls, *plan, i, 0);  // A call goes on with a page at its first rows alone.
+    followed = true;
+  }
+  // What went ahead in parts says the same.
+  if (followed && !plan->in_parts) plan->DescribePieces(layout(), *database_->arena);
+}
+
 void Writer::Impl::FreeFrames(AppendPlan* plan) {
-  for (const FrameRef frame : plan->new_frames) {
-    database_->arena->Free(table_->state->pool(), frame);
+  const auto groups = layout().appended_groups();
+  for (size_t at = 0; at < plan->new_frames.size(); ++at) {
+    if (!plan->new_frames[at].valid()) continue;
+    database_->arena->Free(table_->state->pool(groups[at % groups.size()]), plan->new_frames[at]);
   }
   plan->new_frames.clear();
 }

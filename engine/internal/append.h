@@ -24,7 +24,8 @@ namespace geardb::engine {
 class AppendChange final : public Change {
  public:
   explicit AppendChange(std::shared_ptr<TableCore> table) : table_(std::move(table)) {}
-  std::vector<FrameRef> new_frames;
+  std::vector<FrameRef> new_frames;  ///< PageFrames of it, in `layout`.
+  const TableLayout* layout = nullptr;
 
  private:
   void Apply(Lsn lsn, Lsn end) override;
@@ -58,7 +59,8 @@ class Writer::Impl {
   const WriterOptions& options() const { return options_; }
   Status CheckProcess() const { return database_->CheckProcess(); }
   bool forked() const { return database_->owner.forked(); }
-  const engine::TableLayout& layout() const { return table_->layout(); }
+  /// The table as it was when the writer was made: what it appends.
+  const engine::TableLayout& layout() const { return *layout_; }
   engine::Lane& lane(uint32_t number) { return *lanes_[number]; }
   /// NotFound or InvalidArgument, naming the priority table and the first wrong value.
   Status CheckPriorities(Priorities priorities) const;
@@ -79,6 +81,8 @@ class Writer::Impl {
   void PlanPages(Calls calls, engine::AppendPlan* plan) const;
   Status TakeFrames(Calls calls, Deadline deadline, engine::AppendPlan* plan);
   Status CopyRows(Calls calls, Deadline deadline, engine::AppendPlan* plan);
+  /// Those of page number `page` of the plan; `rows_done` of the call went into earlier ones.
+  void CopyPage(Calls calls, const engine::AppendPlan& plan, size_t page, uint64_t rows_done);
   /// After an error: frames go back, and lanes whose trajectory was removed are free again.
   void GiveUp(Calls calls, engine::AppendPlan* plan);
   void FreeFrames(engine::AppendPlan* plan);
@@ -151,6 +155,8 @@ class Writer::Impl {
   Status RescaleIfDue(Calls calls, Priorities priorities, engine::ChangeScope* scope,
                       const engine::AppendPlan& plan, bool* again)
       GEARDB_REQUIRES(database_->commit);
+  /// Copies rows anew where a Patch has put the page that they go on in into another frame.
+  void FollowPatches(Calls calls, engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   void TakeNumbers(Calls calls, engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   void BuildBody(Calls calls, Priorities priorities, const engine::AppendPlan& plan,
                  AppendChange* change) GEARDB_REQUIRES(database_->commit);
@@ -175,6 +181,7 @@ class Writer::Impl {
 
   std::shared_ptr<engine::DatabaseCore> database_;
   std::shared_ptr<engine::TableCore> table_;
+  const engine::TableLayout* layout_;
   WriterOptions options_;
   std::vector<std::unique_ptr<engine::Lane>> lanes_;
   std::unique_ptr<AppendChange> reused_;  // Of a call that has been waited for.

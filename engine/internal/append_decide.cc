@@ -24,7 +24,7 @@ uint64_t BodyBytesMax(const AppendPlan& plan, const engine::TableState& state,
                       std::span<const InitialPriorities> priorities, size_t evictions_max) {
   uint64_t bytes = 1024;
   bytes += plan.calls.size() * (sizeof(fb::Opened) + sizeof(fb::Rows));
-  bytes += plan.pages.size() * (sizeof(fb::PieceRows) + sizeof(fb::NewPage));
+  bytes += plan.pieces.size() * sizeof(fb::PieceRows) + plan.pages.size() * sizeof(fb::NewPage);
   uint64_t column_bytes = 0;
   for (const engine::TrajectoryColumn& column : state.layout().trajectory_columns()) {
     column_bytes += column.bytes + sizeof(fb::ColumnSet);
@@ -102,7 +102,7 @@ Result<wal::RecordSize> Writer::Impl::SizeOf(Priorities priorities, const Append
   const size_t entries = std::min(plan.eviction.size(), RemovedInRecordMax());
   const wal::RecordSize size =
       plan.SizeWith(BodyBytesMax(plan, *table_->state, priorities, entries));
-  GEARDB_RETURN_IF_ERROR(CheckRecordFits(plan, plan.pages.size(), size));
+  GEARDB_RETURN_IF_ERROR(CheckRecordFits(plan, plan.pieces.size(), size));
   return size;
 }
 
@@ -208,17 +208,22 @@ void Writer::Impl::TakeNumbers(Calls calls, AppendPlan* plan) {
       offset += bytes;
     }
   }
+  plan->previous_lsns.clear();
+  size_t at = 0;
   for (PageRows& page : plan->pages) {
     Lane& lane = *lanes_[calls[page.call].lane];
     if (page.new_page) {
       lane.tail_generation = numbers.TakeGeneration();
       lane.tail_lpn = numbers.TakePage(lane.tail_generation);
-      lane.tail_frame = page.frame;
-      lane.tail_lsn = kNoLsn;
+      std::fill(lane.tail.begin(), lane.tail.end(), Lane::Tail{});
+      lane.moved.clear();
+    }
+    for (Lane::Tail& tail : lane.tail) {
+      tail.frame = plan->frames[at++];
+      plan->previous_lsns.push_back(tail.lsn);
     }
     page.lpn = lane.tail_lpn;
     page.generation = lane.tail_generation;
-    page.previous_lsn = lane.tail_lsn;
   }
   numbers.AddRows(plan->growth.rows);
 }
@@ -234,7 +239,7 @@ void Writer::Impl::BuildBody(Calls calls, Priorities priorities, const AppendPla
   std::vector<fb::ColumnSet> sets;
   std::vector<uint8_t> values;
   rows.reserve(calls.size());
-  pieces.reserve(plan.pages.size());
+  pieces.reserve(plan.pieces.size());
   const bool closes = !layout().spec().stream;
   for (size_t i = 0; i < calls.size(); ++i) {
     const Lane& lane = *lanes_[calls[i].lane];
@@ -253,11 +258,16 @@ void Writer::Impl::BuildBody(Calls calls, Priorities priorities, const AppendPla
       values.insert(values.end(), value, value + layout().trajectory_columns()[c].bytes);
     }
   }
-  for (const PageRows& page : plan.pages) {
+  const auto groups = layout().appended_groups();
+  for (size_t p = 0; p < plan.pages.size(); ++p) {
+    const PageRows& page = plan.pages[p];
     if (page.new_page) new_pages.emplace_back(page.lpn, page.generation);
-    pieces.emplace_back(page.previous_lsn, page.lpn, page.generation,
-                        static_cast<uint16_t>(page.offset), static_cast<uint16_t>(page.count),
-                        uint16_t{0});
+    for (size_t a = 0; a < groups.size(); ++a) {
+      if (!layout().group(groups[a]).logged()) continue;
+      pieces.emplace_back(plan.previous_lsns[p * groups.size() + a], page.lpn, page.generation,
+                          static_cast<uint16_t>(page.offset), static_cast<uint16_t>(page.count),
+                          static_cast<uint16_t>(groups[a]));
+    }
   }
   const auto removed_offset =
       plan.eviction.removed.empty() ? 0 : body.CreateVectorOfStructs(plan.eviction.removed);
@@ -286,7 +296,7 @@ void Writer::Impl::AdvanceLanes(Calls calls, const AppendPlan& plan,
     Lane& lane = *lanes_[calls[i].lane];
     numbers.NoteUse(lane.slot, record.end);
     lane.rows_end += static_cast<int64_t>(plan.calls[i].stored);
-    lane.tail_lsn = record.lsn;
+    for (Lane::Tail& tail : lane.tail) tail.lsn = record.lsn;
     lane.episode_ended = calls[i].end != End::kGo;
     if (calls[i].end == End::kGo || layout().spec().stream) continue;
     numbers.NoteClosed(lane.slot);
@@ -312,6 +322,7 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   for (const auto& [number, value] : plan->largest_given) {
     table_->plan->max_priority[number] = std::max(table_->plan->max_priority[number], value);
   }
+  FollowPatches(calls, plan);
   TakeNumbers(calls, plan);
   BuildBody(calls, priorities, *plan, change);
   // A record that nobody will ever replay, in the tree that is built to lose data.
@@ -323,6 +334,7 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
                      .group_lsn = plan->group_lsn});
   AdvanceLanes(calls, *plan, reservation);
   change->new_frames = plan->new_frames;
+  change->layout = &layout();
   return reservation;
 }
 

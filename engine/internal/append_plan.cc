@@ -17,38 +17,35 @@ uint8_t FlagsOfStoredRow(const TableLayout& layout, const StoredRows& rows, uint
   return flags;
 }
 
-void AppendPlan::DescribePieces(const PageLayout& layout, const HostArena& arena) {
-  const size_t columns = layout.column_count();
-  runs.reserve(pages.size() * columns);
-  pieces.reserve(pages.size());
-  piece_bytes.reserve(pages.size());
-  for (const PageRows& page : pages) {
-    const std::byte* frame = arena.Resolve(page.frame);
-    for (size_t c = 0; c < columns; ++c) {
-      runs.emplace_back(frame + layout.FrameOffset(c, page.offset),
-                        layout.region(c).row_bytes * page.count);
-    }
-    piece_bytes.push_back(layout.bytes_per_step() * page.count);
-  }
+void AppendPlan::DescribePieces(const TableLayout& layout, const HostArena& arena) {
+  const auto groups = layout.appended_groups();
+  const size_t piece_count = pages.size() * layout.logged_groups().size();
+  runs.clear();
+  pieces.clear();
+  piece_bytes.clear();
+  pieces.reserve(piece_count);
+  piece_bytes.reserve(piece_count);
   for (size_t i = 0; i < pages.size(); ++i) {
-    pieces.push_back({.runs = std::span(runs).subspan(i * columns, columns)});
-  }
-}
-
-std::vector<PartOfPieces> AppendPlan::Parts(uint64_t record_bytes_max) const {
-  std::vector<PartOfPieces> split;
-  const auto size_of = [&](size_t first, size_t count) {
-    return wal::RecordSize::For(0, std::span(piece_bytes).subspan(first, count));
-  };
-  for (size_t first = 0; first < piece_bytes.size(); first += split.back().count) {
-    size_t count = 1;
-    while (first + count < piece_bytes.size() &&
-           size_of(first, count + 1).total() <= record_bytes_max) {
-      ++count;
+    const PageRows& page = pages[i];
+    for (size_t a = 0; a < groups.size(); ++a) {
+      const GroupLayout& group = layout.group(groups[a]);
+      if (!group.logged()) continue;
+      const std::byte* frame = arena.Resolve(frames[i * groups.size() + a]);
+      for (size_t c = 0; c < group.pages.column_count(); ++c) {
+        runs.emplace_back(frame + group.pages.FrameOffset(c, page.offset),
+                          group.pages.region(c).row_bytes * page.count);
+      }
+      piece_bytes.push_back(group.pages.bytes_per_step() * page.count);
     }
-    split.push_back({first, count, size_of(first, count)});
   }
-  return split;
+  size_t first = 0;
+  for (size_t i = 0; i < pages.size(); ++i) {
+    for (const uint32_t g : layout.logged_groups()) {
+      const size_t columns = layout.group(g).pages.column_count();
+      pieces.push_back({.runs = std::span(runs).subspan(first, columns)});
+      first += columns;
+    }
+  }
 }
 
 wal::RecordSize AppendPlan::SizeWith(uint64_t body_bytes) const {
@@ -62,10 +59,15 @@ void CopyRowsIntoPage(const PageCopy& copy) {
   const uint64_t begin = copy.rows_done;
   const uint64_t end = begin + copy.page->count;
   const uint64_t user_end = std::min<uint64_t>(end, call.rows);
+  const auto groups = layout.appended_groups();
+  size_t place = 0;
   for (size_t c = 0; c < layout.step_columns().size(); ++c) {
-    const uint64_t row_bytes = layout.step_columns()[c].row_bytes;
-    const DType dtype = layout.step_columns()[c].dtype;
-    std::byte* into = copy.frame + layout.pages().FrameOffset(c, copy.page->offset);
+    const StepColumn& column = layout.step_columns()[c];
+    if (layout.group(column.group).late) continue;
+    while (groups[place] != column.group) place = (place + 1) % groups.size();
+    const uint64_t row_bytes = column.row_bytes;
+    const DType dtype = column.dtype;
+    std::byte* into = copy.frames[place] + layout.RowOffset(c, copy.page->offset);
     if (user_end > begin) {
       CopyElements(dtype, into,
                    {call.columns[c] + begin * row_bytes, (user_end - begin) * row_bytes});
@@ -75,15 +77,21 @@ void CopyRowsIntoPage(const PageCopy& copy) {
     if (call.final_columns[c] != nullptr) {
       CopyElements(dtype, into, {call.final_columns[c], row_bytes});
     } else {
-      std::memset(into, 0, row_bytes);
+      FillElements(dtype, column.default_bits, {into, row_bytes});
     }
   }
   if (!layout.flags_column()) return;
-  std::byte* flags =
-      copy.frame + layout.pages().FrameOffset(*layout.flags_column(), copy.page->offset);
+  std::byte* flags = copy.frames[0] + layout.FlagsOffset(copy.page->offset);
   const StoredRows stored{call.rows, call.end, copy.begins_episode};
   for (uint64_t row = begin; row < end; ++row) {
     flags[row - begin] = std::byte{FlagsOfStoredRow(layout, stored, row)};
+  }
+}
+
+void CopyPageRows(const GroupCopy& copy) {
+  for (size_t c = 0; c < copy.layout->column_count(); ++c) {
+    const ColumnRegion& region = copy.layout->region(c);
+    std::memcpy(copy.into + region.offset, copy.from + region.offset, region.row_bytes * copy.rows);
   }
 }
 

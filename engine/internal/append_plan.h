@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/internal/bulk_record.h"
 #include "engine/internal/table_plan.h"
 #include "engine/internal/table_state.h"
 #include "wal/log_writer.h"
@@ -25,16 +26,14 @@ struct LaneRows {
   std::vector<const std::byte*> trajectory = {};     ///< Per per-trajectory column; null: not set.
 };
 
-/// A run of rows that one call writes into one page: a piece.
+/// A run of rows that one call writes into one page: a piece in each group that is logged.
 struct PageRows {
   size_t call = 0;  ///< Index of its LaneRows.
   bool new_page = false;
-  FrameRef frame = {};
   uint32_t offset = 0;  ///< Of the first row in the page.
   uint32_t count = 0;
   Lpn lpn = kNoLpn;  ///< Known once the numbers are taken.
   uint32_t generation = 0;
-  Lsn previous_lsn = kNoLsn;
 };
 
 /// One call's share of the record.
@@ -46,20 +45,17 @@ struct CallPlan {
   int64_t created_us = 0;
 };
 
-/// Pieces [first, first + count) of a large append, which go ahead of its record in one of `size`.
-struct PartOfPieces {
-  size_t first = 0;
-  size_t count = 0;
-  wal::RecordSize size;
-};
-
 /// Everything that is decided about one append.
 struct AppendPlan {
   Growth growth;
   std::vector<CallPlan> calls;
   std::vector<PageRows> pages;
+  // Of each of `pages`, in each group that is appended: its frame, whether that is a new one (else
+  // not valid), and the record of the piece before.
+  std::vector<FrameRef> frames;
   std::vector<FrameRef> new_frames;
-  // Pieces, one for each of `pages`.
+  std::vector<Lsn> previous_lsns;
+  // Pieces: of each of `pages`, one for each group that is logged.
   std::vector<std::span<const std::byte>> runs;
   std::vector<wal::PieceSource> pieces;
   std::vector<uint64_t> piece_bytes;
@@ -72,10 +68,12 @@ struct AppendPlan {
   /// The largest initial priority given, by number of priority table: raises "max" once admitted.
   std::vector<std::pair<uint32_t, float>> largest_given;
 
-  /// Fills `runs`, `pieces` and `piece_bytes` from `pages`.
-  void DescribePieces(const PageLayout& layout, const HostArena& arena);
-  /// The pieces in as few parts as may be, none over `record_bytes_max`.
-  std::vector<PartOfPieces> Parts(uint64_t record_bytes_max) const;
+  /// Fills `runs`, `pieces` and `piece_bytes` from `pages` and `frames`.
+  void DescribePieces(const TableLayout& layout, const HostArena& arena);
+  /// The pieces in parts, none over `record_bytes_max`.
+  std::vector<PartOfPieces> Parts(uint64_t record_bytes_max) const {
+    return SplitIntoParts(piece_bytes, record_bytes_max);
+  }
   /// The record's size with a body of `body_bytes`.
   wal::RecordSize SizeWith(uint64_t body_bytes) const;
 };
@@ -84,12 +82,20 @@ struct AppendPlan {
 struct PageCopy {
   const TableLayout* layout = nullptr;
   const LaneRows* call = nullptr;
-  std::byte* frame = nullptr;
+  std::span<std::byte* const> frames;  ///< Of the page, by group that is appended.
   const PageRows* page = nullptr;
   uint64_t rows_done = 0;       ///< Rows of the call that went into earlier pages.
   bool begins_episode = false;  ///< Streams: the call's first row is the first of an episode.
 };
 void CopyRowsIntoPage(const PageCopy& copy);
+/// Copies what is there of the rows [0, `rows`) of a page of one group.
+struct GroupCopy {
+  const PageLayout* layout = nullptr;
+  const std::byte* from = nullptr;
+  std::byte* into = nullptr;
+  uint32_t rows = 0;
+};
+void CopyPageRows(const GroupCopy& copy);
 
 /// The rows that a call stores on one lane, as far as their flags go.
 struct StoredRows {

@@ -109,10 +109,7 @@ class HostArena {
   std::byte* Resolve(FrameRef frame) const { return base_ + frame.offset(); }
   std::byte* base() const { return base_; }
   uint64_t budget_bytes() const { return budget_bytes_; }
-  /// How many frames of that size there are when all slabs hold such.
-  uint64_t FramesMax(uint64_t frame_bytes) const {
-    return FramesIn(budget_bytes_ / kSlabBytes, frame_bytes);
-  }
+  uint64_t slab_count() const { return budget_bytes_ / kSlabBytes; }
   /// Bytes of frames handed out, retired ones included.
   uint64_t used_bytes() const;
   /// Pools that are there; a dropped one is while it has frames.
@@ -133,8 +130,6 @@ class HostArena {
   };
 
   HostArena(int fd, std::byte* base, uint64_t budget_bytes, EpochRegistry* epochs);
-
-  uint64_t slab_count() const { return budget_bytes_ / kSlabBytes; }
 
   bool TryAllocate(FramePool* pool, Kept kept, FrameRef* frame) GEARDB_REQUIRES(mutex_);
   bool TryAllocateRun(FramePool* pool, Kept kept, FrameRef* frame) GEARDB_REQUIRES(mutex_);

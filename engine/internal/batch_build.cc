@@ -139,8 +139,7 @@ void BatchBuilder::EmitRows(const CompiledView& view, RowCursor* cursor, int64_t
     const int64_t here = std::min<int64_t>(end - begin, layout.steps_per_page() - offset);
     const Lpn lpn = cursor->PageOf(begin);
     const auto rows = static_cast<uint64_t>(here);
-    const FrameRef source = AdvanceInFrame(state_->pages().group_page(0, lpn).frame,
-                                           layout.pages().FrameOffset(view.column, offset));
+    const FrameRef source = state_->RowIn(view.column, lpn, offset);
     runs_.Copy(source, rows * view.row_bytes, destination, rows * view.out_row_bytes);
     destination += rows * view.out_row_bytes;
     begin += here;
@@ -348,8 +347,8 @@ BatchBuilder::NStepRows BatchBuilder::ReadNStepRows(const CompiledNStep& n_step,
   const int64_t end = std::min(begin + wanted, item.episode.steps_end);
   NStepRows rows;
   const auto value = [&](size_t column, int64_t row) {
-    const std::byte* at = state_->FrameOf(cursor.PageOf(row)) +
-                          layout.pages().FrameOffset(column, layout.OffsetInPage(row));
+    const std::byte* at = state_->arena().Resolve(
+        state_->RowIn(column, cursor.PageOf(row), layout.OffsetInPage(row)));
     float out = 0;
     ConvertToFloat(layout.step_columns()[column].dtype, at, 1, &out);
     return out;

@@ -15,6 +15,55 @@ uint64_t PieceBytesMax(uint64_t record_max) { return record_max / 2 / kPieceUnit
 
 }  // namespace
 
+std::vector<PartOfPieces> SplitIntoParts(std::span<const uint64_t> piece_bytes,
+                                         uint64_t record_bytes_max) {
+  std::vector<PartOfPieces> split;
+  const auto size_of = [&](size_t first, size_t count) {
+    return wal::RecordSize::For(0, piece_bytes.subspan(first, count));
+  };
+  for (size_t first = 0; first < piece_bytes.size(); first += split.back().count) {
+    size_t count = 1;
+    while (first + count < piece_bytes.size() &&
+           size_of(first, count + 1).total() <= record_bytes_max) {
+      ++count;
+    }
+    split.push_back({first, count, size_of(first, count)});
+  }
+  return split;
+}
+
+void BulkRecord::AddPiece(std::span<const std::span<const std::byte>> runs) {
+  uint64_t bytes = 0;
+  for (const auto& run : runs) bytes += run.size();
+  pieces_.push_back({.runs = runs});
+  piece_bytes_.push_back(bytes);
+}
+
+void BulkRecord::AddBytes(std::span<const std::byte> bytes) {
+  const uint64_t piece_max = PieceBytesMax(database_->log->record_bytes_max());
+  runs_.reserve(bytes.size() / piece_max + 1);
+  for (size_t done = 0; done < bytes.size(); done += piece_max) {
+    runs_.push_back(bytes.subspan(done, std::min<size_t>(piece_max, bytes.size() - done)));
+    AddPiece(std::span(runs_).last(1));
+  }
+}
+
+Status BulkRecord::CheckFits() const {
+  if (NamingParts().total() <= database_->log->record_bytes_max()) return Status::Ok();
+  return Status::InvalidArgument(pieces_.size(), " pages are too many for one change: its record ",
+                                 "would take ", NamingParts().total(), " bytes; at most ",
+                                 database_->log->record_bytes_max(),
+                                 " fit the ring (a quarter of it)");
+}
+
+wal::RecordSize BulkRecord::Whole() const {
+  return wal::RecordSize::For(change_->body_bytes().size(), piece_bytes_);
+}
+
+wal::RecordSize BulkRecord::NamingParts() const {
+  return wal::RecordSize::For(change_->body_bytes().size(), {}, pieces_.size());
+}
+
 Status BulkRecord::CheckFits(size_t bytes, const BulkUnit& unit) const {
   const uint64_t record_max = database_->log->record_bytes_max();
   const uint64_t piece_max = PieceBytesMax(record_max);
@@ -38,58 +87,59 @@ Status BulkRecord::CheckFits(size_t bytes, const BulkUnit& unit) const {
                              : "ring_bytes and segment_bytes");
 }
 
-std::vector<wal::RecordSize> BulkRecord::Records(size_t bytes) const {
+std::vector<wal::RecordSize> BulkRecord::Records() const {
   const uint64_t record_max = database_->log->record_bytes_max();
-  const uint64_t piece_max = PieceBytesMax(record_max);
-  std::vector<uint64_t> sizes;
-  for (size_t done = 0; done < bytes; done += piece_max) {
-    sizes.push_back(std::min<uint64_t>(piece_max, bytes - done));
-  }
-  const uint64_t body_bytes = change_->body_bytes().size();
-  const wal::RecordSize whole = wal::RecordSize::For(body_bytes, sizes);
-  if (whole.total() <= record_max) return {whole};
+  if (Whole().total() <= record_max) return {Whole()};
   std::vector<wal::RecordSize> records;
-  for (const uint64_t bytes_of_part : sizes) {
-    records.push_back(wal::RecordSize::For(0, {&bytes_of_part, 1}));
+  for (const PartOfPieces& part : SplitIntoParts(piece_bytes_, record_max)) {
+    records.push_back(part.size);
   }
-  records.push_back(wal::RecordSize::For(body_bytes, {}, sizes.size()));
+  records.push_back(NamingParts());
   return records;
 }
 
-Status BulkRecord::Reserve(ChangeScope* scope, std::span<const std::byte> bytes) {
+Status BulkRecord::WriteParts(ChangeScope* scope, CommitOptions* how) {
+  // Parts of a change that is refused half-way would be bytes that nothing names.
+  GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(Records(), how->urgency));
+  const auto parts = SplitIntoParts(piece_bytes_, database_->log->record_bytes_max());
+  for (const PartOfPieces& part : parts) {
+    GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(part.size, *how));
+    const wal::Reservation at = scope->Reserve({.type = wal::RecordType::kPart,
+                                                .size = part.size,
+                                                .part = parts_++,
+                                                .group_lsn = group_lsn_});
+    database_->Finish(at, std::span(pieces_).subspan(part.first, part.count), nullptr);
+    how->deadline = Deadline::Infinite();  // What has begun is finished.
+    group_lsn_ = at.group_lsn;
+    NamePart(part, at);
+  }
+  return Status::Ok();
+}
+
+void BulkRecord::NamePart(const PartOfPieces& part, const wal::Reservation& at) {
+  uint64_t offset = 0;
+  for (size_t i = part.first; i < part.first + part.count; ++i) {
+    Hasher64 hasher(database_->manifest.Seed());
+    for (const auto& run : pieces_[i].runs) hasher.Add(run);
+    offset = AlignUp(offset, wal::kPieceAlignment);
+    pieces_[i] = {.foreign = {.lsn = at.lsn,
+                              .offset = static_cast<uint32_t>(offset),
+                              .bytes = static_cast<uint32_t>(piece_bytes_[i]),
+                              .checksum = hasher.Finish()}};
+    offset += piece_bytes_[i];
+  }
+}
+
+Status BulkRecord::Reserve(ChangeScope* scope) {
   CommitOptions how = scope->how();
-  const uint64_t piece_max = PieceBytesMax(database_->log->record_bytes_max());
-  for (size_t done = 0; done < bytes.size(); done += piece_max) {
-    runs_.push_back(bytes.subspan(done, std::min<size_t>(piece_max, bytes.size() - done)));
-  }
-  for (size_t i = 0; i < runs_.size(); ++i) {
-    pieces_.push_back({.runs = std::span(runs_).subspan(i, 1)});
-  }
-  const std::vector<wal::RecordSize> records = Records(bytes.size());
-  const wal::RecordSize& size = records.back();
-  uint32_t parts = 0;
-  Lsn group_lsn = 0;
-  if (records.size() > 1) {
-    // Parts of a change that is refused half-way would be bytes that nothing names.
-    GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(records, how.urgency));
-    for (size_t i = 0; i < runs_.size(); ++i) {
-      GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(records[i], how));
-      const wal::Reservation at = scope->Reserve({.type = wal::RecordType::kPart,
-                                                  .size = records[i],
-                                                  .part = parts++,
-                                                  .group_lsn = group_lsn});
-      database_->Finish(at, std::span(pieces_).subspan(i, 1), nullptr);
-      how.deadline = Deadline::Infinite();  // What has begun is finished.
-      group_lsn = at.group_lsn;
-      pieces_[i] = {.foreign = {.lsn = at.lsn,
-                                .offset = 0,
-                                .bytes = static_cast<uint32_t>(runs_[i].size()),
-                                .checksum = Hash64(runs_[i], database_->manifest.Seed())}};
-    }
+  wal::RecordSize size = Whole();
+  if (size.total() > database_->log->record_bytes_max()) {
+    GEARDB_RETURN_IF_ERROR(WriteParts(scope, &how));
+    size = NamingParts();
   }
   GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(size, how));
   reservation_ =
-      scope->Reserve({.type = how.type, .size = size, .part = parts, .group_lsn = group_lsn});
+      scope->Reserve({.type = how.type, .size = size, .part = parts_, .group_lsn = group_lsn_});
   return Status::Ok();
 }
 

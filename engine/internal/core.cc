@@ -220,19 +220,29 @@ std::shared_ptr<TableCore> DatabaseCore::TableById(TableId id) const {
   return found == tables_.end() ? nullptr : found->second;
 }
 
-Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec, TableId id) {
+Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec, TableId id,
+                                                           Kept kept) {
   // A dropped table's last handle gives frames back, which a fork shares.
   std::shared_ptr<TableCore> table(new TableCore, DeleteUnlessForked<TableCore>());
   GEARDB_ASSIGN_OR_RETURN(
       table->state,
-      TableState::Create({.index = index_memory.get(), .arena = arena.get()}, spec, id));
+      TableState::Create({.index = index_memory.get(), .arena = arena.get(), .kept = kept}, spec,
+                         id));
   GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(index_memory.get(), table->state.get()));
   return table;
 }
 
+void DatabaseCore::KeepFrames(TableState* state, uint64_t pages) {
+  for (size_t g = 0; g < state->layout().group_count(); ++g) {
+    // With the one of its defaults.
+    const uint64_t frames = pages == 0 ? 0 : pages + (state->default_frame(g).valid() ? 1 : 0);
+    arena->Keep(state->pool(g), frames);
+  }
+}
+
 void DatabaseCore::AddTable(std::shared_ptr<TableCore> table) {
   const TableId id = table->layout().id();
-  arena->Keep(table->state->pool(), FramesOf(table->layout()));
+  KeepFrames(table->state.get(), PagesKept(table->layout()));
   MutexLock guard(&tables_mutex_);
   tables_[id] = std::move(table);
   last_table_id_ = std::max(last_table_id_, id);
@@ -243,7 +253,7 @@ void DatabaseCore::ForgetTable(TableId id) {
   const auto found = tables_.find(id);
   if (found == tables_.end()) return;
   found->second->dropped.store(true);
-  arena->Keep(found->second->state->pool(), 0);
+  KeepFrames(found->second->state.get(), 0);
   tables_.erase(found);
 }
 
@@ -376,14 +386,25 @@ flatbuffers::Offset<fb::TableSpec> EncodeTableSpec(flatbuffers::FlatBufferBuilde
     const auto name = builder->CreateString(column.name);
     const auto dims = column.shape.dims();
     const auto shape = builder->CreateVector(dims.data(), dims.size());
+    const auto group = std::find_if(spec.groups.begin(), spec.groups.end(),
+                                    [&](const auto& known) { return known.name == column.group; });
+    const auto number = column.group.empty() ? 0 : group - spec.groups.begin() + 1;
     columns.push_back(fb::CreateColumn(*builder, name, static_cast<uint8_t>(column.dtype), shape,
-                                       static_cast<uint8_t>(column.kind), column.in_final_row));
+                                       static_cast<uint8_t>(column.kind), column.in_final_row,
+                                       static_cast<uint16_t>(number), column.default_value));
+  }
+  std::vector<flatbuffers::Offset<fb::ColumnGroup>> groups;
+  for (const ColumnGroup& group : spec.groups) {
+    const auto name = builder->CreateString(group.name);
+    groups.push_back(fb::CreateColumnGroup(*builder, name, group.late, group.is_volatile));
   }
   const auto name = builder->CreateString(spec.name);
   const auto columns_offset = builder->CreateVector(columns);
+  const auto groups_offset = groups.empty() ? 0 : builder->CreateVector(groups);
   return fb::CreateTableSpec(*builder, name, columns_offset, spec.final_row, spec.stream,
                              spec.steps_per_page, spec.expected_steps, spec.trajectories_max,
-                             spec.steps_max, spec.bytes_max, static_cast<uint8_t>(spec.remover));
+                             spec.steps_max, spec.bytes_max, static_cast<uint8_t>(spec.remover),
+                             /*partitions=*/1, groups_offset);
 }
 
 Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored) {
@@ -403,6 +424,15 @@ Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored) {
     return Status::Unsupported("written by a newer GearDB: table '", spec.name, "' has ",
                                stored->partitions(), " partitions");
   }
+  for (uint32_t i = 0; stored->groups() != nullptr && i < stored->groups()->size(); ++i) {
+    const fb::ColumnGroup* group = stored->groups()->Get(i);
+    if (group->name() == nullptr || group->name()->size() > kStoredNameMax ||
+        i >= kColumnGroupsMax) {
+      return Status::Corruption("table '", spec.name,
+                                "' is stored with a column group that is none");
+    }
+    spec.groups.push_back({group->name()->str(), group->late(), group->is_volatile()});
+  }
   for (const fb::Column* column : *stored->columns()) {
     if (column->name() == nullptr || column->name()->size() > kStoredNameMax ||
         (column->shape() && column->shape()->size() > Shape::kRankMax)) {
@@ -416,6 +446,12 @@ Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored) {
     }
     decoded.kind = static_cast<ColumnKind>(column->kind());
     decoded.in_final_row = column->in_final_row();
+    decoded.default_value = column->default_value();
+    if (column->group() > spec.groups.size()) {
+      return Status::Corruption("table '", spec.name, "' is stored with a column in group ",
+                                column->group(), " of ", spec.groups.size() + 1);
+    }
+    if (column->group() > 0) decoded.group = spec.groups[column->group() - 1u].name;
     spec.columns.push_back(std::move(decoded));
   }
   spec.final_row = stored->final_row();

@@ -3,7 +3,8 @@
 //   build the record's body → [ChangeScope: plan, room in the log, LSN] → fill the ring →
 //   publish (in LSN order: apply to the TableState) → wait for the acknowledgement asked for
 //
-// Locks, in the order in which they are taken: `commit`, then a table's `state->mutex`. Whoever
+// Locks, in the order in which they are taken: a table's `patches`, `commit`, a table's
+// `state->mutex`. Whoever
 // publishes holds neither while it waits, so a planner that waits for publication inside `commit`
 // cannot deadlock.
 #pragma once
@@ -43,6 +44,8 @@ struct TableCore {
   /// Set by whoever applied rows after which some weights should have another scale; cleared by
   /// whoever sees to it. See RescaleWhereDue.
   std::atomic<bool> scale_due{false};
+  /// Held by a patch from its first look to its record; taken before `commit`.
+  Mutex patches;
 
   const TableLayout& layout() const { return state->layout(); }
 };
@@ -178,11 +181,15 @@ class DatabaseCore {
   std::vector<std::shared_ptr<TableCore>> AllTables() const;
   std::shared_ptr<TableCore> TableById(TableId id) const;
   /// Makes an empty table, which nobody sees; used by CreateTable and by recovery.
-  Result<std::shared_ptr<TableCore>> MakeTable(const TableSpec& spec, TableId id);
+  Result<std::shared_ptr<TableCore>> MakeTable(const TableSpec& spec, TableId id,
+                                               Kept kept = Kept::kLeft);
   /// From here on it is there. Whoever finds it finds it whole.
   void AddTable(std::shared_ptr<TableCore> table);
   void ForgetTable(TableId id);
   TableId NextTableId() const;
+
+  /// Keeps the frames of so many pages for a table, in all its groups; 0 keeps none.
+  void KeepFrames(TableState* state, uint64_t pages);
 
   void AddTag(Tag tag);
   std::vector<Tag> Tags() const;

@@ -31,6 +31,9 @@ bool VectorsAligned(const fb::Operation& operation) {
       return Aligned(append.removed()) && Aligned(append.trimmed()) && Aligned(append.opened()) &&
              Aligned(append.rows()) && Aligned(append.pieces());
     }
+    case fb::Change::Patch:
+      return Aligned(operation.change_as_Patch()->patched()) &&
+             Aligned(operation.change_as_Patch()->pieces());
     case fb::Change::Close:
       return Aligned(operation.change_as_Close()->removed());
     case fb::Change::Remove:

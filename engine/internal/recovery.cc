@@ -84,6 +84,8 @@ Status Recovery::ApplyToTable(const fb::Operation& operation, const wal::RecordV
       state.Apply(remove);
       return Status::Ok();
     }
+    case fb::Change::Patch:
+      return Patch(*operation.change_as_Patch(), record, table);
     case fb::Change::SetColumns: {
       const fb::SetColumns& set = *operation.change_as_SetColumns();
       GEARDB_RETURN_IF_ERROR(Fits(record, CheckSetColumns(state, set)));
@@ -138,7 +140,7 @@ Status Recovery::CreateTable(const fb::Operation& operation, const wal::RecordVi
   if (core_->FindTable(spec->name) != nullptr) {
     return BadRecord(record, "there is a table '", spec->name, "' already");
   }
-  GEARDB_ASSIGN_OR_RETURN(auto table, core_->MakeTable(*spec, id));
+  GEARDB_ASSIGN_OR_RETURN(auto table, core_->MakeTable(*spec, id, Kept::kTaken));
   table->plan->ids_end = create.ids_end();
   table->plan->generations_end = create.generations_end();
   core_->AddTable(std::move(table));

@@ -44,12 +44,27 @@ class Recovery {
   Status CreatePriorityTable(const fb::Operation& operation, const wal::RecordView& record,
                              TableCore* table);
   Status Append(const fb::Append& append, const wal::RecordView& record, TableCore* table);
-  Result<FrameRef> TakeFrame(const TableState& state);
+  Result<FrameRef> TakeFrame(const TableState& state, size_t group);
   /// Pages lie elsewhere than when they were written, perhaps in more slabs: puts them into as few
   /// as they need.
   void PackFrames();
-  void CopyPieces(const fb::Append& append, const wal::RecordView& record, TableCore* table,
-                  std::span<const FrameRef> frames);
+  /// Copies an append's pieces into frames: new ones, in `frames` (PageFrames), or those of pages
+  /// that go on.
+  Status TakePageFrames(const fb::Append& append, const wal::RecordView& record, TableCore* table,
+                        std::vector<FrameRef>* frames);
+  /// A piece of an append: for `where`, with row `row` of `rows` first.
+  struct PieceOf {
+    TableCore* table = nullptr;
+    const fb::Rows* rows = nullptr;
+    uint64_t row = 0;
+    const fb::PieceRows* where = nullptr;
+    const wal::PieceView* piece = nullptr;
+  };
+  /// `*fresh` is set where the page has no frame of its own in that group yet.
+  Status CopyPiece(const PieceOf& of, FrameRef* fresh);
+  Status Patch(const fb::Patch& patch, const wal::RecordView& record, TableCore* table);
+  /// Into `page->frame`, or into a new one where that shows the defaults.
+  Status CopyPatchedPage(const wal::PieceView& piece, TableCore* table, PatchedPage* page);
   Status SetPriorities(const fb::Operation& operation, const wal::RecordView& record,
                        TableCore* table);
   Status SetAll(const fb::Operation& operation, const wal::RecordView& record, TableCore* table);

@@ -31,52 +31,77 @@ void RestoreFlags(const TableState& state, const fb::Rows& rows, uint64_t number
 
 }  // namespace
 
-void Recovery::CopyPieces(const fb::Append& append, const wal::RecordView& record, TableCore* table,
-                          std::span<const FrameRef> frames) {
-  const TableState& state = *table->state;
-  const PageLayout& pages = table->layout().pages();
-  const auto columns = table->layout().step_columns();  // Behind them are a stream's flags.
-  size_t taken = 0;
-  size_t piece = 0;
+Status Recovery::TakePageFrames(const fb::Append& append, const wal::RecordView& record,
+                                TableCore* table, std::vector<FrameRef>* frames) {
+  const auto groups = table->layout().appended_groups();
+  uint32_t piece = 0;
   for (const fb::Rows* rows : *append.rows()) {
     uint64_t row = rows->first_row();
-    for (const uint64_t end = row + rows->count(); row < end; ++piece) {
-      const fb::PieceRows& where = *append.pieces()->Get(static_cast<uint32_t>(piece));
-      const wal::PieceView& view = record.pieces[piece];
-      FrameRef frame;
-      if (where.first() == 0) {
-        frame = frames[taken++];
-      } else {
-        frame =
-            state.pages().group_page(0, state.trajectories().record(rows->slot()).tail_lpn).frame;
+    for (const uint64_t end = row + rows->count(); row < end;) {
+      const fb::PieceRows& first = *append.pieces()->Get(piece);
+      const size_t page = frames->size();
+      frames->resize(page + groups.size());
+      // A page's pieces follow one another in the order of their groups, from group 0 on.
+      for (size_t a = 0; piece < append.pieces()->size(); ++piece) {
+        const fb::PieceRows& where = *append.pieces()->Get(piece);
+        if (where.group() == 0 && &where != &first) break;
+        while (groups[a] != where.group()) ++a;
+        GEARDB_RETURN_IF_ERROR(CopyPiece({.table = table,
+                                          .rows = rows,
+                                          .row = row,
+                                          .where = &where,
+                                          .piece = &record.pieces[piece]},
+                                         &(*frames)[page + a]));
       }
-      if (!view.good) {
-        damaged_[table->layout().id()].emplace(rows->slot(), rows->generation());
-        ++damaged_pages_;
-      }
-      std::byte* base = core_->arena->Resolve(frame);
-      PieceColumns(pages, where.count())
-          .ForEach([&](size_t column, uint64_t offset, uint64_t bytes) {
-            std::byte* into = base + pages.FrameOffset(column, where.first());
-            if (view.good) {
-              CopyElements(columns.size() > column ? columns[column].dtype : DType::kU8, into,
-                           view.bytes.subspan(offset, bytes));
-            } else {
-              std::memset(into, 0, bytes);
-            }
-          });
-      if (const auto flags = table->layout().flags_column(); !view.good && flags) {
-        RestoreFlags(state, *rows, row - rows->first_row(),
-                     {base + pages.FrameOffset(*flags, where.first()), where.count()});
-      }
-      row += where.count();
+      row += first.count();
     }
   }
+  return Status::Ok();
 }
 
-Result<FrameRef> Recovery::TakeFrame(const TableState& state) {
+Status Recovery::CopyPiece(const PieceOf& of, FrameRef* fresh) {
+  const TableState& state = *of.table->state;
+  const size_t g = of.where->group();
+  const GroupLayout& group = state.layout().group(g);
+  FrameRef frame;
+  if (of.where->first() > 0) frame = state.FrameOf(g, of.where->lpn());
+  if (!frame.valid() || frame == state.default_frame(g)) {
+    GEARDB_ASSIGN_OR_RETURN(*fresh, TakeFrame(state, g));
+    if (frame.valid()) {
+      std::memcpy(core_->arena->Resolve(*fresh), core_->arena->Resolve(state.default_frame(g)),
+                  group.pages.frame_bytes());
+    }
+    frame = *fresh;
+  }
+  const wal::PieceView& view = *of.piece;
+  if (!view.good) {
+    damaged_[state.layout().id()].emplace(of.rows->slot(), of.rows->generation());
+    ++damaged_pages_;
+  }
+  std::byte* base = core_->arena->Resolve(frame);
+  PieceColumns(group.pages, of.where->count())
+      .ForEach([&](size_t place, uint64_t offset, uint64_t bytes) {
+        std::byte* into = base + group.pages.FrameOffset(place, of.where->first());
+        if (view.good) {
+          // Behind the columns of group 0 are a stream's flags.
+          const DType dtype = place < group.columns.size()
+                                  ? state.layout().step_columns()[group.columns[place]].dtype
+                                  : DType::kU8;
+          CopyElements(dtype, into, view.bytes.subspan(offset, bytes));
+        } else {
+          std::memset(into, 0, bytes);
+        }
+      });
+  if (state.layout().flags_column() && g == 0 && !view.good) {
+    RestoreFlags(state, *of.rows, of.row - of.rows->first_row(),
+                 {base + state.layout().FlagsOffset(of.where->first()), of.where->count()});
+  }
+  return Status::Ok();
+}
+
+Result<FrameRef> Recovery::TakeFrame(const TableState& state, size_t group) {
   const auto take = [&] {
-    return core_->arena->Allocate(state.pool(), Deadline::Now(), Kept::kTaken);
+    return core_->arena->Allocate(state.pool(group), Deadline::Now(), Kept::kTaken);
   };
   Result<FrameRef> frame = take();
   if (frame.ok()) return frame;
@@ -113,12 +138,8 @@ Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
   // What leaves gives its frames back first: nobody reads during recovery.
   state.Leave(append.removed(), append.trimmed());
   std::vector<FrameRef> frames;
-  for (size_t i = 0; i < (append.pages() ? append.pages()->size() : 0); ++i) {
-    GEARDB_ASSIGN_OR_RETURN(const FrameRef frame, TakeFrame(state));
-    frames.push_back(frame);
-  }
-  CopyPieces(append, record, table, frames);
-  state.Apply(append, record.lsn, frames);
+  GEARDB_RETURN_IF_ERROR(TakePageFrames(append, record, table, &frames));
+  state.Apply(append, record.lsn, {&table->layout(), frames});
   return Status::Ok();
 }
 

@@ -172,12 +172,9 @@ Status AppendCheck::CheckPieces(const Input& input, const fb::Rows& rows, Tail t
   const fb::Append& append = *input.append;
   const TableLayout& layout = input.state->layout();
   const uint64_t end = tail.rows_end + rows.count();
-  for (uint64_t row = tail.rows_end; row < end; ++*pieces) {
+  for (uint64_t row = tail.rows_end; row < end;) {
     const uint32_t offset = layout.OffsetInPage(static_cast<int64_t>(row));
     const uint64_t here = std::min<uint64_t>(end - row, layout.steps_per_page() - offset);
-    if (*pieces >= CountOf(append.pieces()) || *pieces >= input.pieces.size()) {
-      return Status::Corruption("rows of slot ", rows.slot(), " without their pieces");
-    }
     if (offset == 0) {
       if (*pages >= CountOf(append.pages())) {
         return Status::Corruption("rows of slot ", rows.slot(), " without their pages");
@@ -186,24 +183,40 @@ Status AppendCheck::CheckPieces(const Input& input, const fb::Rows& rows, Tail t
       tail.lpn = page.lpn();
       tail.generation = page.generation();
     }
-    const fb::PieceRows& piece = *append.pieces()->Get(*pieces);
-    const bool fits = piece.first() == offset && piece.count() == here && piece.group() == 0 &&
-                      piece.lpn() == tail.lpn && piece.generation() == tail.generation;
-    if (!fits) {
-      return Status::Corruption("piece ", *pieces, " is for ", piece.count(), " rows from ",
-                                piece.first(), " of the page with LPN ", piece.lpn(),
-                                "; the record's rows put ", here, " from ", offset, " into LPN ",
-                                tail.lpn);
-    }
-    const wal::PieceView& bytes = input.pieces[*pieces];
-    const uint64_t wanted = PieceColumns(layout.pages(), here).bytes();
-    if (bytes.good && bytes.bytes.size() != wanted) {
-      return Status::Corruption("piece ", *pieces, " has ", bytes.bytes.size(), " bytes; its ",
-                                here, " rows take ", wanted);
+    for (const uint32_t group : layout.logged_groups()) {
+      const PieceWanted wanted{.lpn = tail.lpn,
+                               .generation = tail.generation,
+                               .first = offset,
+                               .count = here,
+                               .group = group};
+      GEARDB_RETURN_IF_ERROR(CheckPiece(input, (*pieces)++, wanted));
     }
     row += here;
   }
   return Status::Ok();
+}
+
+Status AppendCheck::CheckPiece(const Input& input, uint32_t number,
+                               const PieceWanted& wanted) const {
+  if (number >= CountOf(input.append->pieces()) || number >= input.pieces.size()) {
+    return Status::Corruption("rows without their pieces: there are ", input.pieces.size());
+  }
+  const fb::PieceRows& piece = *input.append->pieces()->Get(number);
+  const bool fits = piece.first() == wanted.first && piece.count() == wanted.count &&
+                    piece.group() == wanted.group && piece.lpn() == wanted.lpn &&
+                    piece.generation() == wanted.generation;
+  if (!fits) {
+    return Status::Corruption("piece ", number, " is for ", piece.count(), " rows from ",
+                              piece.first(), " of the page with LPN ", piece.lpn(), " in group ",
+                              piece.group(), "; the record's rows put ", wanted.count, " from ",
+                              wanted.first, " into LPN ", wanted.lpn, ", group ", wanted.group);
+  }
+  const wal::PieceView& bytes = input.pieces[number];
+  const PageLayout& pages = input.state->layout().group(wanted.group).pages;
+  const uint64_t bytes_wanted = PieceColumns(pages, wanted.count).bytes();
+  if (!bytes.good || bytes.bytes.size() == bytes_wanted) return Status::Ok();
+  return Status::Corruption("piece ", number, " has ", bytes.bytes.size(), " bytes; its ",
+                            wanted.count, " rows take ", bytes_wanted);
 }
 
 Status AppendCheck::CheckColumns(const Input& input) const {

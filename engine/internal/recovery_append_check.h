@@ -52,6 +52,15 @@ class AppendCheck {
   /// The pieces and pages of one entry of rows, of which `*pieces` and `*pages` came before.
   Status CheckPieces(const Input& input, const fb::Rows& rows, Tail tail, uint32_t* pieces,
                      uint32_t* pages) const;
+  /// What a piece has to say.
+  struct PieceWanted {
+    Lpn lpn = kNoLpn;
+    uint32_t generation = 0;
+    uint32_t first = 0;
+    uint64_t count = 0;
+    uint32_t group = 0;
+  };
+  Status CheckPiece(const Input& input, uint32_t number, const PieceWanted& wanted) const;
   Status CheckColumns(const Input& input) const;
 
   Leaving leaving_;

@@ -175,11 +175,11 @@ Result<SetOutcome> TrySet(PriorityTable::Impl* impl, std::span<const fb::Item> i
           .Union());
   const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
   BulkRecord record(&database, &change);
-  const auto bytes = std::as_bytes(items).first(in_pieces ? items.size_bytes() : 0);
   if (in_pieces) {
     const Status fits =
         record.CheckFits(items.size_bytes(), {.things = "items", .bytes = sizeof(fb::Item)});
     if (!fits.ok()) return fits.WithContext(CallText("Set", *impl));
+    record.AddBytes(std::as_bytes(items));
   }
   {
     ChangeScope scope(&database, impl->table.get(), {});
@@ -191,11 +191,11 @@ Result<SetOutcome> TrySet(PriorityTable::Impl* impl, std::span<const fb::Item> i
       const std::optional<int> shift = ShiftFor(*impl, largest);
       if (!shift) continue;
       again = true;
-      GEARDB_RETURN_IF_ERROR(RescaleAhead(&database, &scope, impl->table, {impl->number, *shift},
-                                          record.Records(bytes.size())));
+      GEARDB_RETURN_IF_ERROR(
+          RescaleAhead(&database, &scope, impl->table, {impl->number, *shift}, record.Records()));
     }
     GEARDB_ASSIGN_OR_RETURN(const float max, MaxWith(impl, items));
-    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, bytes));
+    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope));
     impl->table->plan->max_priority[impl->number] = max;
   }
   record.Finish();
@@ -233,7 +233,7 @@ Result<SetOutcome> TrySetAll(PriorityTable::Impl* impl, std::span<const float> p
   });
   BulkRecord record(&database, &change);
   const auto bytes = std::as_bytes(std::span(by_leaf));
-  const auto in_pieces = bytes.first(by_leaf.size() > 1 ? bytes.size() : 0);
+  if (by_leaf.size() > 1) record.AddBytes(bytes);
   {
     // Kept to the end: no item may come or go between the list and the record.
     ChangeScope scope(&database, impl->table.get(), {});
@@ -262,10 +262,10 @@ Result<SetOutcome> TrySetAll(PriorityTable::Impl* impl, std::span<const float> p
       const std::optional<int> shift = items > 0 ? ShiftFor(*impl, largest) : std::nullopt;
       if (!shift) continue;
       again = true;
-      GEARDB_RETURN_IF_ERROR(RescaleAhead(&database, &scope, impl->table, {impl->number, *shift},
-                                          record.Records(in_pieces.size())));
+      GEARDB_RETURN_IF_ERROR(
+          RescaleAhead(&database, &scope, impl->table, {impl->number, *shift}, record.Records()));
     }
-    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope, in_pieces));
+    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope));
     float& max = impl->table->plan->max_priority[impl->number];
     if (items > 0) max = std::max(max, largest);
   }

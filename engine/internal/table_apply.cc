@@ -9,7 +9,7 @@
 
 namespace geardb::engine {
 
-void TableState::Apply(const fb::Append& append, Lsn lsn, std::span<const FrameRef> frames) {
+void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& frames) {
   Leave(append.removed(), append.trimmed());
   if (append.opened()) {
     for (const fb::Opened* opened : *append.opened()) Open(*opened, lsn);
@@ -20,12 +20,13 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, std::span<const FrameR
   const fb::NewPage* pages =
       append.pages() ? reinterpret_cast<const fb::NewPage*>(append.pages()->Data()) : nullptr;
   size_t taken = 0;
+  size_t written = 0;
   std::vector<RowsChange> changes;
   changes.reserve(append.rows()->size());
   for (const fb::Rows* rows : *append.rows()) {
     index::TrajectoryRecord& record = trajectories_->record(rows->slot());
     RowsChange change{rows->slot(), static_cast<int64_t>(record.rows_end), 0, false};
-    taken += ExtendRows(*rows, lsn, pages + taken, frames.subspan(taken));
+    taken += ExtendRows(*rows, lsn, pages + taken, frames, &written);
     const End end = static_cast<End>(rows->end());
     const bool cut_row_is_final = end == End::kCut && layout_.spec().final_row;
     if (cut_row_is_final) --steps_;
@@ -132,6 +133,29 @@ void TableState::Leave(const flatbuffers::Vector<const fb::Removed*>* removed,
 
 void TableState::Apply(const fb::SetColumns& set) {
   SetColumnValues(set.column_sets(), set.column_values());
+}
+
+void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
+  for (const PatchedPage& page : patched.pages) {
+    index::GroupPageRecord& record = pages_->group_page(page.group, page.lpn);
+    if (record.frame == defaults_[page.group]) {
+      frame_bytes_ += pools_[page.group]->frame_bytes();
+    } else if (record.frame != page.frame) {
+      memory_.arena->Retire(pools_[page.group], record.frame);
+    }
+    record.frame = page.frame;
+    record.rows_filled = page.rows;
+    if (!layout_.group(page.group).logged()) continue;
+    if (record.birth_lsn == kNoLsn) record.birth_lsn = lsn;
+    record.newest_lsn = lsn;
+    record.piece_count = 1;
+  }
+  for (const PatchedGroup& group : patched.groups) {
+    if (!layout_.group(group.group).late) continue;
+    const uint64_t filled = std::max(group.filled, Filled(group.group, group.slot));
+    std::memcpy(trajectories_->column(filled_[group.group], group.slot).data(), &filled,
+                sizeof(filled));
+  }
 }
 
 void TableState::Apply(const fb::CreatePriorityTable& create, size_t priority_table) {

@@ -7,9 +7,16 @@
 
 namespace geardb::engine {
 
-/// The frames of a table at its bounds in bytes and steps, with a sixteenth for the calls under
+/// How many pages of a table, each with a frame in every column group, so many slabs hold.
+uint64_t PagesIn(uint64_t slabs, const TableLayout& layout);
+/// How many there are when all slabs hold such.
+inline uint64_t PagesMax(const HostArena& arena, const TableLayout& layout) {
+  return PagesIn(arena.slab_count(), layout);
+}
+
+/// The pages of a table at its bounds in bytes and steps, with a sixteenth for the calls under
 /// way; 0 where it has none of these.
-uint64_t FramesOf(const TableLayout& layout);
+uint64_t PagesKept(const TableLayout& layout);
 
 /// The spec with its page's steps chosen: its own, or the default, or less where a page of these
 /// would fit no record of the log.

@@ -42,13 +42,31 @@ constexpr End EndOfFlags(uint8_t flags) {
   return End::kGo;
 }
 
-/// A per-step column of the user's. Its number is its place in the pages.
+/// A per-step column of the user's.
 struct StepColumn {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;
   uint64_t row_bytes = 0;
   bool in_final_row = false;
+  uint32_t group = 0;
+  uint32_t place = 0;         ///< In the pages of its group.
+  uint64_t default_bits = 0;  ///< Of an element (kernels/convert.h, ElementBits).
+};
+
+/// A column group. Its pages have its columns in the order of the schema, in group 0 of a stream
+/// the flags behind them.
+struct GroupLayout {
+  std::string name;
+  bool late = false;
+  bool is_volatile = false;
+  PageLayout pages = {};
+  std::vector<size_t> columns = {};  ///< Numbers of its step columns, by place.
+
+  /// Its pieces are in the log.
+  bool logged() const { return !is_volatile; }
+  /// Pages of it may be there in which nobody has written: they show the defaults.
+  bool may_be_unwritten() const { return late || is_volatile; }
 };
 
 /// A per-trajectory column.
@@ -57,7 +75,11 @@ struct TrajectoryColumn {
   DType dtype = DType::kF32;
   Shape shape;
   uint32_t bytes = 0;
+  uint64_t default_bits = 0;
 };
+
+/// Writes a column's default into all elements of `into`.
+void FillElements(DType dtype, uint64_t bits, std::span<std::byte> into);
 
 class TableLayout {
  public:
@@ -66,14 +88,38 @@ class TableLayout {
 
   const TableSpec& spec() const { return spec_; }
   TableId id() const { return id_; }
-  const PageLayout& pages() const { return pages_; }
-  uint32_t steps_per_page() const { return pages_.steps_per_page(); }
+  uint32_t steps_per_page() const { return groups_[0].pages.steps_per_page(); }
+  uint32_t steps_shift() const { return groups_[0].pages.steps_shift(); }
+  std::span<const GroupLayout> groups() const { return groups_; }
+  const GroupLayout& group(size_t number) const { return groups_[number]; }
+  size_t group_count() const { return groups_.size(); }
+  /// Numbers of the groups that writers append, ascending; the first is 0.
+  std::span<const uint32_t> appended_groups() const { return appended_groups_; }
+  /// Of these, those whose pieces are in the log.
+  std::span<const uint32_t> logged_groups() const { return logged_groups_; }
+  /// Bytes of the frames of a page, in all groups.
+  uint64_t page_bytes() const { return page_bytes_; }
+  /// True bytes of a row, in all groups.
+  uint64_t bytes_per_step() const { return bytes_per_step_; }
+  /// Of the group whose pages are largest: bytes of a whole page in the log.
+  uint64_t piece_bytes_max() const { return piece_bytes_max_; }
   std::span<const StepColumn> step_columns() const { return step_columns_; }
   std::span<const TrajectoryColumn> trajectory_columns() const { return trajectory_columns_; }
   /// Number of columns that a final row carries.
   size_t final_column_count() const { return final_column_count_; }
-  /// The number of the flags column in the pages; only stream tables have one.
+  /// The place of the flags column in the pages of group 0; only stream tables have one.
   std::optional<size_t> flags_column() const { return flags_column_; }
+  /// Where a row of a step column lies in the frame of its group.
+  uint64_t RowOffset(size_t column, uint32_t offset_in_page) const {
+    const StepColumn& found = step_columns_[column];
+    return groups_[found.group].pages.FrameOffset(found.place, offset_in_page);
+  }
+  /// Where the flags byte of a row lies in the frame of group 0, in a stream.
+  uint64_t FlagsOffset(uint32_t offset_in_page) const {
+    return groups_[0].pages.FrameOffset(*flags_column_, offset_in_page);
+  }
+  /// Per-trajectory values of a trajectory of which none was set, one column after the other.
+  std::span<const std::byte> unset_trajectory() const { return unset_trajectory_; }
 
   std::optional<size_t> FindStepColumn(std::string_view name) const;
   std::optional<size_t> FindTrajectoryColumn(std::string_view name) const;
@@ -81,25 +127,29 @@ class TableLayout {
   Status NoSuchColumn(std::string_view name) const;
 
   // Steps, leaves and pages.
-  uint32_t PageNumber(int64_t row) const {
-    return static_cast<uint32_t>(row >> pages_.steps_shift());
-  }
+  uint32_t PageNumber(int64_t row) const { return static_cast<uint32_t>(row >> steps_shift()); }
   uint32_t OffsetInPage(int64_t row) const {
-    return static_cast<uint32_t>(row) & (pages_.steps_per_page() - 1);
+    return static_cast<uint32_t>(row) & (steps_per_page() - 1);
   }
   uint64_t Leaf(Lpn lpn, uint32_t offset) const {
-    return (uint64_t{lpn} << pages_.steps_shift()) | offset;
+    return (uint64_t{lpn} << steps_shift()) | offset;
   }
-  Lpn LpnOfLeaf(uint64_t leaf) const { return static_cast<Lpn>(leaf >> pages_.steps_shift()); }
+  Lpn LpnOfLeaf(uint64_t leaf) const { return static_cast<Lpn>(leaf >> steps_shift()); }
 
  private:
   TableSpec spec_;
   TableId id_;
   std::vector<StepColumn> step_columns_;
   std::vector<TrajectoryColumn> trajectory_columns_;
+  std::vector<GroupLayout> groups_;
+  std::vector<uint32_t> appended_groups_;
+  std::vector<uint32_t> logged_groups_;
+  std::vector<std::byte> unset_trajectory_;
   std::optional<size_t> flags_column_;
   size_t final_column_count_ = 0;
-  PageLayout pages_;
+  uint64_t page_bytes_ = 0;
+  uint64_t bytes_per_step_ = 0;
+  uint64_t piece_bytes_max_ = 0;
 };
 
 }  // namespace geardb::engine

@@ -90,18 +90,18 @@ bool TablePlan::Over(const Growth& growth) const {
 bool TablePlan::OverInRows(uint64_t rows, uint64_t pages) const {
   const TableSpec& spec = state_->layout().spec();
   return (spec.steps_max > 0 && rows > spec.steps_max) ||
-         (spec.bytes_max > 0 && pages * state_->layout().pages().frame_bytes() > spec.bytes_max);
+         (spec.bytes_max > 0 && pages * state_->layout().page_bytes() > spec.bytes_max);
 }
 
 Status TablePlan::CheckFits(const Growth& growth) const {
   const TableSpec& spec = state_->layout().spec();
-  const uint64_t frame_bytes = state_->layout().pages().frame_bytes();
+  const uint64_t page_bytes = state_->layout().page_bytes();
   const bool fits = (spec.steps_max == 0 || growth.rows <= spec.steps_max) &&
-                    (spec.bytes_max == 0 || growth.pages <= spec.bytes_max / frame_bytes) &&
+                    (spec.bytes_max == 0 || growth.pages <= spec.bytes_max / page_bytes) &&
                     (spec.trajectories_max == 0 || growth.trajectories <= spec.trajectories_max);
   if (fits) return Status::Ok();
   return Status::InvalidArgument("table '", spec.name, "': one call adds ", growth.rows, " rows, ",
-                                 growth.pages, " pages of ", frame_bytes, " bytes, ",
+                                 growth.pages, " pages of ", page_bytes, " bytes, ",
                                  growth.trajectories, " trajectories; the table may hold ",
                                  spec.steps_max, " rows, ", spec.bytes_max, " bytes, ",
                                  spec.trajectories_max, " trajectories (0 is no bound)");
@@ -127,8 +127,8 @@ Status TablePlan::FullStatus(const Growth& growth) const {
   return Status::ResourceExhausted(
       "table '", spec.name, "' is full: it holds ", slots_.used(), " trajectories",
       bound(spec.trajectories_max), ", ", rows_, " rows", bound(spec.steps_max), ", ",
-      lpns_.used() * state_->layout().pages().frame_bytes(), " bytes", bound(spec.bytes_max),
-      ", and ", growth.trajectories, " trajectories, ", growth.rows, " rows, ", growth.pages,
+      lpns_.used() * state_->layout().page_bytes(), " bytes", bound(spec.bytes_max), ", and ",
+      growth.trajectories, " trajectories, ", growth.rows, " rows, ", growth.pages,
       " pages more were asked for; ", why);
 }
 

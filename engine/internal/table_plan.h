@@ -35,10 +35,21 @@ struct Lane {
   int64_t rows_end = 0;
   Lpn tail_lpn = kNoLpn;
   uint32_t tail_generation = 0;
-  FrameRef tail_frame;
-  Lsn tail_lsn = kNoLsn;           ///< Record of the tail page's newest piece.
-  bool episode_ended = true;       ///< Streams: the next row is the first of an episode.
-  std::vector<std::byte> columns;  ///< Per-trajectory values, one column after the other.
+  /// Of the tail page, in each of the writer's appended groups.
+  struct Tail {
+    FrameRef frame;
+    Lsn lsn = kNoLsn;  ///< Record of its newest piece.
+  };
+  std::vector<Tail> tail;
+  /// What a Patch has made of the tail page, and the writer has yet to follow.
+  struct MovedTail {
+    uint32_t group = 0;
+    Tail tail;
+  };
+  std::vector<MovedTail> moved;      ///< Guarded by the commit mutex, for everybody.
+  bool episode_ended = true;         ///< Streams: the next row is the first of an episode.
+  std::vector<std::byte> columns;    ///< Per-trajectory values, one column after the other.
+  std::span<const std::byte> unset;  ///< What `columns` hold before any is set.
   /// Set when the trajectory is removed, before its frames are retired.
   std::atomic<bool> removed{false};
 
@@ -47,10 +58,10 @@ struct Lane {
     slot = kNoSlot;
     rows_end = 0;
     tail_lpn = kNoLpn;
-    tail_frame = FrameRef{};
-    tail_lsn = kNoLsn;
+    std::fill(tail.begin(), tail.end(), Tail{});
+    moved.clear();
     episode_ended = true;
-    std::fill(columns.begin(), columns.end(), std::byte{0});
+    std::copy(unset.begin(), unset.end(), columns.begin());
   }
 };
 

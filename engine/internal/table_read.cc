@@ -22,9 +22,8 @@ void CopyRow(RowCursor* cursor, size_t column, int64_t row, int64_t at, RunBuild
   const TableState& state = cursor->state();
   const TableLayout& layout = state.layout();
   const uint64_t bytes = layout.step_columns()[column].row_bytes;
-  const FrameRef frame = state.pages().group_page(0, cursor->PageOf(row)).frame;
-  const uint64_t offset = layout.pages().FrameOffset(column, layout.OffsetInPage(row));
-  runs->Copy(AdvanceInFrame(frame, offset), bytes, static_cast<uint64_t>(at) * bytes, bytes);
+  const FrameRef source = state.RowIn(column, cursor->PageOf(row), layout.OffsetInPage(row));
+  runs->Copy(source, bytes, static_cast<uint64_t>(at) * bytes, bytes);
 }
 
 /// Python's slice.indices over rows [first, end).

@@ -38,27 +38,67 @@ uint64_t LeafCapacity(const index::IndexMemory& memory, const TableLayout& layou
 }  // namespace
 
 TableState::TableState(const Memory& memory, const TableSpec& spec, TableId id)
-    : memory_(memory),
-      layout_(spec, id),
-      pool_(memory.arena->NewPool(layout_.pages().frame_bytes(), "table '" + spec.name + "'")) {}
+    : memory_(memory), layout_(spec, id), defaults_(layout_.group_count()) {
+  for (const GroupLayout& group : layout_.groups()) {
+    std::string owner = "table '" + spec.name + "'";
+    if (!group.name.empty()) owner += ", group '" + group.name + "'";
+    pools_.push_back(memory.arena->NewPool(group.pages.frame_bytes(), std::move(owner)));
+  }
+}
 
 TableState::~TableState() {
   if (trajectories_ != nullptr && pages_ != nullptr) {  // Else Create failed.
     trajectories_->ForEach([this](Slot, const index::TrajectoryRecord& record) {
       for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
-        memory_.arena->Retire(pool_, pages_->group_page(0, lpn).frame);
+        RetireFrames(lpn);
       }
     });
   }
-  memory_.arena->DropPool(pool_);
+  for (size_t g = 0; g < pools_.size(); ++g) {
+    if (defaults_[g].valid()) memory_.arena->Retire(pools_[g], defaults_[g]);
+    memory_.arena->DropPool(pools_[g]);
+  }
+}
+
+void TableState::RetireFrames(Lpn lpn) {
+  for (size_t g = 0; g < pools_.size(); ++g) {
+    const FrameRef frame = FrameOf(g, lpn);
+    if (frame == defaults_[g]) continue;
+    memory_.arena->Retire(pools_[g], frame);
+    frame_bytes_ -= pools_[g]->frame_bytes();
+  }
 }
 
 void TableState::PackFrames() {
-  trajectories_->ForEach([this](Slot, const index::TrajectoryRecord& record) {
+  std::vector<FrameRef> moved = defaults_;
+  for (size_t g = 0; g < pools_.size(); ++g) {
+    if (moved[g].valid()) memory_.arena->MoveDown(pools_[g], &moved[g]);
+  }
+  trajectories_->ForEach([&](Slot, const index::TrajectoryRecord& record) {
     for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
-      memory_.arena->MoveDown(pool_, &pages_->group_page(0, lpn).frame);
+      for (size_t g = 0; g < pools_.size(); ++g) {
+        FrameRef& frame = pages_->group_page(g, lpn).frame;
+        if (frame == defaults_[g]) {
+          frame = moved[g];
+        } else {
+          memory_.arena->MoveDown(pools_[g], &frame);
+        }
+      }
     }
   });
+  defaults_ = std::move(moved);
+}
+
+Status TableState::MakeDefaultFrame(size_t group) {
+  GEARDB_ASSIGN_OR_RETURN(defaults_[group],
+                          memory_.arena->Allocate(pools_[group], Deadline::Now(), memory_.kept));
+  std::byte* frame = memory_.arena->Resolve(defaults_[group]);
+  for (const size_t c : layout_.group(group).columns) {
+    const StepColumn& column = layout_.step_columns()[c];
+    FillElements(column.dtype, column.default_bits,
+                 {frame + layout_.RowOffset(c, 0), column.row_bytes * layout_.steps_per_page()});
+  }
+  return Status::Ok();
 }
 
 Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, const TableSpec& spec,
@@ -68,9 +108,13 @@ Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, con
   for (const TrajectoryColumn& column : state->layout_.trajectory_columns()) {
     column_bytes.push_back(column.bytes);
   }
-  auto pages =
-      index::PageTable::Create(memory.index, spec.name + " pages",
-                               {.lpn_capacity = LpnCapacity(*memory.index), .group_count = 1});
+  for (const GroupLayout& group : state->layout_.groups()) {
+    state->filled_.push_back(column_bytes.size());
+    if (group.late) column_bytes.push_back(sizeof(uint64_t));
+  }
+  auto pages = index::PageTable::Create(
+      memory.index, spec.name + " pages",
+      {.lpn_capacity = LpnCapacity(*memory.index), .group_count = state->layout_.group_count()});
   auto trajectories = index::TrajectoryIndex::Create(
       memory.index, spec.name + " trajectories",
       {.slot_capacity = SlotCapacity(*memory.index), .column_bytes = column_bytes});
@@ -80,6 +124,10 @@ Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, con
   }
   state->pages_ = std::move(*pages);
   state->trajectories_ = std::move(*trajectories);
+  for (size_t g = 0; g < state->layout_.group_count(); ++g) {
+    if (!state->layout_.group(g).may_be_unwritten()) continue;
+    GEARDB_RETURN_IF_ERROR(state->MakeDefaultFrame(g));
+  }
   return state;
 }
 
@@ -187,7 +235,7 @@ bool TableState::GenerationOfLeaf(const PriorityState& priority, uint64_t leaf,
                                   uint32_t* generation) const {
   if (priority.draws_windows()) {
     const Lpn lpn = layout_.LpnOfLeaf(leaf);
-    if (leaf >> layout_.pages().steps_shift() >= pages_->reserved()) return false;
+    if (leaf >> layout_.steps_shift() >= pages_->reserved()) return false;
     const index::PageRecord& page = pages_->page(lpn);
     *generation = page.generation;
     return page.in_use;
@@ -196,6 +244,12 @@ bool TableState::GenerationOfLeaf(const PriorityState& priority, uint64_t leaf,
   const index::TrajectoryRecord& record = trajectories_->record(static_cast<Slot>(leaf));
   *generation = record.generation;
   return record.state != index::TrajectoryState::kFree;
+}
+
+uint64_t TableState::Filled(size_t group, Slot slot) const {
+  uint64_t filled = 0;
+  std::memcpy(&filled, trajectories_->column(filled_[group], slot).data(), sizeof(filled));
+  return std::max(filled, trajectories_->record(slot).first_row);
 }
 
 uint64_t TableState::index_bytes() const {
@@ -215,7 +269,7 @@ void TableState::ReleaseHeadPage(index::TrajectoryRecord* record) {
   for (const auto& priority : priorities_) {
     if (priority->draws_windows()) priority->selector().Erase({lpn * steps, (lpn + 1) * steps});
   }
-  memory_.arena->Retire(pool_, pages_->group_page(0, lpn).frame);
+  RetireFrames(lpn);
   --page_count_;
 }
 
@@ -293,11 +347,34 @@ void TableState::Open(const fb::Opened& opened, Lsn lsn) {
   record.session = opened.session();
   record.lane = opened.lane();
   record.last_lsn = lsn;
+  for (size_t c = 0; c < layout_.trajectory_columns().size(); ++c) {
+    const TrajectoryColumn& column = layout_.trajectory_columns()[c];
+    if (column.default_bits == 0) continue;
+    FillElements(column.dtype, column.default_bits, trajectories_->column(c, opened.slot()));
+  }
   ++open_count_;
 }
 
+void TableState::WriteGroups(Lpn lpn, Lsn lsn, uint32_t rows_filled, const PageFrames& frames,
+                             size_t page) {
+  const auto given = frames.OfPage(page);
+  const auto groups = frames.layout->appended_groups();
+  for (size_t a = 0; a < groups.size(); ++a) {
+    index::GroupPageRecord& record = pages_->group_page(groups[a], lpn);
+    if (given[a].valid()) {
+      record.frame = given[a];
+      frame_bytes_ += pools_[groups[a]]->frame_bytes();
+    }
+    if (record.birth_lsn == kNoLsn) record.birth_lsn = lsn;
+    record.rows_filled = rows_filled;
+    if (!layout_.group(groups[a]).logged()) continue;
+    record.newest_lsn = lsn;
+    if (record.piece_count < UINT16_MAX) ++record.piece_count;
+  }
+}
+
 size_t TableState::ExtendRows(const fb::Rows& rows, Lsn lsn, const fb::NewPage* pages,
-                              std::span<const FrameRef> frames) {
+                              const PageFrames& frames, size_t* page) {
   index::TrajectoryRecord& record = trajectories_->record(rows.slot());
   size_t taken = 0;
   uint64_t row = record.rows_end;
@@ -313,17 +390,14 @@ size_t TableState::ExtendRows(const fb::Rows& rows, Lsn lsn, const fb::NewPage* 
                      &list);
       record.head_lpn = list.head;
       record.tail_lpn = list.tail;
-      index::GroupPageRecord& fresh = pages_->group_page(0, record.tail_lpn);
-      fresh.frame = frames[taken];
-      fresh.birth_lsn = lsn;
+      for (size_t g = 0; g < pools_.size(); ++g) {
+        pages_->group_page(g, record.tail_lpn).frame = defaults_[g];
+      }
       ++taken;
       ++page_count_;
     }
     const uint64_t here = std::min<uint64_t>(end - row, layout_.steps_per_page() - offset);
-    index::GroupPageRecord& page = pages_->group_page(0, record.tail_lpn);
-    page.rows_filled = static_cast<uint32_t>(offset + here);
-    page.newest_lsn = lsn;
-    if (page.piece_count < UINT16_MAX) ++page.piece_count;
+    WriteGroups(record.tail_lpn, lsn, static_cast<uint32_t>(offset + here), frames, (*page)++);
     row += here;
   }
   record.rows_end = end;
@@ -344,9 +418,8 @@ void TableState::CloseTrajectory(index::TrajectoryRecord* record, End end, bool 
 void TableState::SetRowFlags(const index::TrajectoryRecord& record, int64_t row, uint8_t flags) {
   RowCursor cursor(*this, record);
   const Lpn lpn = cursor.PageOf(row);
-  std::byte* frame = memory_.arena->Resolve(pages_->group_page(0, lpn).frame);
-  frame[layout_.pages().FrameOffset(*layout_.flags_column(), layout_.OffsetInPage(row))] =
-      std::byte{flags};
+  std::byte* frame = memory_.arena->Resolve(FrameOf(0, lpn));
+  frame[layout_.FlagsOffset(layout_.OffsetInPage(row))] = std::byte{flags};
 }
 
 void TableState::SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>* sets,

@@ -26,6 +26,39 @@
 
 namespace geardb::engine {
 
+/// Frames that an append brings: for each page that it writes rows into, in the order of the rows,
+/// one for each of `layout`'s appended groups; not valid where the page goes on in the frame that
+/// it has there.
+struct PageFrames {
+  const TableLayout* layout = nullptr;  ///< That the writer knew.
+  std::span<const FrameRef> frames;
+
+  std::span<const FrameRef> OfPage(size_t page) const {
+    const size_t groups = layout->appended_groups().size();
+    return frames.subspan(page * groups, groups);
+  }
+};
+
+/// A page that a patch has written anew in one group.
+struct PatchedPage {
+  Lpn lpn = kNoLpn;
+  uint32_t generation = 0;
+  uint32_t group = 0;
+  uint32_t rows = 0;    ///< From the page's first on.
+  FrameRef frame = {};  ///< Holds them; the page's own frame, when nobody reads it.
+};
+/// A column group of a trajectory with such pages.
+struct PatchedGroup {
+  Slot slot = kNoSlot;
+  uint32_t generation = 0;
+  uint32_t group = 0;
+  uint64_t filled = 0;  ///< Of a late group: the row up to which it is filled now.
+};
+struct PatchedRows {
+  std::span<const PatchedGroup> groups;
+  std::span<const PatchedPage> pages;
+};
+
 /// What setting priorities came to.
 struct PriorityOutcome {
   uint64_t applied = 0;
@@ -38,6 +71,7 @@ class TableState {
   struct Memory {
     index::IndexMemory* index = nullptr;
     HostArena* arena = nullptr;
+    Kept kept = Kept::kLeft;  ///< For the frames that it takes at once.
   };
   static Result<std::unique_ptr<TableState>> Create(const Memory& memory, const TableSpec& spec,
                                                     TableId id);
@@ -51,7 +85,7 @@ class TableState {
   CondVar changed;
 
   const TableLayout& layout() const { return layout_; }
-  FramePool* pool() const { return pool_; }
+  FramePool* pool(size_t group) const { return pools_[group]; }
   const HostArena& arena() const { return *memory_.arena; }
 
   // Admission: the only calls that can fail. Caller holds `mutex`.
@@ -66,8 +100,8 @@ class TableState {
 
   // Applying. `lsn` is that of the record.
 
-  /// `frames` are those of `append.pages()`, already holding the rows (or, at recovery, about to).
-  void Apply(const fb::Append& append, Lsn lsn, std::span<const FrameRef> frames);
+  /// `frames` hold the rows already.
+  void Apply(const fb::Append& append, Lsn lsn, const PageFrames& frames);
   void Apply(const fb::Close& close, Lsn lsn);
   void Apply(const fb::Adopt& adopt, Lsn lsn);
   void Apply(const fb::Remove& remove);
@@ -75,6 +109,8 @@ class TableState {
   void Leave(const flatbuffers::Vector<const fb::Removed*>* removed,
              const flatbuffers::Vector<const fb::Trimmed*>* trimmed);
   void Apply(const fb::SetColumns& set);
+  /// `lsn` is kNoLsn where all groups are volatile. The old frames are retired.
+  void ApplyPatch(const PatchedRows& patched, Lsn lsn);
   void Apply(const fb::CreatePriorityTable& create, size_t priority_table);
   /// What a SetPriorities says, of items here or gone.
   PriorityOutcome ApplySet(std::span<const fb::Item> items, size_t priority_table);
@@ -116,9 +152,19 @@ class TableState {
            ((record.flags & index::kFinalRowStored) != 0 ? 1 : 0);
   }
   bool IsTrajectoryItem(const index::TrajectoryRecord& record) const;
-  const std::byte* FrameOf(Lpn lpn) const {
-    return memory_.arena->Resolve(pages_->group_page(0, lpn).frame);
+  /// The bytes of a page of group 0, and the frame of a page in any group.
+  const std::byte* FrameOf(Lpn lpn) const { return memory_.arena->Resolve(FrameOf(0, lpn)); }
+  FrameRef FrameOf(size_t group, Lpn lpn) const { return pages_->group_page(group, lpn).frame; }
+  /// The first byte of a row of a step column, in the page that has it.
+  FrameRef RowIn(size_t column, Lpn lpn, uint32_t offset_in_page) const {
+    const FrameRef frame = FrameOf(layout_.step_columns()[column].group, lpn);
+    return FrameRef{frame.bits + layout_.RowOffset(column, offset_in_page)};
   }
+  /// The row up to which a late group of a trajectory is filled.
+  uint64_t Filled(size_t group, Slot slot) const;
+  /// The frame that shows a group's defaults in every row: of all its pages in which nobody has
+  /// written. Not valid for a group whose pages are all written when they begin.
+  FrameRef default_frame(size_t group) const { return defaults_[group]; }
   /// The leaf of a row that is there, or UINT64_MAX.
   uint64_t LeafOfRow(const index::TrajectoryRecord& record, int64_t row) const;
   /// The leaf that (slot, row) has in a priority table, whether or not it is an item.
@@ -133,6 +179,8 @@ class TableState {
   uint64_t rows() const { return rows_; }
   uint64_t steps() const { return steps_; }
   uint64_t page_count() const { return page_count_; }
+  /// Of the frames of all pages, in all groups; those that show defaults are not counted.
+  uint64_t frame_bytes() const { return frame_bytes_; }
   uint64_t open_count() const { return open_count_; }
   uint64_t appended_rows() const { return appended_rows_; }
   uint64_t removed_trajectories() const { return removed_trajectories_; }
@@ -147,9 +195,14 @@ class TableState {
   void Trim(const fb::Trimmed& trimmed);
   void ReleaseHeadPage(index::TrajectoryRecord* record);
   void Open(const fb::Opened& opened, Lsn lsn);
-  /// Adds pages and rows; returns the number of pages that were taken from `pages` and `frames`.
+  /// Adds pages and rows, of which `*page` pages were written into before; returns the number of
+  /// pages that were taken from `pages`.
   size_t ExtendRows(const fb::Rows& rows, Lsn lsn, const fb::NewPage* pages,
-                    std::span<const FrameRef> frames);
+                    const PageFrames& frames, size_t* page);
+  /// Of the page that rows up to `offset_in_page` of it were written into.
+  void WriteGroups(Lpn lpn, Lsn lsn, uint32_t rows_filled, const PageFrames& frames, size_t page);
+  void RetireFrames(Lpn lpn);
+  Status MakeDefaultFrame(size_t group);
   void CloseTrajectory(index::TrajectoryRecord* record, End end, bool last_row_is_final);
   void SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>* sets,
                        const flatbuffers::Vector<uint8_t>* values);
@@ -158,13 +211,16 @@ class TableState {
 
   const Memory memory_;
   const TableLayout layout_;
-  FramePool* const pool_;
+  std::vector<FramePool*> pools_;   // By group.
+  std::vector<FrameRef> defaults_;  // By group.
+  std::vector<size_t> filled_;      // By group: of a late one, its column in trajectories_.
   std::unique_ptr<index::TrajectoryIndex> trajectories_;
   std::unique_ptr<index::PageTable> pages_;
   std::vector<std::unique_ptr<PriorityState>> priorities_;
   uint64_t rows_ = 0;
   uint64_t steps_ = 0;
   uint64_t page_count_ = 0;
+  uint64_t frame_bytes_ = 0;
   uint64_t open_count_ = 0;
   uint64_t appended_rows_ = 0;
   uint64_t removed_trajectories_ = 0;

@@ -164,17 +164,19 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
   lane->rows_end = static_cast<int64_t>(record.rows_end);
   lane->tail_lpn = record.tail_lpn;
   if (record.tail_lpn != kNoLpn) {
-    const index::GroupPageRecord& page = state.pages().group_page(0, record.tail_lpn);
     lane->tail_generation = state.pages().page(record.tail_lpn).generation;
-    lane->tail_frame = page.frame;
-    lane->tail_lsn = page.newest_lsn;
+    for (size_t a = 0; a < lane->tail.size(); ++a) {
+      const index::GroupPageRecord& page =
+          state.pages().group_page(layout().appended_groups()[a], record.tail_lpn);
+      lane->tail[a] = {.frame = page.frame, .lsn = page.newest_lsn};
+    }
   }
   if (layout().spec().stream && lane->rows_end > 0) {
     engine::RowCursor cursor(state, record);
     lane->episode_ended = engine::EndOfRow(&cursor, lane->rows_end - 1) != End::kGo;
   }
   size_t offset = 0;
-  for (size_t c = 0; c < state.trajectories().column_count(); ++c) {
+  for (size_t c = 0; c < layout().trajectory_columns().size(); ++c) {
     const auto value = state.trajectories().column(c, slot);
     std::memcpy(lane->columns.data() + offset, value.data(), value.size());
     offset += value.size();

@@ -1,5 +1,7 @@
 #include "tests/conformance/random_table.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <sstream>
 
@@ -50,6 +52,42 @@ std::vector<Column> RandomColumns(RandomChoice* choice, bool final_row) {
       Column{.name = "first_priority", .shape = {}, .kind = ColumnKind::kPerTrajectory});
   choice->Shuffle(&columns);
   return columns;
+}
+
+/// A number that every element of the dtype can be.
+double RandomDefault(DType dtype, RandomChoice* choice) {
+  if (dtype == DType::kBool) return static_cast<double>(choice->Below(2));
+  if (dtype == DType::kF32 || dtype == DType::kF64)
+    return static_cast<double>(choice->Between(-9, 9)) / 4.0;
+  return static_cast<double>(choice->Between(0, 100));
+}
+
+/// Puts the columns into groups, of which the first keeps one at least.
+void RandomGroups(RandomChoice* choice, TableSpec* spec) {
+  for (Column& column : spec->columns) {
+    if (choice->Percent(50)) column.default_value = RandomDefault(column.dtype, choice);
+    if (column.name == "first_priority") column.default_value = std::fabs(column.default_value);
+  }
+  if (choice->Percent(30)) return;
+  spec->groups = {{.name = "apart"}, {.name = "scratch", .is_volatile = true}};
+  for (Column& column : spec->columns) {
+    if (column.kind == ColumnKind::kPerTrajectory || column.name == "reward") continue;
+    column.group = choice->Of({"", "", "apart", "scratch"});
+  }
+  if (choice->Percent(70)) {
+    spec->groups.push_back({.name = "late", .late = true, .is_volatile = choice->Percent(20)});
+    spec->columns.push_back({.name = "target", .group = "late", .default_value = -1});
+    spec->columns.push_back({.name = "logits",
+                             .dtype = choice->Of({DType::kF16, DType::kU8, DType::kF64}),
+                             .shape = RandomShape(choice),
+                             .group = "late",
+                             .default_value = 3});
+  }
+  std::erase_if(spec->groups, [&](const ColumnGroup& group) {
+    return std::none_of(spec->columns.begin(), spec->columns.end(),
+                        [&](const Column& column) { return column.group == group.name; });
+  });
+  choice->Shuffle(&spec->groups);
 }
 
 PriorityTableSpec RandomPriorityTable(RandomChoice* choice, const TableSpec& table) {
@@ -133,6 +171,44 @@ size_t RandomTable::TrajectoryColumn(std::string_view name) const {
   return PlaceOf(spec, trajectory_columns, name);
 }
 
+bool RandomTable::IsLate(const Column& column) const {
+  return std::any_of(spec.groups.begin(), spec.groups.end(), [&](const ColumnGroup& group) {
+    return group.late && group.name == column.group;
+  });
+}
+
+Bytes DefaultRow(const Column& column) {
+  Bytes row(RowBytesOf(column));
+  const double value = column.default_value;
+  for (size_t at = 0; at < row.size(); at += DTypeBytes(column.dtype)) {
+    switch (column.dtype) {
+      case DType::kF32:
+        Put(static_cast<float>(value), &row[at]);
+        break;
+      case DType::kF64:
+        Put(value, &row[at]);
+        break;
+      case DType::kF16:  // Whole numbers of at most 100: six bits behind the leading one.
+      case DType::kBf16: {
+        if (value == 0) break;
+        const int exponent = std::ilogb(value);
+        const bool half = column.dtype == DType::kF16;
+        const int fraction_bits = half ? 10 : 7;
+        const auto fraction =
+            static_cast<int>((std::ldexp(value, -exponent) - 1) * std::ldexp(1.0, fraction_bits));
+        const int biased = exponent + (half ? 15 : 127);
+        Put(static_cast<uint16_t>((biased << fraction_bits) | fraction), &row[at]);
+        break;
+      }
+      default: {  // Little-endian.
+        const auto number = static_cast<int64_t>(value);
+        std::memcpy(&row[at], &number, DTypeBytes(column.dtype));
+      }
+    }
+  }
+  return row;
+}
+
 size_t RowBytesOf(const Column& column) {
   return static_cast<size_t>(column.shape.elements()) * DTypeBytes(column.dtype);
 }
@@ -144,6 +220,7 @@ RandomTable MakeRandomTable(RandomChoice* choice) {
   spec.final_row = choice->Percent(50);
   spec.stream = choice->Percent(40);
   spec.columns = RandomColumns(choice, spec.final_row);
+  RandomGroups(choice, &spec);
   spec.steps_per_page = choice->Of({1u, 2u, 4u, 16u});
   if (choice->Percent(20)) {
     // Room for the pages that the open trajectories of all lanes keep.
@@ -182,6 +259,9 @@ std::string DescribeTable(const RandomTable& table) {
   out << "table" << (spec.final_row ? " final_row" : "") << (spec.stream ? " stream" : "")
       << ", steps_per_page " << spec.steps_per_page << ", steps_max " << spec.steps_max
       << ", trajectories_max " << spec.trajectories_max;
+  for (const ColumnGroup& group : spec.groups) {
+    out << ", group " << group.name << (group.is_volatile ? " (volatile)" : "");
+  }
   return std::move(out).str();
 }
 
@@ -208,8 +288,14 @@ ModelTable ModelTableOf(const RandomTable& table) {
   ModelTable model;
   for (size_t i = 0; i < table.step_columns.size(); ++i) {
     const Column& column = table.step_column(i);
-    model.columns.push_back(ModelColumn{column.dtype, static_cast<size_t>(column.shape.elements()),
-                                        column.in_final_row});
+    ModelColumn& added = model.columns.emplace_back(ModelColumn{
+        column.dtype, static_cast<size_t>(column.shape.elements()), column.in_final_row});
+    for (const ColumnGroup& group : table.spec.groups) {
+      if (group.name != column.group) continue;
+      added.late = group.late;
+      added.is_volatile = group.is_volatile;
+    }
+    added.unwritten = DefaultRow(column);
   }
   model.final_row = table.spec.final_row;
   model.stream = table.spec.stream;

@@ -24,6 +24,8 @@ struct RandomTable {
   /// "reward" (any number), "discount" (f32), "life" (bool or u8), "goal", "first_priority" (f32).
   size_t StepColumn(std::string_view name) const;
   size_t TrajectoryColumn(std::string_view name) const;
+  /// Writers do not give it.
+  bool IsLate(const Column& column) const;
 };
 
 RandomTable MakeRandomTable(RandomChoice* choice);
@@ -41,6 +43,9 @@ ModelRule ModelRuleOf(const PriorityTableSpec& spec);
 
 /// Random elements of a column's row: any bits for integers; numbers for floats, no NaN.
 Bytes RandomRow(const Column& column, RandomChoice* choice);
+
+/// A row that nobody wrote.
+Bytes DefaultRow(const Column& column);
 
 size_t RowBytesOf(const Column& column);
 

@@ -109,6 +109,10 @@ void StoreTwin::Reopen() {
   table_.reset();
   ASSERT_OK(database_->Close());
   database_.reset();
+  model_.ForgetVolatile();
+  for (const ColumnGroup& group : random_table_.spec.groups) {
+    if (group.late && group.is_volatile) filled_.clear();
+  }
   Settle();
   OpenDatabase();
   if (has_capacity()) AdoptOrphans();
@@ -133,7 +137,7 @@ float StoreTwin::RandomPriority() {
 void StoreTwin::Change() {
   if (::testing::Test::HasFatalFailure()) return;
   Lane& lane = lanes_[choice_->Below(lanes_.size())];
-  switch (choice_->Below(20)) {
+  switch (choice_->Below(23)) {
     case 0:
       return CutLane(&lane);
     case 1:
@@ -150,6 +154,9 @@ void StoreTwin::Change() {
     case 7:
     case 8:
       return SetPriorities();
+    case 20:
+    case 21:
+      return PatchSome();
     case 9:
     case 10:
     case 11:
@@ -215,7 +222,7 @@ void StoreTwin::TakeOver(Lane* lane, const Rows& rows, const Appended& appended)
     ASSERT_GT(appended.id, last_id_) << "an id was used before";
     last_id_ = appended.id;
     for (size_t c = 0; c < random_table_.trajectory_columns.size(); ++c) {
-      trajectory_values_[appended.id].emplace_back(RowBytesOf(random_table_.trajectory_column(c)));
+      trajectory_values_[appended.id].push_back(DefaultRow(random_table_.trajectory_column(c)));
     }
   }
   const auto found = model_.trajectories().find(appended.id);
@@ -263,6 +270,7 @@ void StoreTwin::AppendToLane(Lane* lane) {
   const bool has_final = spec.final_row && (end == End::kTerminated || end == End::kTruncated);
   for (size_t c = 0; c < random_table_.step_columns.size(); ++c) {
     const Column& column = random_table_.step_column(c);
+    if (random_table_.IsLate(column)) continue;
     Bytes all;
     for (const auto& row : rows.rows) Add(row[c], &all);
     call.step.Add(column, std::move(all), one ? std::nullopt : std::optional(count));
@@ -356,6 +364,7 @@ void StoreTwin::AppendToLanes(size_t writer) {
   Call call;
   for (size_t c = 0; c < random_table_.step_columns.size(); ++c) {
     const Column& column = random_table_.step_column(c);
+    if (random_table_.IsLate(column)) continue;
     Bytes all;
     Bytes all_final;
     for (const Rows& of_lane : rows) Add(of_lane.rows[0][c], &all);

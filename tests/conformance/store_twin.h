@@ -101,6 +101,8 @@ class StoreTwin {
   /// Resumes all orphans, or removes them: they take room that no capacity can free.
   void AdoptOrphans();
   void SetTrajectoryColumns();
+  /// New values for some columns of some rows.
+  void PatchSome();
   void SetPriorities();
   void SetAllPriorities(DrawnTable* drawn);
   /// Takes out of the model what a capacity removes before `rows` come to `lanes`.
@@ -128,6 +130,7 @@ class StoreTwin {
   std::vector<DrawnTable> drawn_;
   std::map<TrajectoryId, std::vector<Bytes>> trajectory_values_;
   std::map<TrajectoryId, uint64_t> times_sampled_;
+  std::map<TrajectoryId, int64_t> filled_;  ///< Of the late group.
   TrajectoryId last_id_ = 0;
 };
 

@@ -54,6 +54,7 @@ Result<Appended> StoreTwin::AppendOneRow(const Lane& lane) {
   std::vector<ColumnValue> values;
   for (size_t c = 0; c < random_table_.step_columns.size(); ++c) {
     const Column& column = random_table_.step_column(c);
+    if (random_table_.IsLate(column)) continue;
     bytes.push_back(RandomRow(column, choice_));
     values.push_back({column.name, TensorView(bytes.back().data(), column.dtype, column.shape)});
   }
@@ -145,6 +146,84 @@ void StoreTwin::SetTrajectoryColumns() {
   const ColumnValue value{column.name, TensorView(bytes.data(), column.dtype, column.shape)};
   ASSERT_OK(table_->SetColumns(chosen->first, {&value, 1}));
   trajectory_values_[chosen->first][goal] = bytes;
+}
+
+namespace {
+
+struct ChosenSpan {
+  RowSpan span = {};
+  int64_t first = 0;                            ///< Absolute, of the first row.
+  const ModelTrajectory* trajectory = nullptr;  ///< Null: there is none.
+};
+
+}  // namespace
+
+void StoreTwin::PatchSome() {
+  std::vector<size_t> columns;
+  bool late = false;
+  for (size_t c = 0; c < random_table_.step_columns.size(); ++c) {
+    const bool is_late = random_table_.IsLate(random_table_.step_column(c));
+    if (!choice_->Percent(is_late ? 60 : 25)) continue;
+    columns.push_back(c);
+    late |= is_late;
+  }
+  if (columns.empty()) return;
+  std::vector<ChosenSpan> chosen;
+  for (const auto& [id, trajectory] : model_.trajectories()) {
+    if (choice_->Percent(70)) continue;
+    const int64_t least = trajectory.first_row();
+    const int64_t filled = std::max(filled_[id], least);
+    const int64_t most = late ? std::min(filled, trajectory.rows_end()) : trajectory.rows_end();
+    for (int64_t again = choice_->Percent(30) ? 2 : 1; again > 0; --again) {
+      ChosenSpan one{.first = choice_->Between(std::max<int64_t>(least - 2, 0), most),
+                     .trajectory = &trajectory};
+      one.span = {id, one.first, choice_->Between(0, trajectory.rows_end() - one.first)};
+      if (choice_->Percent(20) && one.first < trajectory.rows_end()) {
+        one.span.first_row -= trajectory.rows_end();
+      }
+      chosen.push_back(one);
+    }
+  }
+  if (choice_->Percent(20)) chosen.push_back({.span = {last_id_ + 9, 3, 2}});
+  choice_->Shuffle(&chosen);
+  int64_t longest = 1;
+  int64_t total = 0;
+  for (const ChosenSpan& one : chosen) {
+    longest = std::max(longest, one.span.rows);
+    total += one.span.rows;
+  }
+  const bool padded = choice_->Percent(50);
+  std::vector<Bytes> bytes(columns.size());
+  std::vector<RowSpan> spans;
+  uint64_t stale = 0;
+  for (const ChosenSpan& one : chosen) {
+    spans.push_back(one.span);
+    for (int64_t r = 0; r < (padded ? longest : one.span.rows); ++r) {
+      const int64_t row = one.first + r;
+      const bool there = one.trajectory != nullptr && row >= one.trajectory->first_row();
+      if (r < one.span.rows) stale += there ? 0 : 1;
+      for (size_t i = 0; i < columns.size(); ++i) {
+        const Bytes value = RandomRow(random_table_.step_column(columns[i]), choice_);
+        bytes[i].insert(bytes[i].end(), value.begin(), value.end());
+        if (there && r < one.span.rows) model_.SetRow(one.span.id, row, columns[i], value);
+      }
+    }
+    if (late && one.trajectory != nullptr) {
+      int64_t& filled = filled_[one.span.id];
+      filled = std::max(filled, one.first + one.span.rows);
+    }
+  }
+  std::vector<ColumnValue> values;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const Column& column = random_table_.step_column(columns[i]);
+    const Shape shape = padded
+                            ? column.shape.WithOuter({static_cast<int64_t>(chosen.size()), longest})
+                            : column.shape.WithOuter({total});
+    values.push_back({column.name, TensorView(bytes[i].data(), column.dtype, shape)});
+  }
+  ASSERT_OK_AND_ASSIGN(const PatchOutcome outcome, table_->Patch(spans, values));
+  EXPECT_EQ(outcome.stale, stale);
+  EXPECT_EQ(outcome.applied, static_cast<uint64_t>(total) - stale);
 }
 
 // Priorities.

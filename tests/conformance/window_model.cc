@@ -83,6 +83,9 @@ void WindowModel::Append(TrajectoryId id, const std::vector<std::vector<Bytes>>&
     if (!trajectory.rows.empty()) row.number = trajectory.rows_end();
     row.first = trajectory.rows.empty() || EndsEpisode(trajectory.rows.back());
     row.columns = columns;
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (table_.columns[c].late) row.columns[c] = table_.columns[c].unwritten;
+    }
     trajectory.rows.push_back(row);
     return trajectory.rows.back();
   };
@@ -99,7 +102,7 @@ void WindowModel::Append(TrajectoryId id, const std::vector<std::vector<Bytes>>&
     std::vector<Bytes> columns = final_row;
     for (size_t c = 0; c < columns.size(); ++c) {
       if (table_.columns[c].in_final_row) continue;
-      columns[c] = Bytes(table_.columns[c].row_bytes(), std::byte{0});
+      columns[c] = table_.columns[c].unwritten;
     }
     ModelRow& row = add(columns);
     row.end = end;
@@ -119,6 +122,22 @@ bool WindowModel::Cut(TrajectoryId id) {
   if (!last.final || trajectory.rows.size() > 1) return true;
   trajectories_.erase(id);
   return false;
+}
+
+void WindowModel::ForgetVolatile() {
+  for (auto& [id, trajectory] : trajectories_) {
+    for (ModelRow& row : trajectory.rows) {
+      for (size_t c = 0; c < row.columns.size(); ++c) {
+        if (table_.columns[c].is_volatile) row.columns[c] = table_.columns[c].unwritten;
+      }
+    }
+  }
+}
+
+void WindowModel::SetRow(TrajectoryId id, int64_t row, size_t column, const Bytes& value) {
+  for (ModelRow& stored : trajectories_.at(id).rows) {
+    if (stored.number == row) stored.columns[column] = value;
+  }
 }
 
 void WindowModel::Trim(TrajectoryId id, int64_t first) {

@@ -23,6 +23,9 @@ struct ModelColumn {
   DType dtype = DType::kF32;
   size_t elements = 1;  ///< Of one row.
   bool in_final_row = false;
+  bool late = false;         ///< Not appended: Patch fills it.
+  bool is_volatile = false;  ///< A reopen makes it the default again.
+  Bytes unwritten = {};      ///< One row of defaults.
 
   size_t row_bytes() const { return elements * DTypeBytes(dtype); }
 };
@@ -141,6 +144,10 @@ class WindowModel {
   /// Rows before `first` are gone.
   void Trim(TrajectoryId id, int64_t first);
   void SetState(TrajectoryId id, ModelState state) { trajectories_.at(id).state = state; }
+  /// What is volatile is gone.
+  void ForgetVolatile();
+  /// A stored row's column has another value.
+  void SetRow(TrajectoryId id, int64_t row, size_t column, const Bytes& value);
 
   // Questions.
 

@@ -18,15 +18,20 @@ Bytes Float(float value) {
   return bytes;
 }
 
+/// A scalar column of which zero is what nobody wrote.
+ModelColumn Zeros(DType dtype, bool in_final_row) {
+  return {dtype, 1, in_final_row, false, false, Bytes(DTypeBytes(dtype), std::byte{0})};
+}
+
 /// Trajectories of table columns {u8 that is the row's number + 100, f32 reward, u8 life loss}; the
 /// rewards are 1, 2, 4, ... so that a sum says which rows are in it.
 class WindowModelTest : public ::testing::Test {
  protected:
   void Make(bool final_row, bool stream) {
-    model_.emplace(ModelTable{{ModelColumn{DType::kU8, 1, true}, ModelColumn{DType::kF32, 1, false},
-                               ModelColumn{DType::kU8, 1, false}},
-                              final_row,
-                              stream});
+    model_.emplace(
+        ModelTable{{Zeros(DType::kU8, true), Zeros(DType::kF32, false), Zeros(DType::kU8, false)},
+                   final_row,
+                   stream});
   }
 
   /// Appends `count` rows to trajectory 1; a final row shows 99.

@@ -81,7 +81,7 @@ TEST_F(DatabaseMemoryIndexTest, SecondAddressGivesTheSameDraws) {
 
 TEST_F(DatabaseMemoryIndexTest, SecondAddressResolvesItemsToRows) {
   const index::TrajectoryView trajectories(second_, state_->trajectories().offset());
-  const index::PageView pages(second_ + state_->pages().offset());
+  const index::PageView pages(second_, state_->pages().offset());
   auto sampler = priority("per")->NewSampler({.batch = 200, .observer = true});
   const auto batch = (*sampler)->Next();
   ASSERT_OK(batch);

@@ -269,6 +269,97 @@ TEST(SchemaTest, FirstDifferenceIsNamed) {
   }
 }
 
+TEST(SchemaTest, ColumnGroupsAreChecked) {
+  const auto grouped = [](auto change) {
+    return ValidateTableSpec(With([&](TableSpec& s) {
+      s.groups = {{.name = "late", .late = true}, {.name = "wide"}};
+      s.columns[1].group = "wide";
+      s.columns[2].group = "late";
+      change(s);
+    }));
+  };
+  EXPECT_OK(grouped([](TableSpec&) {}));
+  EXPECT_STATUS(kInvalidArgument, grouped([](auto& s) { s.groups[0].name = ""; }),
+                "column group name");
+  EXPECT_STATUS(kInvalidArgument, grouped([](auto& s) { s.groups[1].name = "late"; }),
+                "two column groups named 'late'");
+  EXPECT_STATUS(kInvalidArgument, grouped([](auto& s) { s.columns[1].group = ""; }),
+                "no column is in group 'wide'");
+  EXPECT_STATUS(kInvalidArgument, grouped([](auto& s) { s.columns[0].group = "wider"; }),
+                "'obs' names group 'wider'");
+  EXPECT_STATUS(kInvalidArgument, grouped([](auto& s) { s.columns[3].group = "wide"; }),
+                "only per-step columns");
+  EXPECT_STATUS(kInvalidArgument, grouped([](auto& s) { s.columns[2].in_final_row = true; }),
+                "group 'late' is late");
+  EXPECT_STATUS(kInvalidArgument, grouped([](auto& s) { s.columns[0].group = "wide"; }),
+                "no per-step column in its first column group");
+  EXPECT_STATUS(kInvalidArgument, grouped([](auto& s) {
+                  for (int i = 0; i < 31; ++i) {
+                    s.groups.push_back({.name = "g" + std::to_string(i)});
+                  }
+                }),
+                "at most 31");
+}
+
+TEST(SchemaTest, DefaultsAreValuesOfTheirColumn) {
+  const auto with = [](DType dtype, double value) {
+    return ValidateTableSpec(With([&](TableSpec& s) {
+      s.columns[1].dtype = dtype;
+      s.columns[1].default_value = value;
+    }));
+  };
+  const double nan = std::nan("");
+  EXPECT_OK(with(DType::kF16, nan));
+  EXPECT_OK(with(DType::kF32, -std::numeric_limits<double>::infinity()));
+  EXPECT_OK(with(DType::kU8, 255));
+  EXPECT_OK(with(DType::kI8, -128));
+  EXPECT_OK(with(DType::kI64, -std::ldexp(1.0, 63)));
+  EXPECT_OK(with(DType::kU64, std::ldexp(1.0, 64) - 2048));
+  EXPECT_OK(with(DType::kBool, 1));
+  EXPECT_STATUS(kInvalidArgument, with(DType::kU8, 256), "default 256, which is no u8");
+  EXPECT_STATUS(kInvalidArgument, with(DType::kU8, -1), "no u8");
+  EXPECT_STATUS(kInvalidArgument, with(DType::kI8, 128), "no i8");
+  EXPECT_STATUS(kInvalidArgument, with(DType::kI32, 0.5), "no i32");
+  EXPECT_STATUS(kInvalidArgument, with(DType::kI32, nan), "no i32");
+  EXPECT_STATUS(kInvalidArgument, with(DType::kU64, std::ldexp(1.0, 64)), "no u64");
+  EXPECT_STATUS(kInvalidArgument, with(DType::kI64, std::ldexp(1.0, 63)), "no i64");
+  EXPECT_STATUS(kInvalidArgument, with(DType::kBool, 2), "no bool");
+  const auto priority_from = [](double value) {
+    return ValidateTableSpec(With([&](TableSpec& s) {
+      s.columns[4].default_value = value;
+      s.priority_tables[0].initial = InitialPriority::kColumn;
+      s.priority_tables[0].initial_priority_column = "score";
+    }));
+  };
+  EXPECT_OK(priority_from(2));
+  EXPECT_STATUS(kInvalidArgument, priority_from(-1), "whose default is -1");
+  EXPECT_STATUS(kInvalidArgument, priority_from(nan), "'score'");
+}
+
+TEST(SchemaTest, ADifferenceOfGroupsIsNamed) {
+  const auto grouped = [](auto change) {
+    return With([&](TableSpec& s) {
+      s.groups = {{.name = "late", .late = true}};
+      s.columns[2].group = "late";
+      s.columns[2].default_value = std::nan("");
+      change(s);
+    });
+  };
+  const TableSpec stored = grouped([](TableSpec&) {});
+  EXPECT_OK(CheckSameSpec(stored, grouped([](TableSpec&) {})));
+  const auto check = [&](auto change) { return CheckSameSpec(stored, grouped(change)); };
+  EXPECT_STATUS(kFailedPrecondition, check([](auto& s) { s.groups[0].late = false; }),
+                "column group 'late' as late, not appended");
+  EXPECT_STATUS(kFailedPrecondition, check([](auto& s) { s.groups[0].is_volatile = true; }),
+                "late, not late, volatile");
+  EXPECT_STATUS(kFailedPrecondition, check([](auto& s) { s.columns[2].default_value = 1; }),
+                "default nan");
+  EXPECT_STATUS(kFailedPrecondition, check([](auto& s) { s.columns[1].group = "late"; }),
+                "in group 'late'");
+  EXPECT_STATUS(kFailedPrecondition, check([](auto& s) { s.groups.push_back({.name = "x"}); }),
+                "column groups: 2, not 3");
+}
+
 TEST(SchemaTest, PageSizeFollowsRowBytesAndExpectedLength) {
   const auto chosen = [](int64_t floats, uint64_t expected) {
     TableSpec spec;
@@ -287,6 +378,12 @@ TEST(SchemaTest, PageSizeFollowsRowBytesAndExpectedLength) {
   EXPECT_EQ(chosen(16384, 1'000'000), 1u);  // 64 KiB a row.
   EXPECT_EQ(chosen(1 << 20, 1'000'000), 1u);
   EXPECT_EQ(chosen(1, UINT64_MAX), 256u);
+  TableSpec grouped;
+  grouped.columns = {{.name = "x", .shape = {16384}}, {.name = "y", .group = "apart"}};
+  grouped.groups = {{.name = "apart"}};
+  EXPECT_EQ(ChooseStepsPerPage(grouped), 1u);  // As the widest group wants it.
+  std::swap(grouped.columns[0].shape, grouped.columns[1].shape);
+  EXPECT_EQ(ChooseStepsPerPage(grouped), 1u);
 }
 
 TEST(SchemaTest, GivenPageSizeIsKept) {

@@ -131,6 +131,9 @@ class EveryOperationTest : public testing::StoreTest {
 
   void CreateTables() {
     TableSpec spec = testing::StepSpec(/*final_row=*/true);
+    spec.groups = {{.name = "late", .late = true}, {.name = "apart"}};
+    spec.columns[1].group = "apart";
+    spec.columns.push_back({.name = "target", .group = "late", .default_value = -1});
     spec.priority_tables = {testing::WindowSpec("per", {1, 1, 1}), testing::WindowSpec("pairs"),
                             testing::WindowSpec("whole")};
     spec.priority_tables[1].selector = SelectorKind::kUniform;
@@ -202,6 +205,12 @@ TEST_F(EveryOperationTest, ALogWithEveryOperationIsTakenUp) {
   const ColumnValue column[1] = {{"score", TensorView::Scalar(score)}};
   ASSERT_OK(table_->SetColumns(first, column));
   ASSERT_OK(table_->CreatePriorityTable(testing::WindowSpec("late")));
+  const std::vector<float> targets = {1, 2, 3, 4, 5};
+  const ColumnValue target[1] = {{"target", TensorView::Of(std::span<const float>(targets))}};
+  const RowSpan spans[2] = {{first, 0, 3}, {open, 0, 2}};
+  ASSERT_OK(table_->Patch(spans, target));
+  const ColumnValue reward[1] = {{"reward", target[0].value}};
+  ASSERT_OK(table_->Patch(spans, reward));
   ChangePriorities();
   ASSERT_OK(database_->WriteTag("tag", std::as_bytes(std::span(column[0].column))));
   ASSERT_OK(table_->Truncate(open, 5));

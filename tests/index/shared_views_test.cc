@@ -74,7 +74,7 @@ class IndexSharedViewsTest : public ::testing::Test {
     const UniformView uniform(base + uniform_->offset());
     const PrioritizedView prioritized(base + prioritized_->offset());
     const TrajectoryView trajectories(base, trajectories_->offset());
-    const PageView pages(base + pages_->offset());
+    const PageView pages(base, pages_->offset());
     uniform.Draw({.seed = 1}, seen.uniform, {});
     prioritized.Draw({.seed = 2}, seen.prioritized, seen.probability);
     for (uint32_t k = 0; k < kPages; ++k) seen.pages[k] = pages.Find(list_, k);

@@ -28,42 +28,52 @@ std::string MemoryText(uint64_t bytes) {
 
 }  // namespace
 
-// 0 where the record is none of a table: what it holds was never checked.
-uint64_t MemoryNeed::FrameBytes(const fb::TableSpec& spec) {
+// None where the record is none of a table: what it holds was never checked.
+std::vector<uint64_t> MemoryNeed::FrameBytes(const fb::TableSpec& spec) {
   const uint32_t steps = spec.steps_per_page();
   if (!std::has_single_bit(steps) || steps > kStepsPerPageMax || spec.columns() == nullptr) {
-    return 0;
+    return {};
   }
-  std::vector<uint64_t> row_bytes;
+  const size_t groups = 1 + (spec.groups() == nullptr ? 0 : spec.groups()->size());
+  std::vector<std::vector<uint64_t>> row_bytes(groups);
   for (const fb::Column* column : *spec.columns()) {
     if (column->kind() != 0) continue;  // One per trajectory: it has no place in a page.
-    if (column->dtype() >= kDTypeCount) return 0;
+    if (column->dtype() >= kDTypeCount || column->group() >= groups) return {};
     uint64_t bytes = DTypeBytes(static_cast<DType>(column->dtype()));
     for (size_t i = 0; column->shape() != nullptr && i < column->shape()->size(); ++i) {
       const int64_t dim = column->shape()->Get(static_cast<uint32_t>(i));
-      if (dim < 1 || static_cast<uint64_t>(dim) > kRowBytesMax / bytes) return 0;
+      if (dim < 1 || static_cast<uint64_t>(dim) > kRowBytesMax / bytes) return {};
       bytes *= static_cast<uint64_t>(dim);
     }
-    row_bytes.push_back(bytes);
+    row_bytes[column->group()].push_back(bytes);
   }
-  if (spec.stream()) row_bytes.push_back(1);
-  return PageLayout(row_bytes, steps).frame_bytes();
+  if (spec.stream()) row_bytes[0].push_back(1);
+  std::vector<uint64_t> frame_bytes;
+  for (const auto& group : row_bytes) {
+    if (group.empty()) return {};
+    frame_bytes.push_back(PageLayout(group, steps).frame_bytes());
+  }
+  return frame_bytes;
 }
 
 void MemoryNeed::Follow(const fb::Operation& operation) {
   const TableId id = operation.table_id();
   if (const auto* create = operation.change_as_CreateTable()) {
     if (create->spec() == nullptr) return;
-    const uint64_t frame_bytes = FrameBytes(*create->spec());
-    if (frame_bytes == 0) return;
-    tables_[id] =
-        TablePages{.frame_bytes = frame_bytes, .steps_per_page = create->spec()->steps_per_page()};
+    std::vector<uint64_t> frame_bytes = FrameBytes(*create->spec());
+    if (frame_bytes.empty()) return;
+    tables_[id] = TablePages{.frame_bytes = std::move(frame_bytes),
+                             .steps_per_page = create->spec()->steps_per_page()};
     return;
   }
   const auto found = tables_.find(id);
   if (found == tables_.end()) return;
   TablePages& table = found->second;
-  const auto slabs = [&table] { return engine::SlabsFor(table.pages, table.frame_bytes); };
+  const auto slabs = [&table] {
+    uint64_t count = 0;
+    for (const uint64_t bytes : table.frame_bytes) count += engine::SlabsFor(table.pages, bytes);
+    return count;
+  };
   slabs_ -= slabs();
   if (operation.change_as_DropTable() != nullptr) {
     tables_.erase(found);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "base/types.h"
@@ -33,13 +34,13 @@ class MemoryNeed {
     uint64_t end = 0;
   };
   struct TablePages {
-    uint64_t frame_bytes = 0;
+    std::vector<uint64_t> frame_bytes;  // By column group.
     uint64_t steps_per_page = 1;
     uint64_t pages = 0;
     std::map<Slot, Pages> trajectories = {};
   };
 
-  static uint64_t FrameBytes(const engine::fb::TableSpec& spec);
+  static std::vector<uint64_t> FrameBytes(const engine::fb::TableSpec& spec);
   static void FollowAppend(const engine::fb::Append& append, TablePages* table);
   static void Remove(const flatbuffers::Vector<const engine::fb::Removed*>* removed,
                      TablePages* table);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "base/dtype.h"
 #include "engine/internal/record_body.h"
@@ -209,6 +210,17 @@ std::string Describe(const fb::WriteTag& tag) {
   return Quoted(tag.name()) + " with " + blob + ", written " + TimeText(tag.created_us());
 }
 
+std::string Describe(const fb::Patch& patch) {
+  std::set<uint32_t> slots;
+  std::set<uint16_t> groups;
+  for (uint32_t i = 0; i < Size(patch.patched()); ++i) {
+    slots.insert(patch.patched()->Get(i)->slot());
+    groups.insert(patch.patched()->Get(i)->group());
+  }
+  return Counted(Size(patch.pieces()), "page") + " of " + Counted(slots.size(), "trajectory") +
+         " written anew, in " + Counted(groups.size(), "column group");
+}
+
 std::string Describe(const fb::DropTable&) { return "with all it holds"; }
 
 /// Names and words of one operation. `Operation::change_as` is typed by its argument.
@@ -253,6 +265,8 @@ OperationWords NameChange(const fb::Operation& operation, const Place& place) {
       return Words("restart_draws", operation.change_as_RestartDraws());
     case fb::Change::WriteTag:
       return Words("tag", operation.change_as_WriteTag());
+    case fb::Change::Patch:
+      return Words("patch", operation.change_as_Patch());
     case fb::Change::NONE:
       break;
   }

@@ -23,12 +23,21 @@ std::string CapacityText(const TableSpec& spec) {
          (spec.remover == Remover::kFifo ? "the oldest leave" : "appends wait");
 }
 
+std::string GroupText(const TableSpec& spec, const Column& column) {
+  for (const ColumnGroup& group : spec.groups) {
+    if (group.name != column.group) continue;
+    return group.name + (group.late ? ", late" : "") + (group.is_volatile ? ", volatile" : "");
+  }
+  return "";
+}
+
 void PrintColumns(const TableSpec& spec, std::ostream* out) {
-  TextTable columns({"column", "dtype", "shape", "one per", "in final row"});
+  TextTable columns({"column", "dtype", "shape", "one per", "in final row", "group", "default"});
   for (const Column& column : spec.columns) {
     columns.Add({column.name, std::string(DTypeName(column.dtype)), column.shape.ToString(),
                  column.kind == ColumnKind::kPerStep ? "step" : "trajectory",
-                 column.in_final_row ? "yes" : ""});
+                 column.in_final_row ? "yes" : "", GroupText(spec, column),
+                 column.default_value == 0 ? "" : NumberText(column.default_value)});
   }
   columns.Print(out);
 }
@@ -120,6 +129,16 @@ void WriteColumn(const Column& column, JsonWriter* json) {
   json->EndArray();
   json->Field("kind", Word(column.kind));
   json->Field("in_final_row", column.in_final_row);
+  json->Field("group", column.group);
+  json->Field("default", column.default_value);
+  json->EndObject();
+}
+
+void WriteGroup(const ColumnGroup& group, JsonWriter* json) {
+  json->BeginObject();
+  json->Field("name", group.name);
+  json->Field("late", group.late);
+  json->Field("volatile", group.is_volatile);
   json->EndObject();
 }
 
@@ -168,6 +187,10 @@ void WriteTable(const TableSummary& table, JsonWriter* json) {
   json->Key("columns");
   json->BeginArray();
   for (const Column& column : spec.columns) WriteColumn(column, json);
+  json->EndArray();
+  json->Key("groups");
+  json->BeginArray();
+  for (const ColumnGroup& group : spec.groups) WriteGroup(group, json);
   json->EndArray();
   json->Field("steps", table.stats.steps);
   json->Field("trajectories", table.stats.trajectories);

@@ -14,7 +14,8 @@ class AppendPlanTest : public ::testing::Test {
   /// The frame of a page after a call of three rows (and a final row) was copied to it.
   std::vector<std::byte> Copy(const TableLayout& layout, const PageRows& page, uint64_t rows_done,
                               End end, bool with_final) {
-    std::vector<std::byte> frame(layout.pages().frame_bytes(), std::byte{0xEE});
+    std::vector<std::byte> frame(layout.page_bytes(), std::byte{0xEE});
+    std::byte* const base = frame.data();
     LaneRows call{.rows = 3, .end = end};
     for (const ColumnValue& value : rows_.many()) {
       call.columns.push_back(static_cast<const std::byte*>(value.value.bytes));
@@ -25,7 +26,7 @@ class AppendPlanTest : public ::testing::Test {
     }
     CopyRowsIntoPage({.layout = &layout,
                       .call = &call,
-                      .frame = frame.data(),
+                      .frames = {&base, 1},
                       .page = &page,
                       .rows_done = rows_done,
                       .begins_episode = true});
@@ -34,12 +35,12 @@ class AppendPlanTest : public ::testing::Test {
   static int32_t Action(const TableLayout& layout, const std::vector<std::byte>& frame,
                         uint32_t offset) {
     int32_t value = 0;
-    std::memcpy(&value, frame.data() + layout.pages().FrameOffset(1, offset), sizeof(value));
+    std::memcpy(&value, frame.data() + layout.RowOffset(1, offset), sizeof(value));
     return value;
   }
   static uint8_t Flags(const TableLayout& layout, const std::vector<std::byte>& frame,
                        uint32_t offset) {
-    return static_cast<uint8_t>(frame[layout.pages().FrameOffset(*layout.flags_column(), offset)]);
+    return static_cast<uint8_t>(frame[layout.FlagsOffset(offset)]);
   }
 
   const testing::Rows rows_{5, 3};
@@ -61,7 +62,7 @@ TEST_F(AppendPlanTest, OtherColumnsOfAFinalRowAreZero) {
   EXPECT_EQ(Action(layout, frame, 2), 7);
   EXPECT_EQ(Action(layout, frame, 3), 0);
   float obs = 0;
-  std::memcpy(&obs, frame.data() + layout.pages().FrameOffset(0, 3), sizeof(obs));
+  std::memcpy(&obs, frame.data() + layout.RowOffset(0, 3), sizeof(obs));
   EXPECT_EQ(obs, 8.0f);
 }
 

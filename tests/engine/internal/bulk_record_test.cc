@@ -25,9 +25,10 @@ class BulkRecordTest : public testing::StoreTest {
     change.FinishBody({}, fb::Change::WriteTag,
                       fb::CreateWriteTag(change.body, name, 0, 1, true).Union());
     BulkRecord record(core_.get(), &change);
+    record.AddBytes(blob);
     {
       ChangeScope scope(core_.get(), nullptr, {.type = wal::RecordType::kTag});
-      ASSERT_OK(record.Reserve(&scope, blob));
+      ASSERT_OK(record.Reserve(&scope));
     }
     EXPECT_EQ(applied_at, 0u);
     record.Finish();

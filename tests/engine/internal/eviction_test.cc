@@ -24,7 +24,7 @@ class EvictionChoiceTest : public testing::StoreTest {
     plan_ = core_->FindTable(spec.name)->plan.get();
   }
   uint64_t FrameBytes() {
-    return testing::CoreOf(*database_)->FindTable("steps")->layout().pages().frame_bytes();
+    return testing::CoreOf(*database_)->FindTable("steps")->layout().page_bytes();
   }
   void TearDown() override {
     core_.reset();

@@ -29,7 +29,29 @@ TEST(TableLayoutTest, StreamsHaveAFlagsColumn) {
   spec.stream = true;
   const TableLayout layout(spec, 1);
   EXPECT_EQ(*layout.flags_column(), 3u);
-  EXPECT_EQ(layout.pages().bytes_per_step(), 8u + 4 + 4 + 1);
+  EXPECT_EQ(layout.bytes_per_step(), 8u + 4 + 4 + 1);
+}
+
+TEST(TableLayoutTest, GroupsHavePagesOfTheirOwn) {
+  TableSpec spec = testing::StepSpec();
+  spec.stream = true;
+  spec.groups = {{.name = "late", .late = true}, {.name = "scratch", .is_volatile = true}};
+  spec.columns[1].group = "scratch";
+  spec.columns.push_back({.name = "target", .group = "late", .default_value = -1});
+  const TableLayout layout(spec, 1);
+  ASSERT_EQ(layout.group_count(), 3u);
+  EXPECT_EQ(layout.group(0).columns, (std::vector<size_t>{0, 2}));
+  EXPECT_EQ(layout.group(1).columns, (std::vector<size_t>{3}));
+  EXPECT_EQ(layout.group(2).columns, (std::vector<size_t>{1}));
+  EXPECT_EQ(*layout.flags_column(), 2u);
+  EXPECT_EQ(std::vector(layout.appended_groups().begin(), layout.appended_groups().end()),
+            (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(std::vector(layout.logged_groups().begin(), layout.logged_groups().end()),
+            (std::vector<uint32_t>{0}));
+  EXPECT_EQ(layout.bytes_per_step(), (8u + 4 + 1) + 4 + 4);
+  EXPECT_EQ(layout.RowOffset(3, 2), 8u);
+  EXPECT_EQ(layout.RowOffset(2, 1), 32u + 4);
+  EXPECT_EQ(layout.page_bytes(), 3 * 128u);
 }
 
 TEST(TableLayoutTest, LeavesArePagesAndOffsets) {
