@@ -14,6 +14,8 @@ namespace geardb {
 namespace {
 
 constexpr uint64_t kPageBytesTarget = uint64_t{64} << 10;
+/// A trajectory's record says of so many columns whether they are set.
+constexpr size_t kRequiredColumnsMax = 64;
 
 bool IsNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -186,6 +188,44 @@ Status ValidateWindowRule(const TableSpec& table, const PriorityTableSpec& spec)
   return Status::Ok();
 }
 
+Status ValidateRequired(const TableSpec& table, const PriorityTableSpec& spec) {
+  std::set<std::string_view> names;
+  for (const std::string& name : spec.required) {
+    if (!names.insert(name).second) {
+      return Status::InvalidArgument("priority table '", spec.name, "' requires '", name,
+                                     "' twice");
+    }
+    const auto group = std::find_if(table.groups.begin(), table.groups.end(),
+                                    [&](const ColumnGroup& known) { return known.name == name; });
+    if (group != table.groups.end()) {
+      if (group->late && !group->is_volatile) continue;
+      return Status::InvalidArgument("priority table '", spec.name, "' requires group '", name,
+                                     "', which is ", group->late ? "volatile" : "not late",
+                                     "; expected a late one that is logged");
+    }
+    size_t number = 0;  // Among the per-trajectory columns.
+    const Column* found = nullptr;
+    for (const Column& column : table.columns) {
+      if (column.kind != ColumnKind::kPerTrajectory) continue;
+      if (column.name == name) found = &column;
+      if (found != nullptr) break;
+      ++number;
+    }
+    if (found == nullptr) {
+      return Status::InvalidArgument("priority table '", spec.name, "' requires '", name,
+                                     "', which is no late column group and no per-trajectory "
+                                     "column of table '",
+                                     table.name, "'");
+    }
+    if (number >= kRequiredColumnsMax) {
+      return Status::InvalidArgument("priority table '", spec.name, "' requires column '", name,
+                                     "', per-trajectory column number ", number,
+                                     "; only the first ", kRequiredColumnsMax, " can be required");
+    }
+  }
+  return Status::Ok();
+}
+
 Status ValidateInitialPriority(const TableSpec& table, const PriorityTableSpec& spec) {
   // Whether it is used or not: a NaN would not even equal itself at the next open.
   const float value = spec.initial_priority_value;
@@ -256,6 +296,12 @@ std::string DescribeInitial(const PriorityTableSpec& spec) {
          Text(spec.initial_priority_value) + ", column '" + spec.initial_priority_column + "')";
 }
 
+std::string Joined(const std::vector<std::string>& names) {
+  std::string all = "[";
+  for (const std::string& name : names) all += (all.size() > 1 ? ", " : "") + name;
+  return all + "]";
+}
+
 /// The first field in which two specs of one priority table differ, and what it is in each.
 std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b) {
   const auto differs = [](const std::string& field, const std::string& was, const std::string& is) {
@@ -275,6 +321,7 @@ std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b)
   if (a.selector != b.selector) {
     return differs("selector", selector(a.selector), selector(b.selector));
   }
+  if (a.required != b.required) return differs("required", Joined(a.required), Joined(b.required));
   if (a.alpha != b.alpha) return differs("alpha", Text(a.alpha), Text(b.alpha));
   if (a.seed != b.seed) return differs("seed", std::to_string(a.seed), std::to_string(b.seed));
   return differs("initial priority", DescribeInitial(a), DescribeInitial(b));
@@ -300,6 +347,7 @@ Status ValidatePriorityTableSpec(const TableSpec& table, const PriorityTableSpec
     return Status::InvalidArgument("priority table '", spec.name, "' has alpha ", spec.alpha,
                                    "; expected 0 to 4");
   }
+  GEARDB_RETURN_IF_ERROR(ValidateRequired(table, spec));
   return ValidateInitialPriority(table, spec);
 }
 

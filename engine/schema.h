@@ -105,6 +105,11 @@ struct PriorityTableSpec {
   InitialPriority initial = InitialPriority::kMax;
   float initial_priority_value = 1.0f;
   std::string initial_priority_column = {};
+  /// What an item waits for, by name: late column groups (filled up to the last step that the item
+  /// shows or promises, see README, "Windows"; for a trajectory up to its last step) and
+  /// per-trajectory columns (set at all). Until then it is no item. Volatile groups cannot be
+  /// required: the same items are there after a reopen.
+  std::vector<std::string> required = {};
   /// Key of every draw; with the draw number it decides which items come.
   uint64_t seed = 0;
 

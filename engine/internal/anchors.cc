@@ -13,7 +13,30 @@ void AnchorUpdate::Found(index::LeafRange leaves) {
   }
 }
 
-void AnchorUpdate::Add(const RowsChange& change) {
+namespace {
+
+/// One past the last step that an anchor's window shows or promises.
+int64_t NeededEnd(const WindowRule& rule, const Episode& episode, int64_t row) {
+  const PlacedWindow window = PlaceWindow(rule, episode, row);
+  return std::min(window.anchor + window.steps + rule.extent.after, episode.steps_end);
+}
+
+}  // namespace
+
+void AnchorUpdate::AddFilled(Slot slot, int64_t before, int64_t filled) {
+  if (!priority_->draws_windows()) return AddTrajectory(slot);
+  // A window ends no further from its row than this, shifted or not.
+  const Extent& extent = priority_->spec().window.extent;
+  AddRows(slot, before - extent.before - extent.length - extent.after, filled);
+}
+
+void AnchorUpdate::Add(const RowsChange& change, uint64_t set_before) {
+  const uint64_t wanted = priority_->required.columns;
+  if ((wanted & ~set_before) != 0) {
+    AddRows(change.slot, 0, change.new_rows_end);
+    AddTrajectory(change.slot);
+    return;
+  }
   if (!priority_->draws_windows()) {
     if (change.ended) AddTrajectory(change.slot);
     return;
@@ -58,6 +81,9 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
   end = std::min(end, static_cast<int64_t>(record.rows_end));
   const bool flags_matter = state_->layout().spec().stream;
   const Reach reach{PlacementReach(rule).left, INT64_MAX};
+  const int64_t ready_end =
+      priority_->required.empty() ? INT64_MAX : state_->ReadyEnd(*priority_, slot);
+  if (ready_end <= 0) return;
   Episode episode;
   int64_t episode_end = begin;  // Rows below it are in `episode`.
   const TableLayout& layout = state_->layout();
@@ -75,6 +101,7 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
       const uint64_t first = cursor.LeafOf(row);
       const index::LeafRange leaves{first, first + static_cast<uint64_t>(rows)};
       if (IsAnchor(rule, episode, row) && IsAnchor(rule, episode, row + rows - 1) &&
+          (ready_end == INT64_MAX || NeededEnd(rule, episode, row + rows - 1) <= ready_end) &&
           selector.members().Count(leaves) == 0) {
         Found(leaves);
         row += rows - 1;
@@ -87,7 +114,8 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
     const uint64_t leaf = cursor.LeafOf(row);
     const bool member = selector.Contains(leaf);
     if (anchor && !member) {
-      Found({leaf, leaf + 1});
+      const bool ready = ready_end == INT64_MAX || NeededEnd(rule, episode, row) <= ready_end;
+      if (ready) Found({leaf, leaf + 1});
     } else if (!anchor && member) {
       selector.Erase({leaf, leaf + 1});
     }
@@ -97,7 +125,9 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
 void AnchorUpdate::AddTrajectory(Slot slot) {
   if (priority_->draws_windows()) return;
   const index::TrajectoryRecord& record = state_->trajectories().record(slot);
-  if (state_->IsTrajectoryItem(record) && !priority_->selector().Contains(slot)) {
+  const bool ready =
+      priority_->required.empty() || state_->ReadyEnd(*priority_, slot) >= state_->StepsEnd(record);
+  if (ready && state_->IsTrajectoryItem(record) && !priority_->selector().Contains(slot)) {
     Found({slot, uint64_t{slot} + 1});
   }
 }

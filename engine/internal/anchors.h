@@ -27,8 +27,12 @@ class AnchorUpdate {
   AnchorUpdate(TableState* state, size_t priority_table)
       : state_(state), priority_(&state->priority(priority_table)) {}
 
-  /// Finds what the change makes drawable; removes what it makes undrawable.
-  void Add(const RowsChange& change);
+  /// Finds what the change makes drawable; removes what it makes undrawable. With `set_before`, the
+  /// per-trajectory columns that were set before: where one that is required came with the change,
+  /// rows from before it are found, too.
+  void Add(const RowsChange& change, uint64_t set_before = UINT64_MAX);
+  /// A required late group was filled up to row `before`, and is up to row `filled` now.
+  void AddFilled(Slot slot, int64_t before, int64_t filled);
   /// Rows [begin, end) of a trajectory anew.
   void AddRows(Slot slot, int64_t begin, int64_t end);
   /// The trajectory as an item, if the priority table draws trajectories.

@@ -105,12 +105,19 @@ std::optional<uint32_t> FindPriorityTable(const TableState& state, std::string_v
 uint64_t CountNewItems(const TableState& state, const NewItemsOf& of, const Lane& lane,
                        const LaneRows& call) {
   const PriorityState& priority = state.priority(of.priority_table);
+  const bool has_record = lane.id != 0;
   const TableSpec& table = state.layout().spec();
   const bool ended = call.end != End::kGo;
+  // Rows that nobody has patched wait for that; what a call sets may be all that is waited for.
+  if (!priority.required.groups.empty()) return 0;
+  uint64_t set = has_record ? state.trajectories().record(lane.slot).columns_set : 0;
+  for (size_t c = 0; c < std::min<size_t>(call.trajectory.size(), 64); ++c) {
+    if (call.trajectory[c] != nullptr) set |= uint64_t{1} << c;
+  }
+  if ((priority.required.columns & ~set) != 0) return 0;
   if (!priority.draws_windows()) return ended && !table.stream ? 1 : 0;
 
   const WindowRule& rule = priority.spec().window;
-  const bool has_record = lane.id != 0;
   const index::TrajectoryRecord empty;
   const index::TrajectoryRecord& record =
       has_record ? state.trajectories().record(lane.slot) : empty;

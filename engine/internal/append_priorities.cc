@@ -41,6 +41,12 @@ Status Writer::Impl::CheckPriorities(Priorities priorities) const {
       return Status::NotFound("table '", layout().spec().name, "' has no priority table '",
                               given.priority_table, "'");
     }
+    const auto number = engine::FindPriorityTable(*table_->state, given.priority_table);
+    if (!table_->state->priority(*number).required.empty()) {
+      return Status::InvalidArgument("priority table '", given.priority_table,
+                                     "': its items wait for what it requires; an append cannot "
+                                     "give their initial priorities");
+    }
     if (given.values.empty()) {
       return Status::InvalidArgument("priority table '", given.priority_table,
                                      "': no initial priorities are given");

@@ -331,6 +331,7 @@ flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
     flatbuffers::FlatBufferBuilder* builder, const PriorityTableSpec& spec) {
   const auto name = builder->CreateString(spec.name);
   const auto column = builder->CreateString(spec.initial_priority_column);
+  const auto required = spec.required.empty() ? 0 : builder->CreateVectorOfStrings(spec.required);
   fb::PriorityTableSpecBuilder stored(*builder);
   stored.add_name(name);
   stored.add_item(static_cast<uint8_t>(spec.item));
@@ -348,6 +349,7 @@ flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
   stored.add_initial_value(spec.initial_priority_value);
   stored.add_initial_column(column);
   stored.add_seed(spec.seed);
+  if (!spec.required.empty()) stored.add_required(required);
   return stored.Finish();
 }
 
@@ -376,6 +378,15 @@ Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* s
   spec.initial_priority_value = stored->initial_value();
   if (column != nullptr) spec.initial_priority_column = column->str();
   spec.seed = stored->seed();
+  for (uint32_t i = 0; stored->required() != nullptr && i < stored->required()->size(); ++i) {
+    const auto* name = stored->required()->Get(i);
+    if (name->size() > kStoredNameMax || i >= kStoredColumnsMax) {
+      return Status::Corruption("priority table '", spec.name, "' requires ",
+                                stored->required()->size(), " names, one of ", name->size(),
+                                " characters");
+    }
+    spec.required.push_back(name->str());
+  }
   return spec;
 }
 

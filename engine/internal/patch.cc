@@ -10,6 +10,7 @@
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/episode.h"
+#include "engine/internal/ready_items.h"
 #include "engine/internal/set_priorities.h"
 
 namespace geardb::engine {
@@ -40,7 +41,8 @@ class PatchChange final : public Change {
   bool logged = false;  // Else the groups are volatile, and there is no record.
 
   void ApplyNow(Lsn lsn) GEARDB_REQUIRES(table_->state->mutex) {
-    table_->state->ApplyPatch({groups, pages}, lsn);
+    const auto* patch = logged ? operation()->change_as_Patch() : nullptr;
+    table_->state->ApplyPatch({groups, pages, patch ? patch->items() : nullptr}, lsn);
     if (table_->state->ScaleDue()) table_->scale_due.store(true);
     table_->state->changed.NotifyAll();
   }
@@ -82,7 +84,7 @@ class PatchCall {
   Result<Lsn> Commit();
   void CatchUpCopies() GEARDB_REQUIRES(database_->commit);
   void CatchUpCopy(PageCopyWork* work) GEARDB_REQUIRES(table_->state->mutex);
-  void BuildBody();
+  void BuildBody() GEARDB_REQUIRES(database_->commit);
   void MoveTails(Lsn lsn) GEARDB_REQUIRES(database_->commit);
   void FreeFrames();
 
@@ -319,11 +321,16 @@ void PatchCall::BuildBody() {
                         group.pages.region(c).row_bytes * work.page.rows);
     }
   }
+  std::vector<Slot> slots;
+  for (const fb::Patched& one : patched) slots.push_back(one.slot());
   change_.body.Clear();
+  const auto items = BuildReadyItems(*table_, slots, {}, &change_.body);
+  const auto items_offset = items.empty() ? 0 : change_.body.CreateVector(items);
   const auto patched_offset = change_.body.CreateVectorOfStructs(patched);
   const auto pieces_offset = change_.body.CreateVectorOfStructs(pieces);
-  change_.FinishBody({.table = layout_.id()}, fb::Change::Patch,
-                     fb::CreatePatch(change_.body, patched_offset, pieces_offset).Union());
+  change_.FinishBody(
+      {.table = layout_.id()}, fb::Change::Patch,
+      fb::CreatePatch(change_.body, patched_offset, pieces_offset, items_offset).Union());
 }
 
 /// Writers that go on in a page which has another frame now.

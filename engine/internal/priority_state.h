@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "engine/schema.h"
 #include "engine/stats.h"
@@ -11,6 +12,14 @@
 #include "index/selector.h"
 
 namespace geardb::engine {
+
+/// What items of a priority table wait for.
+struct Requirements {
+  std::vector<uint32_t> groups;  ///< Late column groups.
+  uint64_t columns = 0;          ///< Bit c: per-trajectory column c.
+
+  bool empty() const { return groups.empty() && columns == 0; }
+};
 
 class PriorityState {
  public:
@@ -28,6 +37,8 @@ class PriorityState {
 
   /// The raw priority that "max" stands for now.
   float max_priority() const { return prioritized_ ? prioritized_->max_priority() : 1.0f; }
+
+  Requirements required;
 
   // Where the draws stand.
   uint64_t seed = 0;

@@ -174,6 +174,7 @@ Status CheckSetColumns(const TableState& state, const fb::SetColumns& set) {
                        state.trajectories().record(slot).state != index::TrajectoryState::kFree;
     if (!there) return Status::Corruption("a column is set in slot ", slot, ", which is free");
   }
+  GEARDB_RETURN_IF_ERROR(CheckNewItems(state, set.items(), 1));
   return CheckColumnSets(state.layout(), set.column_sets(), set.column_values());
 }
 

@@ -36,6 +36,7 @@ class PatchCheck {
     if (std::adjacent_find(pages.begin(), pages.end()) != pages.end()) {
       return Status::Corruption("a patch writes a page twice");
     }
+    GEARDB_RETURN_IF_ERROR(CheckNewItems(state_, patch_.items(), patch_.patched()->size()));
     return CheckPiecesApart(pieces_);
   }
 
@@ -135,7 +136,7 @@ Status Recovery::Patch(const fb::Patch& patch, const wal::RecordView& record, Ta
                      .frame = state.FrameOf(where.group(), where.lpn())});
     GEARDB_RETURN_IF_ERROR(CopyPatchedPage(record.pieces[i], table, &pages.back()));
   }
-  state.ApplyPatch({groups, pages}, record.lsn);
+  state.ApplyPatch({groups, pages, patch.items()}, record.lsn);
   return Status::Ok();
 }
 

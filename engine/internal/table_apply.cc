@@ -14,6 +14,12 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& fram
   if (append.opened()) {
     for (const fb::Opened* opened : *append.opened()) Open(*opened, lsn);
   }
+  std::vector<uint64_t> set_before;  // Of each of its rows.
+  if (append.rows() != nullptr) {
+    for (const fb::Rows* rows : *append.rows()) {
+      set_before.push_back(trajectories_->record(rows->slot()).columns_set);
+    }
+  }
   SetColumnValues(append.column_sets(), append.column_values());
   if (append.rows() == nullptr) return;
 
@@ -51,7 +57,7 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& fram
     const bool per_rows =
         items && items->per_rows() && items->values() && items->values()->size() == changes.size();
     for (size_t c = 0; c < changes.size(); ++c) {
-      update.Add(changes[c]);
+      update.Add(changes[c], set_before[c]);
       if (per_rows) update.Insert(items->values()->Get(static_cast<uint32_t>(c)));
     }
     if (per_rows) continue;
@@ -131,8 +137,45 @@ void TableState::Leave(const flatbuffers::Vector<const fb::Removed*>* removed,
   }
 }
 
+namespace {
+
+/// The raw priority, for entry `entry` of a record, of items of a priority table.
+float NewPriority(const flatbuffers::Vector<flatbuffers::Offset<fb::NewItems>>* items, size_t table,
+                  size_t entry, float otherwise) {
+  for (uint32_t i = 0; items != nullptr && i < items->size(); ++i) {
+    const fb::NewItems& given = *items->Get(i);
+    if (given.priority_table() != table) continue;
+    const bool each = given.per_rows() && given.values() && entry < given.values()->size();
+    return each ? given.values()->Get(static_cast<uint32_t>(entry)) : given.value();
+  }
+  return otherwise;
+}
+
+}  // namespace
+
 void TableState::Apply(const fb::SetColumns& set) {
+  std::vector<std::pair<Slot, uint64_t>> set_before;
+  for (uint32_t i = 0; set.column_sets() != nullptr && i < set.column_sets()->size(); ++i) {
+    const Slot slot = set.column_sets()->Get(i)->slot();
+    if (!set_before.empty() && set_before.back().first == slot) continue;
+    set_before.emplace_back(slot, trajectories_->record(slot).columns_set);
+  }
   SetColumnValues(set.column_sets(), set.column_values());
+  for (const auto& [slot, before] : set_before) InsertReady(slot, before, set.items());
+}
+
+void TableState::InsertReady(Slot slot, uint64_t before,
+                             const flatbuffers::Vector<flatbuffers::Offset<fb::NewItems>>* items) {
+  const index::TrajectoryRecord& record = trajectories_->record(slot);
+  for (size_t i = 0; i < priorities_.size(); ++i) {
+    const uint64_t wanted = priorities_[i]->required.columns;
+    if ((wanted & ~before) == 0 || (wanted & ~record.columns_set) != 0) continue;
+    AnchorUpdate update(this, i);
+    update.AddRows(slot, static_cast<int64_t>(record.first_row),
+                   static_cast<int64_t>(record.rows_end));
+    update.AddTrajectory(slot);
+    update.Insert(NewPriority(items, i, 0, priorities_[i]->max_priority()));
+  }
 }
 
 void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
@@ -150,11 +193,29 @@ void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
     record.newest_lsn = lsn;
     record.piece_count = 1;
   }
+  std::vector<uint64_t> filled_before;
   for (const PatchedGroup& group : patched.groups) {
+    filled_before.push_back(0);
     if (!layout_.group(group.group).late) continue;
-    const uint64_t filled = std::max(group.filled, Filled(group.group, group.slot));
+    filled_before.back() = Filled(group.group, group.slot);
+    const uint64_t filled = std::max(group.filled, filled_before.back());
     std::memcpy(trajectories_->column(filled_[group.group], group.slot).data(), &filled,
                 sizeof(filled));
+  }
+  size_t entry = 0;  // Of the record: it has none for groups that are not logged.
+  for (size_t k = 0; k < patched.groups.size(); ++k) {
+    const PatchedGroup& group = patched.groups[k];
+    if (!layout_.group(group.group).logged()) continue;
+    const size_t place = entry++;
+    if (group.filled <= filled_before[k]) continue;
+    for (size_t i = 0; i < priorities_.size(); ++i) {
+      const std::vector<uint32_t>& wanted = priorities_[i]->required.groups;
+      if (std::find(wanted.begin(), wanted.end(), group.group) == wanted.end()) continue;
+      AnchorUpdate update(this, i);
+      update.AddFilled(group.slot, static_cast<int64_t>(filled_before[k]),
+                       static_cast<int64_t>(group.filled));
+      update.Insert(NewPriority(patched.items, i, place, priorities_[i]->max_priority()));
+    }
   }
 }
 

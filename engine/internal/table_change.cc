@@ -6,6 +6,7 @@
 
 #include "engine/internal/change_scope.h"
 #include "engine/internal/index_budget.h"
+#include "engine/internal/ready_items.h"
 #include "engine/internal/set_priorities.h"
 
 namespace geardb::engine {
@@ -147,6 +148,44 @@ Result<std::vector<size_t>> BindTrajectoryColumns(const TableLayout& layout, Col
   return columns;
 }
 
+/// The body of a record that sets columns of the trajectory in `slot`.
+void BuildSetColumns(const TableCore* table, Slot slot, std::span<const size_t> columns,
+                     ColumnValues values, Change* change) {
+  const TableLayout& layout = table->layout();
+  std::vector<fb::ColumnSet> sets;
+  std::vector<uint8_t> bytes;
+  std::vector<ColumnGiven> given;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const auto* value = static_cast<const uint8_t*>(values[i].value.bytes);
+    sets.emplace_back(slot, static_cast<uint32_t>(columns[i]));
+    bytes.insert(bytes.end(), value, value + layout.trajectory_columns()[columns[i]].bytes);
+    given.push_back({columns[i], value});
+  }
+  std::vector<flatbuffers::Offset<fb::NewItems>> items;
+  {
+    MutexLock state_lock(&table->state->mutex);
+    items = BuildReadyItems(*table, {&slot, 1}, given, &change->body);
+  }
+  const auto sets_offset = change->body.CreateVectorOfStructs(sets);
+  const auto bytes_offset = change->body.CreateVector(bytes);
+  const auto items_offset = items.empty() ? 0 : change->body.CreateVector(items);
+  change->FinishBody(
+      {.table = layout.id()}, fb::Change::SetColumns,
+      fb::CreateSetColumns(change->body, sets_offset, bytes_offset, items_offset).Union());
+}
+
+/// In the copy of a writer that has the trajectory open; null when none has.
+void RememberColumns(const TableLayout& layout, std::span<const size_t> columns,
+                     ColumnValues values, Lane* lane) {
+  if (lane == nullptr) return;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    size_t offset = 0;
+    for (size_t c = 0; c < columns[i]; ++c) offset += layout.trajectory_columns()[c].bytes;
+    std::memcpy(lane->columns.data() + offset, values[i].value.bytes,
+                layout.trajectory_columns()[columns[i]].bytes);
+  }
+}
+
 }  // namespace
 
 Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
@@ -164,6 +203,8 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
   change.set_apply([&](Lsn, Lsn end) {
     ApplyLock lock(table->state.get(), end);
     table->state->Apply(*change.operation()->change_as_SetColumns());
+    if (table->state->ScaleDue()) table->scale_due.store(true);
+    table->state->changed.NotifyAll();
   });
   const CommitOptions how = AppendUrgency();
   wal::Reservation reservation;
@@ -171,8 +212,9 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
     ChangeScope scope(database, table.get(), how);
     uint64_t value_bytes = 0;
     for (const size_t column : columns) value_bytes += layout.trajectory_columns()[column].bytes;
-    const wal::RecordSize bound =
-        wal::RecordSize::For(1024 + columns.size() * sizeof(fb::ColumnSet) + value_bytes, {});
+    const wal::RecordSize bound = wal::RecordSize::For(
+        1024 + columns.size() * sizeof(fb::ColumnSet) + value_bytes + ReadyItemsBytes(*table, 1),
+        {});
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&bound, 1}, how, &waited));
     GEARDB_RETURN_IF_ERROR(database->CatchUp());
@@ -187,28 +229,15 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
     if (slot == kNoSlot) {
       return Status::NotFound("table '", layout.spec().name, "' has no trajectory ", id);
     }
-    Lane* lane = table->plan->OpenLane(slot);
-    std::vector<fb::ColumnSet> sets;
-    std::vector<uint8_t> bytes;
-    for (size_t i = 0; i < columns.size(); ++i) {
-      const auto* value = static_cast<const uint8_t*>(values[i].value.bytes);
-      const uint32_t size = layout.trajectory_columns()[columns[i]].bytes;
-      sets.emplace_back(slot, static_cast<uint32_t>(columns[i]));
-      bytes.insert(bytes.end(), value, value + size);
-      if (lane == nullptr) continue;
-      size_t offset = 0;
-      for (size_t c = 0; c < columns[i]; ++c) offset += layout.trajectory_columns()[c].bytes;
-      std::memcpy(lane->columns.data() + offset, value, size);
-    }
-    const auto sets_offset = change.body.CreateVectorOfStructs(sets);
-    const auto bytes_offset = change.body.CreateVector(bytes);
-    change.FinishBody({.table = layout.id()}, fb::Change::SetColumns,
-                      fb::CreateSetColumns(change.body, sets_offset, bytes_offset).Union());
+    BuildSetColumns(table.get(), slot, columns, values, &change);
+    RememberColumns(layout, columns, values, table->plan->OpenLane(slot));
     reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
     table->plan->Note(slot, reservation.end);
   }
   database->Finish(reservation, {}, &change);
-  return database->Acknowledge(reservation.end, Ack::kLog);
+  GEARDB_RETURN_IF_ERROR(database->Acknowledge(reservation.end, Ack::kLog));
+  if (table->scale_due.load()) RescaleWhereDue(database, table);
+  return Status::Ok();
 }
 
 namespace {

@@ -135,6 +135,15 @@ Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
   GEARDB_ASSIGN_OR_RETURN(
       auto priority,
       PriorityState::Create(memory_.index, spec, LeafCapacity(*memory_.index, layout_, spec)));
+  for (const std::string& name : spec.required) {
+    if (const auto column = layout_.FindTrajectoryColumn(name)) {
+      priority->required.columns |= uint64_t{1} << *column;
+      continue;
+    }
+    for (uint32_t g = 1; g < layout_.group_count(); ++g) {
+      if (layout_.group(g).name == name) priority->required.groups.push_back(g);
+    }
+  }
   const uint64_t leaves = priority->draws_windows() ? pages_->reserved() * layout_.steps_per_page()
                                                     : trajectories_->reserved();
   if (leaves > 0) GEARDB_RETURN_IF_ERROR(priority->selector().Reserve(leaves));
@@ -250,6 +259,18 @@ uint64_t TableState::Filled(size_t group, Slot slot) const {
   uint64_t filled = 0;
   std::memcpy(&filled, trajectories_->column(filled_[group], slot).data(), sizeof(filled));
   return std::max(filled, trajectories_->record(slot).first_row);
+}
+
+int64_t TableState::ReadyEnd(const PriorityState& priority, Slot slot,
+                             uint64_t with_columns) const {
+  const Requirements& required = priority.required;
+  const uint64_t set = trajectories_->record(slot).columns_set | with_columns;
+  if ((required.columns & ~set) != 0) return 0;
+  int64_t end = INT64_MAX;
+  for (const uint32_t group : required.groups) {
+    end = std::min(end, static_cast<int64_t>(Filled(group, slot)));
+  }
+  return end;
 }
 
 uint64_t TableState::index_bytes() const {
@@ -430,7 +451,10 @@ void TableState::SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>
     const std::span<std::byte> into = trajectories_->column(set->column(), set->slot());
     CopyElements(layout_.trajectory_columns()[set->column()].dtype, into.data(),
                  std::as_bytes(std::span(value, into.size())));
-    trajectories_->record(set->slot()).columns_set |= uint64_t{1} << set->column();
+    // Of the first 64 columns it is known whether they are set: one may be required.
+    if (set->column() < 64) {
+      trajectories_->record(set->slot()).columns_set |= uint64_t{1} << set->column();
+    }
     value += into.size();
   }
 }

@@ -57,6 +57,8 @@ struct PatchedGroup {
 struct PatchedRows {
   std::span<const PatchedGroup> groups;
   std::span<const PatchedPage> pages;
+  /// Raw priorities of what becomes drawable: per_rows has one for each of `groups`. May be null.
+  const flatbuffers::Vector<flatbuffers::Offset<fb::NewItems>>* items = nullptr;
 };
 
 /// What setting priorities came to.
@@ -111,6 +113,9 @@ class TableState {
   void Apply(const fb::SetColumns& set);
   /// `lsn` is kNoLsn where all groups are volatile. The old frames are retired.
   void ApplyPatch(const PatchedRows& patched, Lsn lsn);
+  /// The row below which a trajectory has what a priority table requires; INT64_MAX where that is
+  /// all there. `with_columns` count as set.
+  int64_t ReadyEnd(const PriorityState& priority, Slot slot, uint64_t with_columns = 0) const;
   void Apply(const fb::CreatePriorityTable& create, size_t priority_table);
   /// What a SetPriorities says, of items here or gone.
   PriorityOutcome ApplySet(std::span<const fb::Item> items, size_t priority_table);
@@ -204,6 +209,10 @@ class TableState {
   void RetireFrames(Lpn lpn);
   Status MakeDefaultFrame(size_t group);
   void CloseTrajectory(index::TrajectoryRecord* record, End end, bool last_row_is_final);
+  /// Items of a trajectory in the priority tables that were waiting for columns of it, of which
+  /// `before` were set; `items` as in fb::SetColumns.
+  void InsertReady(Slot slot, uint64_t before,
+                   const flatbuffers::Vector<flatbuffers::Offset<fb::NewItems>>* items);
   void SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>* sets,
                        const flatbuffers::Vector<uint8_t>* values);
   /// Sets the flags byte of a stored row of a stream.

@@ -111,6 +111,10 @@ PriorityTableSpec RandomPriorityTable(RandomChoice* choice, const TableSpec& tab
   spec.initial_priority_value = choice->Of({0.5f, 1.0f, 3.0f});
   if (spec.initial == InitialPriority::kColumn) spec.initial_priority_column = "first_priority";
   spec.seed = choice->Bits();
+  for (const ColumnGroup& group : table.groups) {
+    if (group.late && !group.is_volatile && choice->Percent(40)) spec.required = {group.name};
+  }
+  if (choice->Percent(15)) spec.required.push_back("goal");
   return spec;
 }
 
@@ -244,6 +248,7 @@ RandomTable MakeTableOfAllRules(RandomChoice* choice) {
   for (uint8_t pair = 0; pair < 25; ++pair) {
     PriorityTableSpec spec = RandomPriorityTable(choice, table.spec);
     spec.item = ItemKind::kWindow;
+    spec.required.clear();  // All situations are to be seen.
     spec.window = {.extent = {choice->Between(1, 3), choice->Between(1, 3), choice->Between(0, 2)},
                    .left = static_cast<EdgeRule>(pair / 5),
                    .right = static_cast<EdgeRule>(pair % 5),
@@ -280,6 +285,7 @@ std::string DescribePriorityTable(const PriorityTableSpec& spec) {
         << kRules[static_cast<size_t>(window.right)]
         << (window.cross_ends ? ", crossing ends" : "");
   }
+  for (const std::string& name : spec.required) out << ", requires " << name;
   out << "; initial " << static_cast<int>(spec.initial) << ", alpha " << spec.alpha;
   return std::move(out).str();
 }
@@ -309,7 +315,14 @@ ModelCapacity ModelCapacityOf(const RandomTable& table) {
 }
 
 ModelRule ModelRuleOf(const PriorityTableSpec& spec) {
-  if (spec.item == ItemKind::kTrajectory) return ModelRule{.trajectories = true};
+  const auto requires_it = [&](const char* name) {
+    return std::find(spec.required.begin(), spec.required.end(), name) != spec.required.end();
+  };
+  if (spec.item == ItemKind::kTrajectory) {
+    return ModelRule{.trajectories = true,
+                     .needs_filled = requires_it("late"),
+                     .needs_mark = requires_it("goal")};
+  }
   const WindowRule& window = spec.window;
   return ModelRule{.before = window.extent.before,
                    .length = window.extent.length,
@@ -318,7 +331,9 @@ ModelRule ModelRuleOf(const PriorityTableSpec& spec) {
                    .stride_from_end = window.stride_from_end,
                    .left = SideOf(window.left),
                    .right = SideOf(window.right),
-                   .cross_ends = window.cross_ends};
+                   .cross_ends = window.cross_ends,
+                   .needs_filled = requires_it("late"),
+                   .needs_mark = requires_it("goal")};
 }
 
 Bytes RandomRow(const Column& column, RandomChoice* choice) {

@@ -235,6 +235,7 @@ void StoreTwin::TakeOver(Lane* lane, const Rows& rows, const Appended& appended)
   capacity_.NoteRows(appended.id, first, after.rows_end());
   if (after.state == ModelState::kClosed) capacity_.NoteClosed(appended.id, /*by_cut=*/false);
   for (const auto& [c, bytes] : rows.trajectory) trajectory_values_[appended.id][c] = bytes;
+  if (rows.trajectory.contains(random_table_.TrajectoryColumn("goal"))) model_.Mark(appended.id);
   lane->id = rows.end == End::kGo || spec.stream ? appended.id : 0;
   ASSERT_EQ(writers_[lane->writer]->open_trajectory(lane->number), lane->id);
 }
@@ -319,7 +320,7 @@ bool StoreTwin::EpisodeHasEnded(const Lane& lane) const {
 void StoreTwin::GivePriorities(const Lane& lane, const Rows& rows, GivenPriorities* given,
                                std::vector<float>* values) {
   const DrawnTable& drawn = choice_->Of(drawn_);
-  if (has_capacity() || drawn.uniform()) return;
+  if (has_capacity() || drawn.uniform() || !drawn.spec.required.empty()) return;
   const size_t items = CountNewItems(drawn, lane, rows);
   if (items == 0) return;
   const bool single = choice_->Percent(30);

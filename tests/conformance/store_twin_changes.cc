@@ -146,6 +146,8 @@ void StoreTwin::SetTrajectoryColumns() {
   const ColumnValue value{column.name, TensorView(bytes.data(), column.dtype, column.shape)};
   ASSERT_OK(table_->SetColumns(chosen->first, {&value, 1}));
   trajectory_values_[chosen->first][goal] = bytes;
+  model_.Mark(chosen->first);
+  Settle();
 }
 
 namespace {
@@ -211,6 +213,7 @@ void StoreTwin::PatchSome() {
     if (late && one.trajectory != nullptr) {
       int64_t& filled = filled_[one.span.id];
       filled = std::max(filled, one.first + one.span.rows);
+      model_.Fill(one.span.id, filled);
     }
   }
   std::vector<ColumnValue> values;
@@ -224,6 +227,7 @@ void StoreTwin::PatchSome() {
   ASSERT_OK_AND_ASSIGN(const PatchOutcome outcome, table_->Patch(spans, values));
   EXPECT_EQ(outcome.stale, stale);
   EXPECT_EQ(outcome.applied, static_cast<uint64_t>(total) - stale);
+  Settle();
 }
 
 // Priorities.

@@ -235,6 +235,7 @@ std::vector<ModelItem> WindowModel::Items(const ModelRule& rule) const {
       const bool closed = trajectory.state == ModelState::kClosed;
       if (closed && trajectory.StepCount() > 0) {
         items.push_back(ModelItem{id, trajectory.first_row()});
+        if (!IsReady(rule, items.back())) items.pop_back();
       }
       continue;
     }
@@ -242,10 +243,25 @@ std::vector<ModelItem> WindowModel::Items(const ModelRule& rule) const {
       for (size_t at = 0; at < episode.rows.size(); ++at) {
         if (!IsAnchor(rule, episode, static_cast<int64_t>(at))) continue;
         items.push_back(ModelItem{id, episode.rows[at]->number});
+        if (!IsReady(rule, items.back())) items.pop_back();
       }
     }
   }
   return items;
+}
+
+bool WindowModel::IsReady(const ModelRule& rule, const ModelItem& item) const {
+  if (rule.needs_mark && !marked_.contains(item.id)) return false;
+  if (!rule.needs_filled) return true;
+  const auto found = filled_.find(item.id);
+  const ModelTrajectory& trajectory = trajectories_.at(item.id);
+  const int64_t filled =
+      std::max(found == filled_.end() ? 0 : found->second, trajectory.first_row());
+  if (rule.trajectories) return filled >= trajectory.steps_end();
+  const Window window = Place(rule, item);
+  const auto end = static_cast<size_t>(std::min(window.anchor + window.steps + rule.after,
+                                                static_cast<int64_t>(window.episode.steps_end)));
+  return filled > window.episode.rows[end - 1]->number;
 }
 
 // What an item shows.

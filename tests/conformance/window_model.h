@@ -6,10 +6,12 @@
 // full table is for CapacityModel to say.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/dtype.h"
@@ -50,6 +52,8 @@ struct ModelRule {
   Side right = Side::kClip;
   bool cross_ends = false;
   bool trajectories = false;  ///< Items are trajectories; all of the above is ignored.
+  bool needs_filled = false;  ///< An item waits until its steps are filled…
+  bool needs_mark = false;    ///< …and its trajectory is marked.
 };
 
 /// One row of a trajectory, as a window sees it.
@@ -144,6 +148,9 @@ class WindowModel {
   /// Rows before `first` are gone.
   void Trim(TrajectoryId id, int64_t first);
   void SetState(TrajectoryId id, ModelState state) { trajectories_.at(id).state = state; }
+  /// Rows below `end` are filled.
+  void Fill(TrajectoryId id, int64_t end) { filled_[id] = std::max(filled_[id], end); }
+  void Mark(TrajectoryId id) { marked_.insert(id); }
   /// What is volatile is gone.
   void ForgetVolatile();
   /// A stored row's column has another value.
@@ -200,6 +207,8 @@ class WindowModel {
   bool RightFits(const ModelRule& rule, const Episode& episode, int64_t stand) const;
   int64_t Stand(const ModelRule& rule, const Episode& episode, int64_t at) const;
   bool IsAnchor(const ModelRule& rule, const Episode& episode, int64_t at) const;
+  /// What the rule waits for is there for the item.
+  bool IsReady(const ModelRule& rule, const ModelItem& item) const;
   Window Place(const ModelRule& rule, const ModelItem& item) const;
   Bootstrap Look(const ModelRule& rule, const Window& window, int64_t at,
                  const ModelNStep& n_step) const;
@@ -210,6 +219,8 @@ class WindowModel {
 
   ModelTable table_;
   std::map<TrajectoryId, ModelTrajectory> trajectories_;
+  std::map<TrajectoryId, int64_t> filled_;
+  std::set<TrajectoryId> marked_;
 };
 
 /// One element of `dtype` as f32, as the store delivers it with `to_f32`.
