@@ -78,7 +78,8 @@ void TestRanges(const std::byte* bytes, uint32_t count, std::span<const ValueRan
 
 /// Brings strided values together.
 template <typename T>
-void Collect(const FilterColumn& column, uint64_t first, uint32_t count, std::byte* into) {
+void Collect(const FilterColumn& column, const SlotBlock& block, std::byte* into) {
+  const auto [first, count] = block;
   const std::byte* from = column.base + first * column.stride;
   auto* values = reinterpret_cast<T*>(into);
   for (uint32_t i = 0; i < count; ++i) {
@@ -96,19 +97,6 @@ void Collect(const FilterColumn& column, uint64_t first, uint32_t count, std::by
       std::memcpy(&less, column.less + at, sizeof(less));
       values[i] -= less + (std::to_integer<uint64_t>(column.less_bit[at]) & 1);
     }
-  }
-}
-
-void CollectValues(const FilterColumn& column, uint64_t first, uint32_t count, std::byte* into) {
-  switch (DTypeBytes(column.dtype)) {
-    case 1:
-      return Collect<uint8_t>(column, first, count, into);
-    case 2:
-      return Collect<uint16_t>(column, first, count, into);
-    case 4:
-      return Collect<uint32_t>(column, first, count, into);
-    default:
-      return Collect<uint64_t>(column, first, count, into);
   }
 }
 
@@ -175,6 +163,19 @@ void NotMask(uint8_t* mask, uint32_t count) {
 
 }  // namespace
 
+void CollectValues(const FilterColumn& column, const SlotBlock& block, std::byte* into) {
+  switch (DTypeBytes(column.dtype)) {
+    case 1:
+      return Collect<uint8_t>(column, block, into);
+    case 2:
+      return Collect<uint16_t>(column, block, into);
+    case 4:
+      return Collect<uint32_t>(column, block, into);
+    default:
+      return Collect<uint64_t>(column, block, into);
+  }
+}
+
 // ---- Building.
 
 uint32_t FilterProgram::AddColumn(const FilterColumn& column) {
@@ -217,12 +218,12 @@ size_t FilterProgram::PushSkip(bool value) {
 
 // ---- Running.
 
-void FilterProgram::Test(const Step& step, const Block& block, std::byte* values,
+void FilterProgram::Test(const Step& step, const SlotBlock& block, std::byte* values,
                          uint8_t* mask) const {
   const FilterColumn& column = columns_[step.column];
   const std::byte* bytes = column.base + block.first * column.stride;
   if (!IsDense(column)) {
-    CollectValues(column, block.first, block.count, values);
+    CollectValues(column, block, values);
     bytes = values;
   }
   TestOf(column.dtype)(bytes, block.count,
@@ -230,7 +231,7 @@ void FilterProgram::Test(const Step& step, const Block& block, std::byte* values
   if (step.value) NotMask(mask, block.count);
 }
 
-void FilterProgram::Run(const Block& block, const Scratch& scratch) const {
+void FilterProgram::Run(const SlotBlock& block, const Scratch& scratch) const {
   GEARDB_CHECK(height_ == 1);
   uint8_t* top = scratch.masks - scratch.block;  // The last mask; none yet.
   for (size_t at = 0; at < steps_.size(); ++at) {

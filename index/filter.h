@@ -29,6 +29,15 @@ struct FilterColumn {
   const std::byte* less_bit = nullptr;
 };
 
+/// Slots [first, first + count).
+struct SlotBlock {
+  uint64_t first = 0;
+  uint32_t count = 0;
+};
+
+/// Copies the values of a column in a block of slots to `into`, one behind the other.
+void CollectValues(const FilterColumn& column, const SlotBlock& block, std::byte* into);
+
 /// Built once, in postfix order; then read-only, and may be run from many threads.
 class FilterProgram {
  public:
@@ -72,13 +81,8 @@ class FilterProgram {
     std::byte* values = nullptr;
     uint32_t block = 0;
   };
-  struct Block {
-    uint64_t first = 0;
-    uint32_t count = 0;
-  };
-
-  void Run(const Block& block, const Scratch& scratch) const;
-  void Test(const Step& step, const Block& block, std::byte* values, uint8_t* mask) const;
+  void Run(const SlotBlock& block, const Scratch& scratch) const;
+  void Test(const Step& step, const SlotBlock& block, std::byte* values, uint8_t* mask) const;
 
   std::vector<FilterColumn> columns_;
   std::vector<Step> steps_;
