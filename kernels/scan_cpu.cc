@@ -1,3 +1,5 @@
+// The host twin of kernels/scan.h. Vectors of two f64 are named here, since g++ finds none for sums
+// that pass over NaN.
 #include <algorithm>
 #include <bit>
 #include <cmath>
