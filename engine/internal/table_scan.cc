@@ -112,7 +112,7 @@ Status ScanSteps(DatabaseCore* database, const TableCore& table, const StepSourc
   {
     MutexLock lock(&table.state->mutex);
     const TableState& state = *table.state;
-    GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(state, filter));
+    GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(*table.state, filter));
     for (const Slot slot : slots) AddSteps(state, state.trajectories().record(slot), &rows);
     guard = database->epochs.Enter();
   }
@@ -199,7 +199,7 @@ Result<std::vector<TrajectoryRecord>> ScanRecords(DatabaseCore* database, const 
   {
     MutexLock lock(&table.state->mutex);
     const TableState& state = *table.state;
-    GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(state, filter));
+    GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(*table.state, filter));
     for (const Slot slot : slots) {
       const index::TrajectoryRecord& record = state.trajectories().record(slot);
       if (record.id < options.from_id || record.id >= options.end_id) continue;

@@ -281,7 +281,7 @@ TEST(ExactNumberTest, OrderIsThatOfValues) {
 
 TEST(ValueRangesTest, NeighboursBecomeOneRange) {
   std::vector<ExactNumber> numbers;
-  for (const uint64_t value : {5, 3, 4, 9, 4, 300}) numbers.emplace_back(value);
+  for (const uint64_t value : {5u, 3u, 4u, 9u, 4u, 300u}) numbers.emplace_back(value);
   EXPECT_EQ(AnyOfRanges(DType::kU16, numbers).ranges.size(), 3u);
   EXPECT_EQ(AnyOfRanges(DType::kU8, numbers).ranges.size(), 2u);
   EXPECT_EQ(AnyOfRanges(DType::kF32, numbers).ranges.size(), 6u);

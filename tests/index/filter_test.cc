@@ -146,7 +146,7 @@ Predicate AddExpression(const Columns& columns, int depth, FilterProgram* progra
 
 TEST(FilterProgramTest, RandomProgramsAreTheirPredicates) {
   std::mt19937_64 random(11);
-  for (const uint64_t slots : {0, 1, 63, 64, 1000, 1024, 1025, 5000}) {
+  for (const uint64_t slots : {0u, 1u, 63u, 64u, 1000u, 1024u, 1025u, 5000u}) {
     const Columns columns(slots);
     for (uint64_t round = 0; round < ShareOf(100); ++round) {
       FilterProgram program;

@@ -74,7 +74,7 @@ TEST(RateLimiterTest, RandomHistoriesFollowTheConditions) {
     RateLimiter limiter(spec);
     Conditions model{.spec = spec};
     for (int step = 0; step < 500; ++step) {
-      for (const uint64_t n : {1, 2, 3, 7, 40}) {
+      for (const uint64_t n : {1u, 2u, 3u, 7u, 40u}) {
         const auto number = static_cast<double>(n);
         ASSERT_EQ(limiter.CanInsert(n), model.Insert(number));
         ASSERT_EQ(limiter.CanSample(n), model.Sample(number));

@@ -51,8 +51,8 @@ TYPED_TEST(ScanConvertTest, EveryElementBecomesItsValue) {
   std::vector<std::byte> bytes(4000);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
   for (const uint64_t stride : {sizeof(T), sizeof(T) + 1, 3 * sizeof(T), uint64_t{0}}) {
-    for (const uint64_t count : {0, 1, 7, 8, 9, 63, 100}) {
-      for (const uint64_t shift : {0, 1, 5}) {
+    for (const uint64_t count : {0u, 1u, 7u, 8u, 9u, 63u, 100u}) {
+      for (const uint64_t shift : {0u, 1u, 5u}) {
         const std::byte* from = bytes.data() + shift;
         std::vector<double> converted(count + 1, -7.5);
         ConvertToDouble({.dtype = kDTypeOf<T>, .values = from, .stride = stride, .count = count},
@@ -91,8 +91,8 @@ TEST(ScanConvertHalfTest, HalvesAndBools) {
 
 TEST(ScanSumsTest, SumsAreThoseOfLongDoubleWithinTheirRounding) {
   std::mt19937_64 random(2);
-  for (const uint64_t count : {1, 2, 7, 8, 9, 1023, 1024, 1025, 5000, 100'000}) {
-    for (const uint64_t nan_one_in : {0, 3}) {
+  for (const uint64_t count : {1u, 2u, 7u, 8u, 9u, 1023u, 1024u, 1025u, 5000u, 100'000u}) {
+    for (const uint64_t nan_one_in : {0u, 3u}) {
       const std::vector<double> values = RandomValues(count, &random, nan_one_in);
       ScanSums sums;
       sums.Add(RunOf(values));

@@ -81,7 +81,7 @@ TEST_F(TableScanStatisticsTest, StatisticsAreOfWhatPasses) {
 
 TEST_F(TableScanStatisticsTest, PagesDoNotShowInSums) {
   std::vector<ColumnStatistics> all;
-  for (const uint32_t steps_per_page : {1, 4, 64}) {
+  for (const uint32_t steps_per_page : {1u, 4u, 64u}) {
     Fill(steps_per_page, false, 600);
     ASSERT_OK_AND_ASSIGN(const auto statistics, table_->Statistics("reward"));
     all.push_back(statistics);
