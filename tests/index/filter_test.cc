@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -31,7 +32,8 @@ class Columns {
  public:
   explicit Columns(uint64_t slots) : slots_(slots) {
     std::mt19937_64 random(slots);
-    for (uint64_t slot = 0; slot < slots; ++slot) {
+    // At least one, so that there is an address.
+    for (uint64_t slot = 0; slot < std::max<uint64_t>(slots, 1); ++slot) {
       versions_.push_back(static_cast<uint32_t>(random() % 20));
       scores_.push_back(random() % 7 == 0 ? std::numeric_limits<float>::quiet_NaN()
                                           : static_cast<float>(random() % 100) / 10);
