@@ -169,12 +169,12 @@ Result<std::vector<TrajectoryRecord>> Table::Scan(const Filter& filter,
 }
 
 Result<ColumnStatistics> Table::Statistics(std::string_view column, const Filter& filter) const {
-  return engine::ColumnStatisticsOf(impl_->database.get(), *impl_->table, column, filter);
+  return engine::ColumnStatisticsOf(impl_->database.get(), *impl_->table, {column, filter});
 }
 
 Result<ColumnHistogram> Table::Histogram(std::string_view column, const HistogramBins& bins,
                                          const Filter& filter) const {
-  return engine::ColumnHistogramOf(impl_->database.get(), *impl_->table, column, bins, filter);
+  return engine::ColumnHistogramOf(impl_->database.get(), *impl_->table, {column, filter}, bins);
 }
 
 Result<std::vector<ColumnRows>> Table::Read(TrajectoryId id,

@@ -105,47 +105,51 @@ Result<StepSource> BindStepColumn(const FilterOperand& operand, const TableLayou
       .stride = column.row_bytes};
 }
 
-Status ScanSteps(DatabaseCore* database, const TableCore& table, const StepSource& source,
-                 const Filter& filter, const TakeRun& take) {
+/// The pages of the steps that pass, which stay in memory as long as the guard.
+struct PagesOfSteps {
   std::vector<PageRows> rows;
   EpochRegistry::Guard guard;
-  {
-    MutexLock lock(&table.state->mutex);
-    const TableState& state = *table.state;
-    GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(*table.state, filter));
-    for (const Slot slot : slots) AddSteps(state, state.trajectories().record(slot), &rows);
-    guard = database->epochs.Enter();
-  }
-  for (const PageRows& page : rows) {
-    take({.dtype = source.dtype,
-          .values = page.frame + source.offset + page.first * source.stride,
-          .stride = source.stride,
-          .count = page.count});
-  }
-  guard.Leave();
-  return Status::Ok();
+};
+
+Result<PagesOfSteps> FindSteps(DatabaseCore* database, const TableCore& table,
+                               const Filter& filter) {
+  PagesOfSteps found;
+  MutexLock lock(&table.state->mutex);
+  const TableState& state = *table.state;
+  GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(*table.state, filter));
+  for (const Slot slot : slots) AddSteps(state, state.trajectories().record(slot), &found.rows);
+  found.guard = database->epochs.Enter();
+  return found;
 }
 
 // ---- Either.
 
-Status ScanColumn(DatabaseCore* database, const TableCore& table, std::string_view column,
-                  const Filter& filter, const TakeRun& take) {
+Status ScanColumn(DatabaseCore* database, const TableCore& table, const ColumnQuery& query,
+                  const TakeRun& take) {
   GEARDB_RETURN_IF_ERROR(database->CheckTable(table));
   const TableLayout& layout = table.layout();
-  const Result<FilterOperand> operand = ParseOperand(column);
+  const Result<FilterOperand> operand = ParseOperand(query.column);
   if (!operand.ok()) return operand.status().WithContext("a column to scan");
   if (operand->field == FilterField::kState || operand->field == FilterField::kEnd) {
-    return Status::InvalidArgument("table '", layout.spec().name, "': ", column,
+    return Status::InvalidArgument("table '", layout.spec().name, "': ", query.column,
                                    " has words, no numbers; count them with a filter");
   }
   if (const auto number = layout.FindStepColumn(operand->column)) {
     GEARDB_ASSIGN_OR_RETURN(const StepSource source, BindStepColumn(*operand, layout, *number));
-    return ScanSteps(database, table, source, filter, take);
+    GEARDB_ASSIGN_OR_RETURN(PagesOfSteps steps, FindSteps(database, table, query.filter));
+    for (const PageRows& page : steps.rows) {
+      take({.dtype = source.dtype,
+            .values = page.frame + source.offset + page.first * source.stride,
+            .stride = source.stride,
+            .count = page.count});
+    }
+    return Status::Ok();
   }
   MutexLock lock(&table.state->mutex);
   const index::TrajectoryIndex& trajectories = table.state->trajectories();
   GEARDB_ASSIGN_OR_RETURN(const FilterColumn source, BindOperand(*operand, layout, trajectories));
-  GEARDB_ASSIGN_OR_RETURN(const FilterProgram program, BindFilter(filter, layout, trajectories));
+  GEARDB_ASSIGN_OR_RETURN(const FilterProgram program,
+                          BindFilter(query.filter, layout, trajectories));
   ScanSlots(program, source, trajectories.reserved(), take);
   return Status::Ok();
 }
@@ -224,10 +228,10 @@ Result<uint64_t> CountMatching(DatabaseCore* database, const TableCore& table,
 }
 
 Result<ColumnStatistics> ColumnStatisticsOf(DatabaseCore* database, const TableCore& table,
-                                            std::string_view column, const Filter& filter) {
+                                            const ColumnQuery& query) {
   ScanSums sums;
   GEARDB_RETURN_IF_ERROR(
-      ScanColumn(database, table, column, filter, [&](const ScanRun& run) { sums.Add(run); }));
+      ScanColumn(database, table, query, [&](const ScanRun& run) { sums.Add(run); }));
   const ScanSums::Totals totals = sums.Finish();
   const double none = std::numeric_limits<double>::quiet_NaN();
   ColumnStatistics result{.count = totals.count,
@@ -245,13 +249,12 @@ Result<ColumnStatistics> ColumnStatisticsOf(DatabaseCore* database, const TableC
 }
 
 Result<ColumnHistogram> ColumnHistogramOf(DatabaseCore* database, const TableCore& table,
-                                          std::string_view column, const HistogramBins& bins,
-                                          const Filter& filter) {
+                                          const ColumnQuery& query, const HistogramBins& bins) {
   ColumnHistogram result;
   GEARDB_ASSIGN_OR_RETURN(result.edges, EdgesOf(bins));
   ScanHistogram histogram(result.edges, bins.edges.empty());
   GEARDB_RETURN_IF_ERROR(
-      ScanColumn(database, table, column, filter, [&](const ScanRun& run) { histogram.Add(run); }));
+      ScanColumn(database, table, query, [&](const ScanRun& run) { histogram.Add(run); }));
   result.counts.assign(histogram.counts().begin(), histogram.counts().end());
   result.below = histogram.below();
   result.above = histogram.above();

@@ -22,12 +22,16 @@ Result<std::vector<TrajectoryRecord>> ScanRecords(DatabaseCore* database, const 
 /// See Table::Count.
 Result<uint64_t> CountMatching(DatabaseCore* database, const TableCore& table,
                                const Filter& filter);
+/// A column, and whose.
+struct ColumnQuery {
+  std::string_view column;
+  const Filter& filter;
+};
 /// See Table::Statistics.
 Result<ColumnStatistics> ColumnStatisticsOf(DatabaseCore* database, const TableCore& table,
-                                            std::string_view column, const Filter& filter);
+                                            const ColumnQuery& query);
 /// See Table::Histogram.
 Result<ColumnHistogram> ColumnHistogramOf(DatabaseCore* database, const TableCore& table,
-                                          std::string_view column, const HistogramBins& bins,
-                                          const Filter& filter);
+                                          const ColumnQuery& query, const HistogramBins& bins);
 
 }  // namespace geardb::engine
