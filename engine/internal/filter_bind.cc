@@ -14,6 +14,13 @@ using index::TrajectoryRecord;
 using index::ValueRanges;
 using Kind = FilterExpression::Kind;
 
+// The numbers of WordsOfField.
+static_assert(static_cast<int>(index::TrajectoryState::kOpen) == 1 &&
+              static_cast<int>(index::TrajectoryState::kClosed) == 2 &&
+              static_cast<int>(index::TrajectoryState::kOrphaned) == 3);
+static_assert(static_cast<int>(End::kGo) == 0 && static_cast<int>(End::kTerminated) == 1 &&
+              static_cast<int>(End::kTruncated) == 2 && static_cast<int>(End::kCut) == 3);
+
 /// Where per-trajectory values are; without an index, types alone are looked at.
 struct Sources {
   const TableLayout& layout;

@@ -96,6 +96,28 @@ TEST_F(TableScanTest, WrongScansAreRefused) {
   EXPECT_STATUS(kInvalidArgument, histogram({.count = kHistogramBinsMax + 1, .high = 1}), "bins");
 }
 
+TEST_F(TableScanTest, TimesSampledAreAskedAsTheyAre) {
+  TableSpec spec = testing::StepSpec();
+  spec.priority_tables = {testing::WindowSpec("p")};
+  Create(spec);
+  for (int t = 0; t < 40; ++t) AppendClosed(100 * t, 3);
+  ASSERT_OK_AND_ASSIGN(const auto sampler, priority("p")->NewSampler({.batch = 30}));
+  ASSERT_OK(sampler->Next());
+  for (const int bound : {0, 1, 2}) {
+    std::vector<TrajectoryId> expected;
+    for (const TrajectoryRecord& record : table_->Scan({})) {
+      if (record.times_sampled > static_cast<uint64_t>(bound)) expected.push_back(record.id);
+    }
+    EXPECT_GT(expected.size(), 0u);
+    EXPECT_LT(expected.size(), 40u);
+    ASSERT_OK_AND_ASSIGN(const Filter filter,
+                         Filter::Parse("times_sampled > " + std::to_string(bound)));
+    EXPECT_EQ(Passing(filter), expected);
+  }
+  ASSERT_OK_AND_ASSIGN(const auto statistics, table_->Statistics("times_sampled"));
+  EXPECT_EQ(statistics.mean, 30.0 / 40);
+}
+
 TEST_F(TableScanTest, RemoveTakesWhatPassesAndStaysSo) {
   Fill(4, true, 400);
   ASSERT_OK_AND_ASSIGN(const Filter filter, Filter::Parse("version < 6 && state != orphaned"));
