@@ -100,10 +100,9 @@ Result<FilterColumn> BindSource(const Sources& sources, const FilterOperand& ope
 Result<FilterColumn> BindIsSet(const Sources& sources, const FilterOperand& operand) {
   GEARDB_ASSIGN_OR_RETURN(const size_t number, FindColumn(sources, operand));
   // The bits of a little-endian word, byte by byte.
-  constexpr size_t kColumnsWithBits = 64;
-  if (number >= kColumnsWithBits) {
+  if (number >= index::kColumnsSetBits) {
     return Status::Unsupported("table '", sources.layout.spec().name, "': isset(",
-                               PrintOperand(operand), "): only the first ", kColumnsWithBits,
+                               PrintOperand(operand), "): only the first ", index::kColumnsSetBits,
                                " per-trajectory columns are known to be set or not");
   }
   FilterColumn bits =

@@ -357,7 +357,9 @@ void TableState::SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>
     const std::span<std::byte> into = trajectories_->column(set->column(), set->slot());
     CopyElements(layout_.trajectory_columns()[set->column()].dtype, into.data(),
                  std::as_bytes(std::span(value, into.size())));
-    trajectories_->record(set->slot()).columns_set |= uint64_t{1} << set->column();
+    if (set->column() < index::kColumnsSetBits) {
+      trajectories_->record(set->slot()).columns_set |= uint64_t{1} << set->column();
+    }
     value += into.size();
   }
 }

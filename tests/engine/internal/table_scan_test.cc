@@ -118,6 +118,24 @@ TEST_F(TableScanTest, TimesSampledAreAskedAsTheyAre) {
   EXPECT_EQ(statistics.mean, 30.0 / 40);
 }
 
+TEST_F(TableScanTest, AColumnBeyondTheBitsSetsNoOther) {
+  TableSpec spec = testing::StepSpec();
+  spec.columns.resize(3);
+  for (int i = 0; i < 66; ++i) {
+    spec.columns.push_back({.name = "c" + std::to_string(i), .kind = ColumnKind::kPerTrajectory});
+  }
+  Create(spec);
+  const TrajectoryId id = AppendClosed(0, 3);
+  const float value = 1;
+  const ColumnValue values[] = {{"c65", TensorView::Scalar(value)},
+                                {"c63", TensorView::Scalar(value)}};
+  ASSERT_OK(table_->SetColumns(id, values));
+  ASSERT_OK_AND_ASSIGN(const Filter last, Filter::Parse("isset(c63) && c65 == 1"));
+  EXPECT_EQ(Passing(last), std::vector<TrajectoryId>{id});
+  ASSERT_OK_AND_ASSIGN(const Filter wrapped, Filter::Parse("isset(c1)"));
+  EXPECT_TRUE(Passing(wrapped).empty());
+}
+
 TEST_F(TableScanTest, RemoveTakesWhatPassesAndStaysSo) {
   Fill(4, true, 400);
   ASSERT_OK_AND_ASSIGN(const Filter filter, Filter::Parse("version < 6 && state != orphaned"));
