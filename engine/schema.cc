@@ -9,13 +9,12 @@
 #include <set>
 
 #include "base/page_view.h"
+#include "index/trajectory_index.h"
 
 namespace geardb {
 namespace {
 
 constexpr uint64_t kPageBytesTarget = uint64_t{64} << 10;
-/// A trajectory's record says of so many columns whether they are set.
-constexpr size_t kRequiredColumnsMax = 64;
 
 bool IsNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -217,10 +216,11 @@ Status ValidateRequired(const TableSpec& table, const PriorityTableSpec& spec) {
                                      "column of table '",
                                      table.name, "'");
     }
-    if (number >= kRequiredColumnsMax) {
+    if (number >= index::kColumnsSetBits) {
       return Status::InvalidArgument("priority table '", spec.name, "' requires column '", name,
                                      "', per-trajectory column number ", number,
-                                     "; only the first ", kRequiredColumnsMax, " can be required");
+                                     "; only the first ", index::kColumnsSetBits,
+                                     " can be required");
     }
   }
   return Status::Ok();

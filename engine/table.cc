@@ -5,9 +5,11 @@
 
 #include "engine/internal/append.h"
 #include "engine/internal/core.h"
+#include "engine/internal/filter_bind.h"
 #include "engine/internal/patch.h"
 #include "engine/internal/table_change.h"
 #include "engine/internal/table_read.h"
+#include "engine/internal/table_scan.h"
 
 namespace geardb {
 
@@ -46,6 +48,10 @@ Result<std::unique_ptr<Writer>> Table::NewWriter(const WriterOptions& options) {
 
 Status Table::Remove(std::span<const TrajectoryId> ids) {
   return engine::RemoveTrajectories(impl_->database.get(), impl_->table, ids);
+}
+
+Result<uint64_t> Table::Remove(const Filter& filter) {
+  return engine::RemoveMatching(impl_->database.get(), impl_->table, filter);
 }
 
 Status Table::Truncate(TrajectoryId id, int64_t first_row) {
@@ -148,6 +154,28 @@ std::vector<TrajectoryRecord> Table::Scan(const ScanOptions& options) const {
             [](const auto& a, const auto& b) { return a.id < b.id; });
   if (records.size() > options.limit) records.resize(options.limit);
   return records;
+}
+
+Status Table::Check(const Filter& filter) const {
+  return engine::CheckFilter(filter, impl_->table->layout());
+}
+
+Result<uint64_t> Table::Count(const Filter& filter) const {
+  return engine::CountMatching(impl_->database.get(), *impl_->table, filter);
+}
+
+Result<std::vector<TrajectoryRecord>> Table::Scan(const Filter& filter,
+                                                  const ScanOptions& options) const {
+  return engine::ScanRecords(impl_->database.get(), *impl_->table, filter, options);
+}
+
+Result<ColumnStatistics> Table::Statistics(std::string_view column, const Filter& filter) const {
+  return engine::ColumnStatisticsOf(impl_->database.get(), *impl_->table, {column, filter});
+}
+
+Result<ColumnHistogram> Table::Histogram(std::string_view column, const HistogramBins& bins,
+                                         const Filter& filter) const {
+  return engine::ColumnHistogramOf(impl_->database.get(), *impl_->table, {column, filter}, bins);
 }
 
 Result<std::vector<ColumnRows>> Table::Read(TrajectoryId id,

@@ -13,6 +13,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/column_scan.h"
+#include "engine/filter.h"
 #include "engine/patch.h"
 #include "engine/priority_table.h"
 #include "engine/schema.h"
@@ -102,6 +104,11 @@ class Table {
   /// All or, with an unknown id, none. Logged; returns when published. InvalidArgument, naming the
   /// number, for more ids than fit one record: a quarter of the ring, 16 bytes each.
   Status Remove(std::span<const TrajectoryId> ids);
+  /// Removes the trajectories that pass, open ones too, and returns how many. Which ones is decided
+  /// once, and no other change comes between that and the last of them. As many as fit one record
+  /// (see above) leave in one; more leave in several, of which a crash or an error of the log may
+  /// keep the first alone: the same call again removes the rest.
+  Result<uint64_t> Remove(const Filter& filter);
   /// Drops the rows before `first_row` of a trajectory: whole pages leave memory, anchors whose
   /// extent then starts before `first_row` leave the priority tables. Never more than its steps.
   Status Truncate(TrajectoryId id, int64_t first_row);
@@ -146,6 +153,26 @@ class Table {
   Result<TrajectoryRecord> Find(TrajectoryId id) const;
   /// Records in order of id.
   std::vector<TrajectoryRecord> Scan(const ScanOptions& options) const;
+
+  // By a filter (filter.h), of which these say NotFound or InvalidArgument when it names what the
+  // table does not have. Each sees one moment of the table.
+
+  /// Whether the filter is one for this table.
+  Status Check(const Filter& filter) const;
+  Result<uint64_t> Count(const Filter& filter) const;
+  Result<std::vector<TrajectoryRecord>> Scan(const Filter& filter,
+                                             const ScanOptions& options = {}) const;
+  /// Of a column, as a filter names it: a per-trajectory column, an element of one (`score[2]`) or
+  /// a field, of the trajectories that pass; or of a per-step column, or an element of one, in all
+  /// their steps (final rows are none). Trajectories come in the order of their slots, which
+  /// follows from the log. While steps are read the pages of that moment stay in memory: a table
+  /// that is full may find no frame until then.
+  Result<ColumnStatistics> Statistics(std::string_view column,
+                                      const Filter& filter = Filter::All()) const;
+  /// Likewise. InvalidArgument for bins that are none.
+  Result<ColumnHistogram> Histogram(std::string_view column, const HistogramBins& bins,
+                                    const Filter& filter = Filter::All()) const;
+
   /// Rows of some columns of a trajectory (all per-step columns when `columns` is empty), copied.
   /// A per-trajectory column yields its one value, shape [...].
   Result<std::vector<ColumnRows>> Read(TrajectoryId id, std::span<const std::string_view> columns,

@@ -29,6 +29,9 @@ enum class TrajectoryState : uint8_t {
 /// Bits of TrajectoryRecord::flags.
 inline constexpr uint8_t kFinalRowStored = 1;  ///< Row rows_end - 1 is the final row.
 
+/// Columns of which TrajectoryRecord::columns_set knows; those beyond have no bit.
+inline constexpr uint32_t kColumnsSetBits = 64;
+
 /// What is known of one trajectory. Fixed layout, no pointers: other processes read it in place.
 /// Rows are absolute.
 struct TrajectoryRecord {

@@ -8,6 +8,7 @@
 #include "engine/internal/index_budget.h"
 #include "engine/internal/ready_items.h"
 #include "engine/internal/set_priorities.h"
+#include "engine/internal/table_scan.h"
 
 namespace geardb::engine {
 namespace {
@@ -20,6 +21,11 @@ CommitOptions ReserveUrgency() {
 
 CommitOptions AppendUrgency() { return {.deadline = Deadline::AfterMs(kAdmissionMs)}; }
 
+/// How many trajectories one record can remove.
+uint64_t RemovedMax(const DatabaseCore& database) {
+  return (database.log->record_bytes_max() - 2048) / sizeof(fb::Removed);
+}
+
 }  // namespace
 
 Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
@@ -28,7 +34,7 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   const std::set<TrajectoryId> wanted(ids.begin(), ids.end());
   if (wanted.empty()) return Status::Ok();
-  const uint64_t ids_max = (database->log->record_bytes_max() - 2048) / sizeof(fb::Removed);
+  const uint64_t ids_max = RemovedMax(*database);
   if (wanted.size() > ids_max) {
     return Status::InvalidArgument("table '", table->layout().spec().name, "': ", wanted.size(),
                                    " trajectories cannot be removed at once; at most ", ids_max,
@@ -60,6 +66,51 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
   GEARDB_RETURN_IF_ERROR(database->Acknowledge(end, Ack::kLog));
   RescaleWhereDue(database, table);
   return Status::Ok();
+}
+
+Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                                const Filter& filter) {
+  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
+  CommitOptions how = ReserveUrgency();
+  const uint64_t each_max = RemovedMax(*database);
+  std::vector<Slot> slots;
+  Lsn end = 0;
+  {
+    ChangeScope scope(database, table.get(), how);
+    std::vector<wal::RecordSize> records;
+    for (bool waited = true; waited;) {
+      GEARDB_RETURN_IF_ERROR(scope.status());
+      GEARDB_RETURN_IF_ERROR(database->CatchUp());
+      {
+        MutexLock state_lock(&table->state->mutex);
+        GEARDB_ASSIGN_OR_RETURN(slots, MatchingSlots(*table->state, filter));
+      }
+      if (slots.empty()) return uint64_t{0};
+      records.clear();
+      for (uint64_t done = 0; done < slots.size(); done += each_max) {
+        records.push_back(
+            DatabaseCore::RemovalSize(std::min<uint64_t>(each_max, slots.size() - done)));
+      }
+      GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({records.data(), 1}, how, &waited));
+    }
+    if (records.size() > 1) {
+      // Refused before the first, where the log's bound or the disk has no room for all.
+      GEARDB_RETURN_IF_ERROR(database->log->PrepareFor(records, how.urgency));
+      how.deadline = Deadline::Infinite();  // What has begun is finished.
+    }
+    for (size_t i = 0; i < records.size(); ++i) {
+      GEARDB_RETURN_IF_ERROR(scope.AwaitRoomHolding(records[i], how));
+      Eviction eviction;
+      for (uint64_t at = i * each_max; at < slots.size() && at < (i + 1) * each_max; ++at) {
+        eviction.removed.push_back(table->plan->Remove(slots[at]));
+      }
+      end = database->LogRemoval(&scope, table, eviction);
+    }
+  }
+  GEARDB_RETURN_IF_ERROR(database->Acknowledge(end, Ack::kLog));
+  RescaleWhereDue(database, table);
+  return uint64_t{slots.size()};
 }
 
 void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {

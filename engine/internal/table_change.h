@@ -20,6 +20,8 @@ void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids);
 /// See Table::Remove, Table::Truncate, Table::SetColumns, Table::CreatePriorityTable.
 Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                           std::span<const TrajectoryId> ids);
+Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                                const Filter& filter);
 Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                           const RowId& first);
 Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,

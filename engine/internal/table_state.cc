@@ -452,7 +452,7 @@ void TableState::SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>
     CopyElements(layout_.trajectory_columns()[set->column()].dtype, into.data(),
                  std::as_bytes(std::span(value, into.size())));
     // Of the first 64 columns it is known whether they are set: one may be required.
-    if (set->column() < 64) {
+    if (set->column() < index::kColumnsSetBits) {
       trajectories_->record(set->slot()).columns_set |= uint64_t{1} << set->column();
     }
     value += into.size();

@@ -84,6 +84,7 @@ std::span<const Command> Commands();
 // One file each: x_command.cc.
 Result<int> RunSummary(const Invocation& invocation);
 Result<int> RunHead(const Invocation& invocation);
+Result<int> RunStats(const Invocation& invocation);
 Result<int> RunLog(const Invocation& invocation);
 Result<int> RunVerify(const Invocation& invocation);
 

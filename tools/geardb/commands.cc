@@ -25,12 +25,18 @@ constexpr Argument kMemory = {.key = "memory",
                                   "index; default: a quarter of the machine's, and an eighth of "
                                   "that for the index"};
 
+constexpr Argument kTable = {.key = "table",
+                             .names = "TABLE",
+                             .help = "Name of the table; may be left out where there is only one"};
+constexpr Argument kFilter = {
+    .key = "filter",
+    .names = "--filter",
+    .help = "Only trajectories that pass, as 'version >= 12 && (length > 100 || end == cut)'"};
+
 constexpr std::array kSummaryArguments = {kDirectory, kMemory};
 constexpr std::array kHeadArguments = {
     kDirectory,
-    Argument{.key = "table",
-             .names = "TABLE",
-             .help = "Name of the table; may be left out where there is only one"},
+    kTable,
     Argument{.key = "count",
              .names = "-n,--count",
              .kind = ArgumentKind::kCount,
@@ -44,6 +50,24 @@ constexpr std::array kHeadArguments = {
              .names = "--columns",
              .kind = ArgumentKind::kNames,
              .help = "Only these columns, with commas between them"},
+    kFilter,
+    kMemory,
+};
+constexpr std::array kStatsArguments = {
+    kDirectory,
+    kTable,
+    Argument{.key = "columns",
+             .names = "--columns",
+             .kind = ArgumentKind::kNames,
+             .help = "These columns, elements (score[2]) or fields (length), with commas between "
+                     "them; default: all scalar columns, and length"},
+    Argument{.key = "bins",
+             .names = "--bins",
+             .kind = ArgumentKind::kCount,
+             .default_value = "0",
+             .help = "A histogram of each, with so many bins between its least and its largest "
+                     "finite value; 0: none"},
+    kFilter,
     kMemory,
 };
 constexpr std::array kLogArguments = {
@@ -70,6 +94,10 @@ constexpr std::array kCommands = {
             .arguments = kHeadArguments,
             .run = RunHead,
             .help = "The first and last trajectories of a table, or rows of one of them"},
+    Command{.name = "stats",
+            .arguments = kStatsArguments,
+            .run = RunStats,
+            .help = "Count, mean, deviation and range of columns of a table"},
     Command{.name = "log",
             .arguments = kLogArguments,
             .run = RunLog,

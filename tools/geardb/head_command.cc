@@ -24,18 +24,6 @@ struct Ends {
   uint64_t back = 0;
 };
 
-Result<std::string> TableName(const Invocation& invocation, const Database& database) {
-  std::string name = invocation.arguments.Text("table");
-  if (!name.empty()) return name;
-  const std::vector<std::string> names = database.Tables();
-  if (names.size() == 1) return names.front();
-  std::string list;
-  for (const std::string& one : names) list += (list.empty() ? "" : ", ") + one;
-  return Status::InvalidArgument("which table? The database in '",
-                                 invocation.arguments.Text("directory"), "' has ",
-                                 names.empty() ? "none" : list);
-}
-
 /// Columns that were asked for; all of the table when none were. NotFound names those there are.
 Result<std::vector<Column>> ChosenColumns(const Invocation& invocation, const TableSpec& spec) {
   const std::vector<std::string> names = invocation.arguments.Names("columns");
@@ -78,19 +66,24 @@ struct ListedTrajectory {
   std::vector<ColumnRows> values;  ///< Of the per-trajectory columns.
 };
 
-Result<std::vector<ListedTrajectory>> ListTrajectories(const Table& table,
-                                                       const std::vector<Column>& columns,
-                                                       uint64_t count) {
-  const std::vector<TrajectoryRecord> records = table.Scan({});
+/// Of those that pass the filter, the first and last.
+struct List {
+  uint64_t all = 0;  ///< That pass.
+  std::vector<ListedTrajectory> shown;
+};
+
+Result<List> ListTrajectories(const Table& table, const std::vector<Column>& columns,
+                              const Filter& filter, uint64_t count) {
+  GEARDB_ASSIGN_OR_RETURN(const std::vector<TrajectoryRecord> records, table.Scan(filter));
   const Ends ends(records.size(), count);
-  std::vector<ListedTrajectory> listed;
+  List list{.all = records.size(), .shown = {}};
   for (uint64_t i = 0; i < records.size(); ++i) {
     if (i >= ends.front && i < ends.back) continue;
     ListedTrajectory one{.record = records[i], .values = {}};
     GEARDB_ASSIGN_OR_RETURN(one.values, ReadColumns(table, one.record.id, columns, {}));
-    listed.push_back(std::move(one));
+    list.shown.push_back(std::move(one));
   }
-  return listed;
+  return list;
 }
 
 std::string StateText(const TrajectoryRecord& record) {
@@ -98,13 +91,12 @@ std::string StateText(const TrajectoryRecord& record) {
                                                               : Word(record.state));
 }
 
-void PrintTrajectories(const Table& table, const std::vector<ListedTrajectory>& listed,
-                       const std::vector<Column>& columns, std::ostream* out) {
+void PrintTrajectories(const List& list, const std::vector<Column>& columns, std::ostream* out) {
   std::vector<std::string> header = {"id", "steps", "rows", "state", "begun", "sampled"};
   for (const Column& column : columns) header.push_back(column.name);
   TextTable rows(header, 0);
-  for (size_t i = 0; i < listed.size(); ++i) {
-    const TrajectoryRecord& record = listed[i].record;
+  for (const ListedTrajectory& listed : list.shown) {
+    const TrajectoryRecord& record = listed.record;
     std::string range = std::to_string(record.first_row);
     range +=
         record.rows_end > record.first_row + 1 ? "…" + std::to_string(record.rows_end - 1) : "";
@@ -115,13 +107,12 @@ void PrintTrajectories(const Table& table, const std::vector<ListedTrajectory>& 
         StateText(record),
         TimeText(record.created_us),
         Grouped(record.times_sampled)};
-    for (const ColumnRows& value : listed[i].values) row.push_back(ValueText(value.view()));
+    for (const ColumnRows& value : listed.values) row.push_back(ValueText(value.view()));
     rows.Add(std::move(row));
   }
   rows.Print(out);
-  const uint64_t all = table.Count();
-  if (listed.size() < all) {
-    *out << "the first and last of " << Counted(all, "trajectory") << "; -n shows more\n";
+  if (list.shown.size() < list.all) {
+    *out << "the first and last of " << Counted(list.all, "trajectory") << "; -n shows more\n";
   }
 }
 
@@ -149,19 +140,21 @@ void WriteValues(const std::vector<ColumnRows>& values, JsonWriter* json) {
 Status ShowTrajectories(const Invocation& invocation, const Table& table,
                         const std::vector<Column>& columns) {
   const std::vector<Column> shown = OfKind(columns, ColumnKind::kPerTrajectory);
-  GEARDB_ASSIGN_OR_RETURN(const auto listed,
-                          ListTrajectories(table, shown, invocation.arguments.Count("count")));
+  GEARDB_ASSIGN_OR_RETURN(const Filter filter, FilterOf(invocation));
+  GEARDB_ASSIGN_OR_RETURN(
+      const List list, ListTrajectories(table, shown, filter, invocation.arguments.Count("count")));
   if (!invocation.json) {
-    PrintTrajectories(table, listed, shown, invocation.out);
+    PrintTrajectories(list, shown, invocation.out);
     return Status::Ok();
   }
   JsonWriter json(invocation.out);
   json.BeginObject();
   json.Field("table", table.spec().name);
-  json.Field("trajectories", table.Count());
+  if (invocation.arguments.Has("filter")) json.Field("filter", filter.ToString());
+  json.Field("trajectories", list.all);
   json.Key("shown");
   json.BeginArray();
-  for (const ListedTrajectory& one : listed) {
+  for (const ListedTrajectory& one : list.shown) {
     json.BeginObject();
     WriteRecord(one.record, &json);
     WriteValues(one.values, &json);
@@ -279,6 +272,9 @@ Result<int> RunHead(const Invocation& invocation) {
   GEARDB_ASSIGN_OR_RETURN(const std::string name, TableName(invocation, *database));
   GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenTable(name));
   GEARDB_ASSIGN_OR_RETURN(const auto columns, ChosenColumns(invocation, table->spec()));
+  if (invocation.arguments.Has("id") && invocation.arguments.Has("filter")) {
+    return Status::InvalidArgument("--id names one trajectory, --filter chooses among all");
+  }
   const Status shown = invocation.arguments.Has("id")
                            ? ShowRows(invocation, *table, columns)
                            : ShowTrajectories(invocation, *table, columns);

@@ -86,4 +86,21 @@ Result<StoreFiles> OpenFiles(const Invocation& invocation) {
   return files;
 }
 
+Result<std::string> TableName(const Invocation& invocation, const Database& database) {
+  std::string name = invocation.arguments.Text("table");
+  if (!name.empty()) return name;
+  const std::vector<std::string> names = database.Tables();
+  if (names.size() == 1) return names.front();
+  std::string list;
+  for (const std::string& one : names) list += (list.empty() ? "" : ", ") + one;
+  return Status::InvalidArgument("which table? The database in '",
+                                 invocation.arguments.Text("directory"), "' has ",
+                                 names.empty() ? "none" : list);
+}
+
+Result<Filter> FilterOf(const Invocation& invocation) {
+  if (!invocation.arguments.Has("filter")) return Filter::All();
+  return Filter::Parse(invocation.arguments.Text("filter"));
+}
+
 }  // namespace geardb::cli

@@ -34,4 +34,11 @@ Status DamageOf(const Database& database);
 /// kExitGood; or says on standard error that what was shown is not all, and kExitDamage.
 int WarnOfDamage(const Invocation& invocation, const Status& damage);
 
+/// The table that was asked for by "table"; the only one there is when none was. InvalidArgument
+/// names those there are.
+Result<std::string> TableName(const Invocation& invocation, const Database& database);
+
+/// What was given as "filter", else all.
+Result<Filter> FilterOf(const Invocation& invocation);
+
 }  // namespace geardb::cli

@@ -30,8 +30,8 @@ TEST_F(CommandsTest, HelpNamesEveryCommandAndTheExitCodes) {
   const CliRun run = RunCli({"--help"});
   EXPECT_EQ(run.code, 0);
   EXPECT_EQ(run.err, "");
-  for (const char* part : {"info", "head", "log", "verify", "Exits 0", "1 when damage", "2 when",
-                           "3 when the database needs more than --memory"}) {
+  for (const char* part : {"info", "head", "stats", "log", "verify", "Exits 0", "1 when damage",
+                           "2 when", "3 when the database needs more than --memory"}) {
     EXPECT_NE(run.out.find(part), std::string::npos) << part;
   }
 }
@@ -50,8 +50,8 @@ TEST_F(CommandsTest, HelpOfACommandNamesItsOptions) {
 }
 
 TEST_F(CommandsTest, WithoutACommandThoseThereAreAreNamed) {
-  ExpectRefused({}, "info, head, log, verify");
-  ExpectRefused({"frobnicate", store()}, "'frobnicate'; there are info, head, log, verify");
+  ExpectRefused({}, "info, head, stats, log, verify");
+  ExpectRefused({"frobnicate", store()}, "'frobnicate'; there are info, head, stats, log, verify");
 }
 
 TEST_F(CommandsTest, WrongWordsAreNamed) {

@@ -1,0 +1,269 @@
+#include "engine/internal/table_scan.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "engine/internal/episode.h"
+#include "engine/internal/filter_bind.h"
+#include "engine/internal/table_read.h"
+#include "kernels/scan.h"
+
+namespace geardb::engine {
+namespace {
+
+using index::FilterColumn;
+using index::FilterProgram;
+using index::FilterRun;
+
+/// Takes values as they are scanned.
+using TakeRun = std::function<void(const ScanRun&)>;
+
+// ---- Per-trajectory columns and fields.
+
+/// Gives `take` the values of a column in the slots that pass, a block at a time.
+void ScanSlots(const FilterProgram& program, const FilterColumn& column, uint64_t slot_count,
+               const TakeRun& take) {
+  constexpr uint32_t kBlock = FilterProgram::kBlockSlots;
+  FilterRun run(program);
+  std::vector<uint64_t> stored(kBlock);
+  std::vector<double> values(kBlock);
+  for (uint64_t first = 0; first < slot_count; first += kBlock) {
+    const auto count = static_cast<uint32_t>(std::min<uint64_t>(slot_count - first, kBlock));
+    const std::span<const uint8_t> mask = run.Block(first, count);
+    if (FilterRun::CountSet(mask) == 0) continue;
+    auto* bytes = reinterpret_cast<std::byte*>(stored.data());
+    index::CollectValues(column, {.first = first, .count = count}, bytes);
+    ConvertToDouble({.dtype = column.dtype,
+                     .values = bytes,
+                     .stride = DTypeBytes(column.dtype),
+                     .count = count},
+                    values.data());
+    // What passes moves to the front, without a branch on what cannot be guessed.
+    uint64_t kept = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      values[kept] = values[i];
+      kept += mask[i];
+    }
+    take({.dtype = DType::kF64, .values = values.data(), .stride = sizeof(double), .count = kept});
+  }
+}
+
+// ---- Per-step columns.
+
+/// Rows of one page.
+struct PageRows {
+  const std::byte* frame = nullptr;
+  uint32_t first = 0;  // In the page.
+  uint32_t count = 0;
+};
+
+/// Adds the steps of a trajectory in a column group: all its rows but final ones.
+void AddSteps(const TableState& state, const index::TrajectoryRecord& record, uint32_t group,
+              std::vector<PageRows>* rows) {
+  const TableLayout& layout = state.layout();
+  const auto steps_end = state.StepsEnd(record);
+  const bool has_flags = layout.flags_column().has_value();
+  RowCursor cursor(state, record);
+  for (auto row = static_cast<int64_t>(record.first_row); row < steps_end;) {
+    const int64_t page_end = (row / layout.steps_per_page() + 1) * int64_t{layout.steps_per_page()};
+    int64_t end = std::min(page_end, steps_end);
+    if (has_flags) {
+      // In a stream final rows lie between the episodes.
+      if (IsFinalRow(&cursor, row)) {
+        ++row;
+        continue;
+      }
+      int64_t next = row + 1;
+      while (next < end && !IsFinalRow(&cursor, next)) ++next;
+      end = next;
+    }
+    rows->push_back({.frame = state.arena().Resolve(state.FrameOf(group, cursor.PageOf(row))),
+                     .first = layout.OffsetInPage(row),
+                     .count = static_cast<uint32_t>(end - row)});
+    row = end;
+  }
+}
+
+/// A per-step column, or an element of one.
+struct StepSource {
+  DType dtype = DType::kF32;
+  uint32_t group = 0;
+  uint64_t offset = 0;  // Of the first row of a frame of it.
+  uint64_t stride = 0;
+};
+
+Result<StepSource> BindStepColumn(const FilterOperand& operand, const TableLayout& layout,
+                                  size_t number) {
+  const StepColumn& column = layout.step_columns()[number];
+  GEARDB_ASSIGN_OR_RETURN(const size_t element, ElementOf(operand, layout, column.shape));
+  return StepSource{.dtype = column.dtype,
+                    .group = column.group,
+                    .offset = layout.RowOffset(number, 0) + element * DTypeBytes(column.dtype),
+                    .stride = column.row_bytes};
+}
+
+/// The pages of the steps that pass, which stay in memory as long as the guard.
+struct PagesOfSteps {
+  std::vector<PageRows> rows;
+  EpochRegistry::Guard guard;
+};
+
+Result<PagesOfSteps> FindSteps(DatabaseCore* database, const TableCore& table, const Filter& filter,
+                               uint32_t group) {
+  PagesOfSteps found;
+  MutexLock lock(&table.state->mutex);
+  const TableState& state = *table.state;
+  GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(*table.state, filter));
+  for (const Slot slot : slots) {
+    AddSteps(state, state.trajectories().record(slot), group, &found.rows);
+  }
+  found.guard = database->epochs.Enter();
+  return found;
+}
+
+// ---- Either.
+
+Status ScanColumn(DatabaseCore* database, const TableCore& table, const ColumnQuery& query,
+                  const TakeRun& take) {
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(table));
+  const TableLayout& layout = table.layout();
+  const Result<FilterOperand> operand = ParseOperand(query.column);
+  if (!operand.ok()) return operand.status().WithContext("a column to scan");
+  if (operand->field == FilterField::kState || operand->field == FilterField::kEnd) {
+    return Status::InvalidArgument("table '", layout.spec().name, "': ", query.column,
+                                   " has words, no numbers; count them with a filter");
+  }
+  if (const auto number = layout.FindStepColumn(operand->column)) {
+    GEARDB_ASSIGN_OR_RETURN(const StepSource source, BindStepColumn(*operand, layout, *number));
+    GEARDB_ASSIGN_OR_RETURN(PagesOfSteps steps,
+                            FindSteps(database, table, query.filter, source.group));
+    for (const PageRows& page : steps.rows) {
+      take({.dtype = source.dtype,
+            .values = page.frame + source.offset + page.first * source.stride,
+            .stride = source.stride,
+            .count = page.count});
+    }
+    return Status::Ok();
+  }
+  MutexLock lock(&table.state->mutex);
+  const index::TrajectoryIndex& trajectories = table.state->trajectories();
+  GEARDB_ASSIGN_OR_RETURN(const FilterColumn source, BindOperand(*operand, layout, trajectories));
+  GEARDB_ASSIGN_OR_RETURN(const FilterProgram program,
+                          BindFilter(query.filter, layout, trajectories));
+  ScanSlots(program, source, trajectories.reserved(), take);
+  return Status::Ok();
+}
+
+/// The edges that were asked for; InvalidArgument says what is wrong with them.
+Result<std::vector<double>> EdgesOf(const HistogramBins& bins) {
+  std::vector<double> edges = bins.edges;
+  const uint64_t count = edges.empty() ? bins.count : edges.size() - 1;
+  if (count < 1 || count > kHistogramBinsMax) {
+    return Status::InvalidArgument("a histogram of ", count, " bins; expected 1 to ",
+                                   kHistogramBinsMax);
+  }
+  if (!bins.edges.empty() && bins.count != 0) {
+    return Status::InvalidArgument("a histogram has both edges and a count of bins");
+  }
+  if (edges.empty()) {
+    const double width = bins.high - bins.low;
+    for (uint64_t i = 0; i < count; ++i) {
+      edges.push_back(bins.low + width * (static_cast<double>(i) / static_cast<double>(count)));
+    }
+    edges.push_back(bins.high);
+    if (!std::isfinite(width)) {
+      return Status::InvalidArgument("a histogram from ", bins.low, " to ", bins.high,
+                                     ", which is no finite range");
+    }
+  }
+  for (size_t i = 0; i < edges.size(); ++i) {
+    if (std::isfinite(edges[i]) && (i == 0 || edges[i - 1] < edges[i])) continue;
+    return Status::InvalidArgument("edge ", i, " of a histogram is ", edges[i],
+                                   i == 0 ? "" : ", which does not rise", "; edges are finite");
+  }
+  return edges;
+}
+
+}  // namespace
+
+Result<std::vector<Slot>> MatchingSlots(const TableState& state, const Filter& filter) {
+  const index::TrajectoryIndex& trajectories = state.trajectories();
+  GEARDB_ASSIGN_OR_RETURN(const FilterProgram program,
+                          BindFilter(filter, state.layout(), trajectories));
+  std::vector<Slot> slots;
+  FilterRun(program).ForEach(trajectories.reserved(), [&](Slot slot) { slots.push_back(slot); });
+  return slots;
+}
+
+Result<std::vector<TrajectoryRecord>> ScanRecords(DatabaseCore* database, const TableCore& table,
+                                                  const Filter& filter,
+                                                  const ScanOptions& options) {
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(table));
+  std::vector<TrajectoryRecord> records;
+  {
+    MutexLock lock(&table.state->mutex);
+    const TableState& state = *table.state;
+    GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(*table.state, filter));
+    for (const Slot slot : slots) {
+      const index::TrajectoryRecord& record = state.trajectories().record(slot);
+      if (record.id < options.from_id || record.id >= options.end_id) continue;
+      const TrajectoryRecord described = DescribeTrajectory(state, record);
+      if (!options.state || described.state == *options.state) records.push_back(described);
+    }
+  }
+  std::sort(records.begin(), records.end(),
+            [](const auto& a, const auto& b) { return a.id < b.id; });
+  if (records.size() > options.limit) records.resize(options.limit);
+  return records;
+}
+
+Result<uint64_t> CountMatching(DatabaseCore* database, const TableCore& table,
+                               const Filter& filter) {
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(table));
+  MutexLock lock(&table.state->mutex);
+  const index::TrajectoryIndex& trajectories = table.state->trajectories();
+  GEARDB_ASSIGN_OR_RETURN(const FilterProgram program,
+                          BindFilter(filter, table.layout(), trajectories));
+  return FilterRun(program).Count(trajectories.reserved());
+}
+
+Result<ColumnStatistics> ColumnStatisticsOf(DatabaseCore* database, const TableCore& table,
+                                            const ColumnQuery& query) {
+  ScanSums sums;
+  GEARDB_RETURN_IF_ERROR(
+      ScanColumn(database, table, query, [&](const ScanRun& run) { sums.Add(run); }));
+  const ScanSums::Totals totals = sums.Finish();
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  ColumnStatistics result{.count = totals.count,
+                          .nans = totals.nans,
+                          .mean = none,
+                          .std = none,
+                          .min = none,
+                          .max = none};
+  if (totals.count == 0) return result;
+  result.mean = totals.mean;
+  result.std = std::sqrt(totals.squares / static_cast<double>(totals.count));
+  result.min = totals.min;
+  result.max = totals.max;
+  return result;
+}
+
+Result<ColumnHistogram> ColumnHistogramOf(DatabaseCore* database, const TableCore& table,
+                                          const ColumnQuery& query, const HistogramBins& bins) {
+  ColumnHistogram result;
+  GEARDB_ASSIGN_OR_RETURN(result.edges, EdgesOf(bins));
+  ScanHistogram histogram(result.edges, bins.edges.empty());
+  GEARDB_RETURN_IF_ERROR(
+      ScanColumn(database, table, query, [&](const ScanRun& run) { histogram.Add(run); }));
+  result.counts.assign(histogram.counts().begin(), histogram.counts().end());
+  result.below = histogram.below();
+  result.above = histogram.above();
+  result.nans = histogram.nans();
+  return result;
+}
+
+}  // namespace geardb::engine
