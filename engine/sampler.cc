@@ -85,12 +85,12 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
   rep.draw_number = options_.observer ? observer_draw_ : priority.next_ahead;
   std::vector<uint64_t> leaves(n);
   rep.probabilities.resize(n);
-  const bool drawn =
+  const uint64_t drawn =
       priority.selector().Draw({.seed = options_.observer ? options_.seed : priority.seed,
                                 .draw_number = rep.draw_number,
                                 .first_row = 0},
                                leaves, rep.probabilities);
-  GEARDB_CHECK(drawn);  // The caller has seen that there is something.
+  GEARDB_CHECK(drawn == n);  // The caller has seen that there is enough.
   batch->guard = database.epochs.Enter();
   // The last record of this table may have been applied, and not yet be published.
   const Lsn applied_end = priority_table_->table->state->applied_end;
