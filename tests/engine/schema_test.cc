@@ -101,7 +101,7 @@ TEST(SchemaTest, UnknownEnumerationsAreRefused) {
   using Priority = PriorityTableSpec;
   const std::function<void(Priority&)> changes[] = {
       [](Priority& p) { p.item = static_cast<ItemKind>(2); },
-      [](Priority& p) { p.selector = static_cast<SelectorKind>(2); },
+      [](Priority& p) { p.selector = static_cast<SelectorKind>(7); },
       [](Priority& p) { p.initial = static_cast<InitialPriority>(3); },
       [](Priority& p) { p.window.left = static_cast<EdgeRule>(5); },
       [](Priority& p) { p.window.right = static_cast<EdgeRule>(5); }};
