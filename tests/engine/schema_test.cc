@@ -257,6 +257,10 @@ TEST(SchemaTest, FirstDifferenceIsNamed) {
        "item window, not trajectory"},
       {[](TableSpec& s) { s.priority_tables[0].selector = SelectorKind::kUniform; },
        "selector prioritized, not uniform"},
+      {[](TableSpec& s) { s.priority_tables[0].selector = SelectorKind::kWithoutReplacement; },
+       "selector prioritized, not without_replacement"},
+      {[](TableSpec& s) { s.priority_tables[0].selector = SelectorKind::kMaxHeap; },
+       "selector prioritized, not max_heap"},
       {[](TableSpec& s) {
          s.priority_tables[0].initial = InitialPriority::kConstant;
          s.priority_tables[0].initial_priority_value = 0.1f;
