@@ -250,6 +250,7 @@ void PrioritizedSelector::ApplyChunk(std::span<const uint64_t> leaves,
   Powers(raw_priorities, header.alpha, std::span(weights).first(count));
   double largest = 0.0;
   float largest_raw = header.max_priority;
+  const bool hides = header.hidden.count != 0;
   for (size_t i = 0; i < count; ++i) {
     GEARDB_CHECK(ValidPriority(raw_priorities[i]));
     float& raw = view_.raw_[leaves[i]];
@@ -258,7 +259,8 @@ void PrioritizedSelector::ApplyChunk(std::span<const uint64_t> leaves,
     raw = raw_priorities[i];
     largest_raw = std::max(largest_raw, raw_priorities[i]);
     largest = std::max(largest, weights[i]);
-    fixed[i] = hidden_.view().Contains(leaves[i]) ? 0 : QuantizeWeight(weights[i], header.shift);
+    fixed[i] = QuantizeWeight(weights[i], header.shift);
+    if (hides && hidden_.view().Contains(leaves[i])) fixed[i] = 0;
   }
   header.max_priority = largest_raw;
   if (!MaxWeightFits(largest)) header.saturated = 1;
