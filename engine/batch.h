@@ -40,8 +40,8 @@ class Batch {
   /// batch drawn ahead, hand-overs between its draw and its own are not counted.
   std::span<const uint64_t> times_sampled() const;
   std::span<const double> probabilities() const;  ///< q / total when it was drawn.
-  std::span<const float> weights() const;     ///< Importance weights; 1 with a uniform selector.
-  std::span<const uint32_t> sources() const;  ///< Which part of a mixed sampler: 0.
+  std::span<const float> weights() const;         ///< Importance weights; 1 where none weigh.
+  std::span<const uint32_t> sources() const;      ///< Which part of a mixed sampler: 0.
 
   /// The batch saw exactly what the log says of its table before this.
   Lsn lsn() const;

@@ -110,8 +110,7 @@ Result<float> PriorityTable::Priority(const RowId& row) const {
     return Status::NotFound("priority table '", spec().name, "': row ", row.row, " of trajectory ",
                             row.id, " is no item");
   }
-  const index::PrioritizedSelector* selector = impl_->state().prioritized();
-  return selector ? selector->raw_priority(leaf) : 1.0f;
+  return impl_->state().raw_priority(leaf);
 }
 
 Result<double> PriorityTable::Probability(const RowId& row) const {
@@ -122,9 +121,7 @@ Result<double> PriorityTable::Probability(const RowId& row) const {
     return Status::NotFound("priority table '", spec().name, "': row ", row.row, " of trajectory ",
                             row.id, " is no item");
   }
-  const index::PrioritizedSelector* selector = impl_->state().prioritized();
-  if (selector) return selector->view().Probability(leaf);
-  return 1.0 / static_cast<double>(impl_->state().selector().count());
+  return impl_->state().ProbabilityOf(leaf);
 }
 
 float PriorityTable::MaxPriority() const {

@@ -27,7 +27,8 @@ struct SetOutcome {
 /// A priority table. Thread-safe; draws and updates happen one at a time, in the order of the
 /// calls: that order is the apply sequence, and it is what the log holds.
 ///
-/// Items are drawn in proportion to w = priority^alpha, in fixed point of 32 bits: in units of
+/// Where the selector has weights (SelectorKind), items are drawn in proportion to
+/// w = priority^alpha, in fixed point of 32 bits: in units of
 /// 2^-s, rounded, at least one for w > 0. The scale s (PriorityTableStats::scale_shift) follows the
 /// weights of the items that are there, however they came. When a call has returned that appends,
 /// cuts, removes or sets, or creates the priority table, no weight is cut, and the unit is at most
@@ -50,11 +51,12 @@ class PriorityTable {
 
   /// Sets raw priorities of items by the handles of a batch. NaN, infinite or negative priorities
   /// are refused before anything changes, naming the first. Of duplicates the last wins. 0 makes
-  /// an item undrawable until it is set again. Returns when applied; durable at Ack::kLog. All of
-  /// a call or nothing: a refused one has changed nothing (but see Database on IoError), and a
-  /// crash leaves no part of one. A uniform selector has no priorities: it counts what its items
-  /// would have got, and draws as before. InvalidArgument, naming how many fit, for more items of
-  /// 16 bytes each than go into the log at once (DatabaseOptions::ring_bytes).
+  /// an item undrawable until it is set again, but in a heap. Returns when applied; durable at
+  /// Ack::kLog. All of a call or nothing: a refused one has changed nothing (but see Database on
+  /// IoError), and a crash leaves no part of one. Uniform, fifo and lifo selectors have no
+  /// priorities: they count what their items would have got, and draw as before. InvalidArgument,
+  /// naming how many fit, for more items of 16 bytes each than go into the log at once
+  /// (DatabaseOptions::ring_bytes).
   Result<SetOutcome> Set(std::span<const ItemHandle> handles, std::span<const float> priorities);
   /// By (id, row) of the anchor; for trajectories the row is ignored. Waits for what was admitted
   /// before, at Ack::kMemory too: the rows of an append that has returned are there, and row -1 is
@@ -78,7 +80,8 @@ class PriorityTable {
   std::vector<RowId> Items() const;
   /// The raw priority of an item: NotFound when it is none.
   Result<float> Priority(const RowId& row) const;
-  /// Its exact probability in the next draw: q / total.
+  /// Its exact probability in the next draw: q / total, that of the first row where rows are drawn
+  /// without replacement; 1 where items come in their order.
   Result<double> Probability(const RowId& row) const;
   /// The largest raw priority ever applied, from 1.
   float MaxPriority() const;

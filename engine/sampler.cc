@@ -85,12 +85,12 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
   rep.draw_number = options_.observer ? observer_draw_ : priority.next_ahead;
   std::vector<uint64_t> leaves(n);
   rep.probabilities.resize(n);
-  const bool drawn =
+  const uint64_t drawn =
       priority.selector().Draw({.seed = options_.observer ? options_.seed : priority.seed,
                                 .draw_number = rep.draw_number,
                                 .first_row = 0},
                                leaves, rep.probabilities);
-  GEARDB_CHECK(drawn);  // The caller has seen that there is something.
+  GEARDB_CHECK(drawn == n);  // The caller has seen that there is enough.
   batch->guard = database.epochs.Enter();
   // The last record of this table may have been applied, and not yet be published.
   const Lsn applied_end = priority_table_->table->state->applied_end;
@@ -142,7 +142,7 @@ Status Sampler::Impl::TryDrawOnce(bool* drawn) {
   Status status;
   {
     MutexLock lock(&priority_table_->table->state->mutex);
-    *drawn = priority_table_->state().selector().total() > 0;
+    *drawn = priority_table_->state().CanDraw(static_cast<uint64_t>(options_.batch));
     if (*drawn) status = DrawLocked(batch.get());
   }
   if (!*drawn || !status.ok()) {
@@ -187,18 +187,30 @@ void Sampler::Impl::WaitGathered(Drawn* batch) {
 Status Sampler::Impl::WaitForItems(Deadline deadline) {
   engine::TableState& state = *priority_table_->table->state;
   MutexLock lock(&state.mutex);
-  while (priority_table_->state().selector().total() == 0) {
+  const auto n = static_cast<uint64_t>(options_.batch);
+  while (!priority_table_->state().CanDraw(n)) {
     GEARDB_RETURN_IF_ERROR(priority_table_->database->CheckTable(*priority_table_->table));
     if (deadline.passed() || !state.changed.WaitUntil(&state.mutex, deadline)) {
-      if (priority_table_->state().selector().total() > 0) break;
-      return Status::DeadlineExceeded(
-          "priority table '", priority_table_->spec.name, "' of table '",
-          state.layout().spec().name, "' has nothing to draw: it holds ",
-          priority_table_->state().selector().count(), " items, ",
-          priority_table_->state().selector().drawable(), " of them with a priority above 0");
+      if (priority_table_->state().CanDraw(n)) break;
+      return NotEnough();
     }
   }
   return Status::Ok();
+}
+
+Status Sampler::Impl::NotEnough() const {
+  const engine::TableState& state = *priority_table_->table->state;
+  const index::Selector& selector = priority_table_->state().selector();
+  if (selector.distinct() && selector.drawable() > 0) {
+    return Status::DeadlineExceeded("priority table '", priority_table_->spec.name, "' of table '",
+                                    state.layout().spec().name, "' holds ", selector.drawable(),
+                                    " items that can be drawn; the batch takes ", options_.batch,
+                                    " distinct ones");
+  }
+  return Status::DeadlineExceeded("priority table '", priority_table_->spec.name, "' of table '",
+                                  state.layout().spec().name, "' has nothing to draw: it holds ",
+                                  selector.count(), " items, ", selector.drawable(),
+                                  " of them with a priority above 0");
 }
 
 Status Sampler::Impl::HandOver(const Drawn& batch) {

@@ -77,11 +77,14 @@ enum class BatchLayout : uint8_t {
 
 /// Checked by NewSampler: InvalidArgument for a value that is not allowed.
 struct SamplerOptions {
-  int64_t batch = 64;  ///< Items of a batch.
+  /// Items of a batch. Where the selector gives distinct ones (SelectorKind), a batch waits until
+  /// as many can be drawn.
+  int64_t batch = 64;
   std::vector<View> views = {};
   std::optional<NStep> n_step = {};
   BatchLayout layout = BatchLayout::kPadded;
-  /// Exponent β of the importance weights (n·P)^−β / max. Schaul et al., section 3.4.
+  /// Exponent β of the importance weights (n·P)^−β / max, P being the probability before the batch.
+  /// Schaul et al., section 3.4. Where the selector has no weights they are 1.
   double beta = 0.4;
   /// That maximum. `kTable` may take a pass over the priority table after its smallest priority has
   /// gone.

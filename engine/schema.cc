@@ -311,7 +311,9 @@ std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b)
     return std::string(kind == ItemKind::kWindow ? "window" : "trajectory");
   };
   const auto selector = [](SelectorKind kind) {
-    return std::string(kind == SelectorKind::kUniform ? "uniform" : "prioritized");
+    constexpr const char* kNames[] = {"uniform",  "prioritized",        "fifo", "lifo", "min_heap",
+                                      "max_heap", "without_replacement"};
+    return std::string(kNames[static_cast<size_t>(kind)]);
   };
   if (a.item != b.item) return differs("item", item(a.item), item(b.item));
   if (!(a.window.extent == b.window.extent)) {
@@ -337,7 +339,7 @@ bool operator==(const Column& a, const Column& b) {
 
 Status ValidatePriorityTableSpec(const TableSpec& table, const PriorityTableSpec& spec) {
   GEARDB_RETURN_IF_ERROR(ValidateName("priority table", spec.name));
-  if (static_cast<int>(spec.item) > 1 || static_cast<int>(spec.selector) > 1 ||
+  if (static_cast<int>(spec.item) > 1 || spec.selector > kSelectorKindLast ||
       static_cast<int>(spec.initial) > 2) {
     return Status::InvalidArgument("priority table '", spec.name,
                                    "' has an unknown item, selector or initial priority");

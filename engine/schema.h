@@ -82,8 +82,33 @@ enum class Remover : uint8_t {
 /// What a priority table draws. In stored schemas: frozen.
 enum class ItemKind : uint8_t { kWindow = 0, kTrajectory = 1 };
 
-/// How a priority table draws. In stored schemas: frozen.
-enum class SelectorKind : uint8_t { kUniform = 0, kPrioritized = 1 };
+/// How a priority table draws. In stored schemas: frozen. From kFifo on the items of one batch are
+/// distinct. Fifo, lifo and the heaps take no random numbers: a batch shows the first `batch` items
+/// of an order, in that order, and again the same ones until they have left or priorities change.
+/// The order of items is that in which they became drawable: that of the log, within one record
+/// that of its lanes and of their rows, and for what is there when the priority table is created
+/// that of slots and rows. Fifo, lifo and uniform have no priorities: those given are counted, and
+/// ignored.
+enum class SelectorKind : uint8_t {
+  kUniform = 0,             ///< All items alike, with replacement.
+  kPrioritized = 1,         ///< By w = p^α, with replacement.
+  kFifo = 2,                ///< The oldest first.
+  kLifo = 3,                ///< The newest first.
+  kMinHeap = 4,             ///< The smallest raw priority first, among equals the oldest; also 0.
+  kMaxHeap = 5,             ///< The largest raw priority first, likewise: the top k.
+  kWithoutReplacement = 6,  ///< By w = p^α among what the rows before have left.
+};
+inline constexpr SelectorKind kSelectorKindLast = SelectorKind::kWithoutReplacement;
+
+/// Items have raw priorities, which the selector looks at.
+constexpr bool HasPriorities(SelectorKind kind) {
+  return kind != SelectorKind::kUniform && kind != SelectorKind::kFifo &&
+         kind != SelectorKind::kLifo;
+}
+/// Raw priorities become weights p^α.
+constexpr bool HasWeights(SelectorKind kind) {
+  return kind == SelectorKind::kPrioritized || kind == SelectorKind::kWithoutReplacement;
+}
 
 /// The raw priority of an item whose append carries none. In stored schemas: frozen.
 enum class InitialPriority : uint8_t {
@@ -100,7 +125,8 @@ struct PriorityTableSpec {
   /// and what happens at the edges (base/window.h).
   WindowRule window = {};
   SelectorKind selector = SelectorKind::kPrioritized;
-  /// Exponent α of w = p^α; prioritized only; 0…4. Schaul et al., "Prioritized Experience Replay".
+  /// Exponent α of w = p^α, where there are weights; 0…4. Schaul et al., "Prioritized Experience
+  /// Replay".
   double alpha = 0.6;
   InitialPriority initial = InitialPriority::kMax;
   float initial_priority_value = 1.0f;

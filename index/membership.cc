@@ -1,5 +1,7 @@
 #include "index/membership.h"
 
+#include <cstring>
+
 namespace geardb::index {
 
 bool Membership::Set(uint64_t leaf) {
@@ -34,6 +36,10 @@ uint64_t Membership::ClearRange(LeafRange range) {
   return changed;
 }
 
+void Membership::CopyFrom(const Membership& other, uint64_t leaf_count) {
+  if (leaf_count > 0) std::memcpy(words_, other.words_, Bytes(leaf_count));
+}
+
 uint64_t Membership::Count(LeafRange range) const {
   uint64_t count = 0;
   ForEachWord(range, [&](uint64_t word, uint64_t mask) {
@@ -42,24 +48,28 @@ uint64_t Membership::Count(LeafRange range) const {
   return count;
 }
 
-uint32_t Membership::CountBucket(uint64_t bucket) const {
-  const uint64_t* words = words_ + bucket * (kBucketLeaves / 64);
+uint32_t Membership::CountBucket(uint64_t bucket) const { return CountWords(BucketWords(bucket)); }
+
+uint32_t Membership::CountWords(const uint64_t* words) {
   return static_cast<uint32_t>(std::popcount(words[0]) + std::popcount(words[1]) +
                                std::popcount(words[2]) + std::popcount(words[3]));
 }
 
 uint64_t Membership::SelectInBucket(uint64_t bucket, uint32_t rank) const {
+  return bucket * kBucketLeaves + SelectInWords(BucketWords(bucket), rank);
+}
+
+uint32_t Membership::SelectInWords(const uint64_t* words, uint32_t rank) {
   // Random ranks make branches of all this unpredictable, so it counts instead.
-  const uint64_t first = bucket * (kBucketLeaves / 64);
-  uint32_t begin[4] = {};
-  for (uint32_t i = 0; i < 3; ++i) {
-    begin[i + 1] = begin[i] + static_cast<uint32_t>(std::popcount(words_[first + i]));
+  uint32_t begin[kBucketWords] = {};
+  for (uint32_t i = 0; i + 1 < kBucketWords; ++i) {
+    begin[i + 1] = begin[i] + static_cast<uint32_t>(std::popcount(words[i]));
   }
   const uint32_t word =
       (rank >= begin[1] ? 1u : 0u) + (rank >= begin[2] ? 1u : 0u) + (rank >= begin[3] ? 1u : 0u);
   rank -= begin[word];
   // Halve the word six times, going to the half that holds the rank-th set bit.
-  uint64_t bits = words_[first + word];
+  uint64_t bits = words[word];
   uint32_t position = 0;
 #pragma GCC unroll 6
   for (uint32_t width = 32; width > 0; width /= 2) {
@@ -70,7 +80,7 @@ uint64_t Membership::SelectInBucket(uint64_t bucket, uint32_t rank) const {
     position += width * upper;
     bits >>= width * upper;
   }
-  return (first + word) * 64 + position;
+  return word * 64 + position;
 }
 
 }  // namespace geardb::index

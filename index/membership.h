@@ -20,6 +20,7 @@ struct LeafRange {
 /// Leaf numbers that the uniform selector counts together.
 inline constexpr uint64_t kBucketLeaves = 256;
 inline constexpr uint32_t kBucketShift = 8;
+inline constexpr uint64_t kBucketWords = kBucketLeaves / 64;
 
 /// A view of the bits, copied by value; owns nothing. Leaves given to it lie in committed memory,
 /// whose size is a multiple of a bucket (32 bytes). A reader must be ordered against writers.
@@ -41,15 +42,19 @@ class Membership {
   /// Sets or clears a range; returns how many bits changed.
   uint64_t SetRange(LeafRange range);
   uint64_t ClearRange(LeafRange range);
+  /// Makes the bits of leaves [0, leaf_count), in whole buckets, those of `other`.
+  void CopyFrom(const Membership& other, uint64_t leaf_count);
 
   /// Set bits in the range, or in bucket `bucket`.
   uint64_t Count(LeafRange range) const;
   uint32_t CountBucket(uint64_t bucket) const;
   /// The leaf of the `rank`-th set bit (from 0) of a bucket that has more than `rank`.
   uint64_t SelectInBucket(uint64_t bucket, uint32_t rank) const;
-  void PrefetchBucket(uint64_t bucket) const {
-    __builtin_prefetch(words_ + bucket * (kBucketLeaves / 64));
-  }
+  void PrefetchBucket(uint64_t bucket) const { __builtin_prefetch(words_ + bucket * kBucketWords); }
+  /// The kBucketWords words of a bucket; and the same for words that lie elsewhere.
+  const uint64_t* BucketWords(uint64_t bucket) const { return words_ + bucket * kBucketWords; }
+  static uint32_t CountWords(const uint64_t* words);
+  static uint32_t SelectInWords(const uint64_t* words, uint32_t rank);
 
   /// Calls `visit(leaf)` for the set bits of the range, in order. `visit` may clear bits already
   /// visited, no others.

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/fixed_math.h"
+#include "index/distinct_draw.h"
 #include "index/draw_points.h"
 #include "index/powers.h"
 #include "index/tree_descent.h"
@@ -18,7 +19,8 @@ namespace {
 constexpr size_t kHeaderPart = 0;
 constexpr size_t kMembersPart = 1;
 constexpr size_t kRawPart = 2;
-constexpr size_t kTreePart = 3;
+constexpr size_t kHiddenPart = 3;
+constexpr size_t kTreePart = 4;
 constexpr uint64_t kLeafCapacityMax = uint64_t{1} << 35;
 constexpr size_t kChunk = 256;
 constexpr double kWeightMax = 4294967295.0;
@@ -57,10 +59,11 @@ PrioritizedView::PrioritizedView(std::byte* region)
       raw_(reinterpret_cast<float*>(region + header_->raw_offset)),
       tree_{region + header_->tree_offset, TreeShape::ForCapacity(header_->leaf_capacity)} {}
 
-bool PrioritizedView::Draw(const DrawRequest& request, std::span<uint64_t> leaves,
-                           std::span<double> probabilities) const {
+uint64_t PrioritizedView::Draw(const DrawRequest& request, std::span<uint64_t> leaves,
+                               std::span<double> probabilities) const {
+  if (distinct()) return DrawWithoutReplacement(request, leaves, probabilities);
   const uint64_t all = total();
-  if (all == 0) return false;
+  if (all == 0) return 0;
   const double divisor = static_cast<double>(all);
   std::array<uint64_t, kChunk> points;
   std::array<TreeHit, kChunk> hits;
@@ -76,7 +79,19 @@ bool PrioritizedView::Draw(const DrawRequest& request, std::span<uint64_t> leave
       probabilities[start + i] = static_cast<double>(hits[i].weight) / divisor;
     }
   }
-  return true;
+  return leaves.size();
+}
+
+uint64_t PrioritizedView::DrawWithoutReplacement(const DrawRequest& request,
+                                                 std::span<uint64_t> leaves,
+                                                 std::span<double> probabilities) const {
+  const auto divisor = static_cast<double>(total());
+  return DrawDistinct(
+      request, total(), leaves.size(), [this](uint64_t point) { return tree_.Descend(point); },
+      [&](uint64_t row, const TreeHit& hit) {
+        leaves[row] = hit.leaf;
+        if (!probabilities.empty()) probabilities[row] = static_cast<double>(hit.weight) / divisor;
+      });
 }
 
 double PrioritizedView::Probability(uint64_t leaf) const {
@@ -96,9 +111,9 @@ Result<std::unique_ptr<PrioritizedSelector>> PrioritizedSelector::Create(IndexMe
     return Status::InvalidArgument("prioritized selector '", name, "' with alpha ", options.alpha,
                                    ": 0 to 4 is possible");
   }
-  std::vector<uint64_t> parts = {sizeof(PrioritizedHeader),
-                                 Membership::Bytes(options.leaf_capacity),
-                                 options.leaf_capacity * sizeof(float)};
+  std::vector<uint64_t> parts = {
+      sizeof(PrioritizedHeader), Membership::Bytes(options.leaf_capacity),
+      options.leaf_capacity * sizeof(float), Membership::Bytes(options.leaf_capacity)};
   for (const uint64_t bytes :
        WeightTree::PartBytes(TreeShape::ForCapacity(options.leaf_capacity))) {
     parts.push_back(bytes);
@@ -109,6 +124,8 @@ Result<std::unique_ptr<PrioritizedSelector>> PrioritizedSelector::Create(IndexMe
   header->leaf_capacity = options.leaf_capacity;
   header->members_offset = region.part_offset(kMembersPart);
   header->raw_offset = region.part_offset(kRawPart);
+  header->hidden.offset = region.part_offset(kHiddenPart);
+  header->without_replacement = options.without_replacement ? 1 : 0;
   header->tree_offset = region.part_offset(kTreePart);
   header->alpha = options.alpha;
   header->shift = kShiftInitial;
@@ -120,12 +137,14 @@ Result<std::unique_ptr<PrioritizedSelector>> PrioritizedSelector::Create(IndexMe
 PrioritizedSelector::PrioritizedSelector(Region region)
     : region_(std::move(region)),
       view_(region_.base()),
+      hidden_(&region_, kHiddenPart, &view_.header_->hidden),
       tree_(view_.tree_.shape, &region_, kTreePart, &view_.header_->tree_counts) {}
 
 Status PrioritizedSelector::Reserve(uint64_t leaf_count) {
   if (leaf_count <= reserved()) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(region_.Commit(kMembersPart, Membership::Bytes(leaf_count)));
   GEARDB_RETURN_IF_ERROR(region_.Commit(kRawPart, leaf_count * sizeof(float)));
+  GEARDB_RETURN_IF_ERROR(hidden_.Grow(leaf_count));
   GEARDB_RETURN_IF_ERROR(tree_.Reserve(leaf_count));
   view_.header_->reserved = leaf_count;
   return Status::Ok();
@@ -145,6 +164,7 @@ uint64_t PrioritizedSelector::Insert(LeafRange range, float raw_priority) {
   const double weight = WeightOf(raw_priority);
   if (!MaxWeightFits(weight)) header.saturated = 1;
   tree_.SetRange(range.begin, range.end, QuantizeWeight(weight, header.shift));
+  ZeroHidden(range);
   CountChanges(range.size());
   return range.size() - before;
 }
@@ -175,6 +195,7 @@ uint64_t PrioritizedSelector::Erase(LeafRange range) {
   range.end = std::min(range.end, reserved());
   if (range.size() == 0) return 0;
   ForgetRaw(range);
+  hidden_.Forget(range);
   const uint64_t removed = view_.members_.ClearRange(range);
   if (removed > 0) tree_.SetRange(range.begin, range.end, 0);
   view_.header_->count -= removed;
@@ -229,6 +250,7 @@ void PrioritizedSelector::ApplyChunk(std::span<const uint64_t> leaves,
   Powers(raw_priorities, header.alpha, std::span(weights).first(count));
   double largest = 0.0;
   float largest_raw = header.max_priority;
+  const bool hides = header.hidden.count != 0;
   for (size_t i = 0; i < count; ++i) {
     GEARDB_CHECK(ValidPriority(raw_priorities[i]));
     float& raw = view_.raw_[leaves[i]];
@@ -238,10 +260,36 @@ void PrioritizedSelector::ApplyChunk(std::span<const uint64_t> leaves,
     largest_raw = std::max(largest_raw, raw_priorities[i]);
     largest = std::max(largest, weights[i]);
     fixed[i] = QuantizeWeight(weights[i], header.shift);
+    if (hides && hidden_.view().Contains(leaves[i])) fixed[i] = 0;
   }
   header.max_priority = largest_raw;
   if (!MaxWeightFits(largest)) header.saturated = 1;
   tree_.Set(leaves, std::span(fixed).first(count));
+}
+
+void PrioritizedSelector::ZeroHidden(LeafRange range) {
+  if (hidden_.view().count() == 0) return;
+  hidden_.view().bits().ForEach(range, [this](uint64_t leaf) { tree_.Set(leaf, 0); });
+}
+
+uint64_t PrioritizedSelector::Hide(std::span<const uint64_t> leaves) {
+  uint64_t changed = 0;
+  for (const uint64_t leaf : leaves) {
+    if (!Contains(leaf) || !hidden_.Set(leaf)) continue;
+    ++changed;
+    tree_.Set(leaf, 0);
+  }
+  return changed;
+}
+
+uint64_t PrioritizedSelector::Show(std::span<const uint64_t> leaves) {
+  uint64_t changed = 0;
+  for (const uint64_t leaf : leaves) {
+    if (leaf >= reserved() || !hidden_.Clear(leaf)) continue;
+    ++changed;
+    tree_.Set(leaf, QuantizeWeight(WeightOf(raw_priority(leaf)), shift()));
+  }
+  return changed;
 }
 
 double PrioritizedSelector::WeightOf(float raw_priority) const {

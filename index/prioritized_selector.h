@@ -1,10 +1,12 @@
 // PrioritizedSelector: members are drawn in proportion to w = p^α, p being their raw priority.
 // Schaul et al., "Prioritized Experience Replay", ICLR 2016. Weights are fixed point,
 // q = QuantizeWeight(w, s) = round(w·2^s), in a weight tree; raw priorities (f32) are kept beside
-// it, so that another shift s is a rebuild.
+// it, so that another shift s is a rebuild. With replacement, or without: by the weights that the
+// rows before have left, drawn by DrawDistinct.
 //
-// Invariants: q of a leaf is that of its raw priority for members and 0 for others; a member of raw
-// priority 0 stays a member and is never drawn; max_priority() never shrinks.
+// Invariants: q of a leaf is that of its raw priority for visible members and 0 for others; a
+// member of raw priority 0 stays a member and is never drawn; max_priority() never shrinks. The
+// scale and its bounds look at hidden members, too, so that showing them cuts no weight.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,7 @@
 #include <string_view>
 
 #include "base/tree_view.h"
+#include "index/hidden_leaves.h"
 #include "index/index_memory.h"
 #include "index/selector.h"
 #include "index/weight_tree.h"
@@ -41,6 +44,8 @@ struct PrioritizedHeader {
   uint32_t changed = UINT32_MAX;
   /// Members by the exponent bits of their raw priority: the largest weight, within a factor 2^α.
   uint64_t members_by_exponent[256] = {};
+  HiddenHeader hidden;
+  uint64_t without_replacement = 0;  ///< 1: the rows of a draw are distinct.
 };
 
 /// The shift at which `max_weight` comes to lie in [2^27, 2^28), so that it may grow 16-fold before
@@ -54,9 +59,10 @@ class PrioritizedView {
   explicit PrioritizedView(std::byte* region);
 
   /// As Selector::Draw; the probability is q / total.
-  bool Draw(const DrawRequest& request, std::span<uint64_t> leaves,
-            std::span<double> probabilities) const;
-  /// q / total of one leaf below reserved(); 0 when it is no member.
+  uint64_t Draw(const DrawRequest& request, std::span<uint64_t> leaves,
+                std::span<double> probabilities) const;
+  bool distinct() const { return header_->without_replacement != 0; }
+  /// q / total of one leaf below reserved(); 0 when it is no member, or is hidden.
   double Probability(uint64_t leaf) const;
 
   uint64_t count() const { return header_->count; }
@@ -72,6 +78,9 @@ class PrioritizedView {
 
  private:
   friend class PrioritizedSelector;
+  uint64_t DrawWithoutReplacement(const DrawRequest& request, std::span<uint64_t> leaves,
+                                  std::span<double> probabilities) const;
+
   PrioritizedHeader* header_;
   Membership members_;
   float* raw_;
@@ -85,6 +94,7 @@ class PrioritizedSelector final : public Selector {
   struct Options {
     uint64_t leaf_capacity = 0;
     double alpha = 0;
+    bool without_replacement = false;
   };
   static Result<std::unique_ptr<PrioritizedSelector>> Create(IndexMemory* memory,
                                                              std::string_view name,
@@ -96,10 +106,17 @@ class PrioritizedSelector final : public Selector {
   uint64_t Insert(std::span<const uint64_t> leaves, std::span<const float> raw_priorities) override;
   uint64_t Erase(LeafRange range) override;
   uint64_t Update(std::span<const uint64_t> leaves, std::span<const float> raw_priorities) override;
-  bool Draw(const DrawRequest& request, std::span<uint64_t> leaves,
-            std::span<double> probabilities) const override {
+  Status ReserveHidden() override { return hidden_.ReserveBits(reserved()); }
+  uint64_t Hide(std::span<const uint64_t> leaves) override;
+  uint64_t Show(std::span<const uint64_t> leaves) override;
+  bool IsHidden(uint64_t leaf) const override {
+    return leaf < reserved() && hidden_.view().Contains(leaf);
+  }
+  uint64_t Draw(const DrawRequest& request, std::span<uint64_t> leaves,
+                std::span<double> probabilities) const override {
     return view_.Draw(request, leaves, probabilities);
   }
+  bool distinct() const override { return view_.distinct(); }
   uint64_t count() const override { return view_.count(); }
   uint64_t drawable() const override { return view_.drawable(); }
   uint64_t total() const override { return view_.total(); }
@@ -149,8 +166,12 @@ class PrioritizedSelector final : public Selector {
   /// Stores raw priorities and weights of leaves that are members; at most a chunk of them.
   void ApplyChunk(std::span<const uint64_t> leaves, std::span<const float> raw_priorities);
 
+  /// What hidden leaves weigh, now that they may have been given weights: nothing.
+  void ZeroHidden(LeafRange range);
+
   Region region_;
   PrioritizedView view_;
+  HiddenLeaves hidden_;
   WeightTree tree_;
 };
 

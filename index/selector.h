@@ -4,7 +4,14 @@
 //
 // The draw is frozen: row i of draw d takes r = MulHi64(PhiloxRandom64(seed, d, i, kItem), total())
 // and the leaf in which r falls when the weights are laid end to end in leaf order. It depends on
-// the set and its weights alone, not on capacity, nor on the order in which items came.
+// the set and its weights alone, not on capacity, nor on the order in which items came. Without
+// replacement, what earlier rows of the draw took is left out of the weights and of their total.
+// Ordered selectors (fifo, lifo, heaps) take no random numbers: row i is the i-th best.
+//
+// A member may be *hidden*: it keeps its priority and its place in the order, is in members() and
+// in count(), but not in drawable() and total(), and is never drawn. Hiding ends with Show, and
+// with Erase: what is inserted afterwards is visible. Insert and Update of a hidden member change
+// its priority and leave it hidden.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +41,9 @@ class Selector {
   virtual uint64_t reserved() const = 0;
 
   /// Adds leaves with one raw priority, or with one each; leaves that are members already take
-  /// the new priority, and of equal leaves the last wins. Returns how many are new. Raw priorities
-  /// are finite and not negative (ValidPriority); the uniform selector does not look at them.
+  /// the new priority and keep their place in the order, and of equal leaves the last wins. Returns
+  /// how many are new. Raw priorities are finite and not negative (ValidPriority); selectors
+  /// without priorities (uniform, fifo, lifo, epoch) do not look at them.
   virtual uint64_t Insert(LeafRange range, float raw_priority) = 0;
   virtual uint64_t Insert(std::span<const uint64_t> leaves,
                           std::span<const float> raw_priorities) = 0;
@@ -46,20 +54,36 @@ class Selector {
   virtual uint64_t Update(std::span<const uint64_t> leaves,
                           std::span<const float> raw_priorities) = 0;
 
-  /// Draws leaves.size() rows with replacement. `probabilities` is empty or of the same size.
-  /// False, and nothing written, when total() is 0.
-  virtual bool Draw(const DrawRequest& request, std::span<uint64_t> leaves,
-                    std::span<double> probabilities) const = 0;
+  /// Makes Hide usable: the admission of its memory, now and in every later Reserve. Before it, a
+  /// selector pays nothing for what is not hidden. ResourceExhausted names the budget; the selector
+  /// is then as before.
+  virtual Status ReserveHidden() = 0;
+  /// Hides members, or shows them again, after ReserveHidden. Leaves that are no members, or are so
+  /// already, are passed over. Returns how many changed.
+  virtual uint64_t Hide(std::span<const uint64_t> leaves) = 0;
+  virtual uint64_t Show(std::span<const uint64_t> leaves) = 0;
+  /// False for what is no member.
+  virtual bool IsHidden(uint64_t leaf) const = 0;
 
-  /// Members, also those of weight 0.
+  /// Draws leaves.size() rows, and returns how many of them it has written, from the first on: all
+  /// with replacement, or none when total() is 0; when distinct(), as many as there are leaves to
+  /// draw beyond the rows before `first_row`. `probabilities` is empty or of the same size: weight
+  /// over total() before the draw, 1 for ordered selectors.
+  virtual uint64_t Draw(const DrawRequest& request, std::span<uint64_t> leaves,
+                        std::span<double> probabilities) const = 0;
+  /// The rows of one draw are different leaves.
+  virtual bool distinct() const = 0;
+
+  /// Members, also those that cannot be drawn.
   virtual uint64_t count() const = 0;
   /// Members that can be drawn: the n of an importance weight.
   virtual uint64_t drawable() const = 0;
-  /// Sum of the fixed-point weights; the number of members for the uniform selector.
+  /// Sum of the fixed-point weights; drawable() where all that can be drawn weighs the same, or is
+  /// drawn in order.
   virtual uint64_t total() const = 0;
 
   /// Between the two, changes do not touch the sums, nothing is drawn, and total() and drawable()
-  /// mean nothing; the second builds all sums once. For recovery.
+  /// mean nothing; the second builds all sums once. For recovery. Hide and Show may be called, too.
   virtual void BeginBulk() = 0;
   virtual void EndBulk() = 0;
 

@@ -14,13 +14,10 @@ namespace {
 
 constexpr size_t kHeaderPart = 0;
 constexpr size_t kMembersPart = 1;
-constexpr size_t kTreePart = 2;
+constexpr size_t kHiddenPart = 2;
+constexpr size_t kTreePart = 3;
 constexpr uint64_t kLeafCapacityMax = uint64_t{1} << 40;
 constexpr size_t kChunk = 256;
-
-uint64_t BucketCount(uint64_t leaf_count) {
-  return (leaf_count + kBucketLeaves - 1) / kBucketLeaves;
-}
 
 UniformHeader* HeaderAt(std::byte* region) { return reinterpret_cast<UniformHeader*>(region); }
 
@@ -29,18 +26,17 @@ UniformHeader* HeaderAt(std::byte* region) { return reinterpret_cast<UniformHead
 UniformView::UniformView(std::byte* region)
     : header_(HeaderAt(region)),
       members_(region + header_->members_offset),
+      hidden_(region, &header_->hidden),
       tree_{region + header_->tree_offset,
             TreeShape::ForCapacity(BucketCount(header_->leaf_capacity))} {}
 
-uint64_t UniformView::Select(uint64_t rank) const {
-  const TreeHit hit = tree_.Descend(rank);
-  return members_.SelectInBucket(hit.leaf, static_cast<uint32_t>(hit.remainder));
-}
+uint64_t UniformView::Select(uint64_t rank) const { return SelectVisible(tree_, visible(), rank); }
 
-bool UniformView::Draw(const DrawRequest& request, std::span<uint64_t> leaves,
-                       std::span<double> probabilities) const {
+uint64_t UniformView::Draw(const DrawRequest& request, std::span<uint64_t> leaves,
+                           std::span<double> probabilities) const {
   const uint64_t all = total();
-  if (all == 0) return false;
+  if (all == 0) return 0;
+  const VisibleSet set = visible();
   std::array<uint64_t, kChunk> points;
   std::array<TreeHit, kChunk> hits;
   for (size_t start = 0; start < leaves.size(); start += kChunk) {
@@ -49,15 +45,15 @@ bool UniformView::Draw(const DrawRequest& request, std::span<uint64_t> leaves,
                             request.first_row + static_cast<uint32_t>(start)};
     DrawPoints(chunk, all, std::span(points).first(count));
     DescendBatch(tree_, std::span(points).first(count), std::span(hits).first(count));
-    for (size_t i = 0; i < count; ++i) members_.PrefetchBucket(hits[i].leaf);
+    for (size_t i = 0; i < count; ++i) set.PrefetchBucket(hits[i].leaf);
     for (size_t i = 0; i < count; ++i) {
       leaves[start + i] =
-          members_.SelectInBucket(hits[i].leaf, static_cast<uint32_t>(hits[i].remainder));
+          set.SelectInBucket(hits[i].leaf, static_cast<uint32_t>(hits[i].remainder));
     }
   }
   const double probability = 1.0 / static_cast<double>(all);
   std::fill(probabilities.begin(), probabilities.end(), probability);
-  return true;
+  return leaves.size();
 }
 
 Result<std::unique_ptr<UniformSelector>> UniformSelector::Create(IndexMemory* memory,
@@ -67,7 +63,8 @@ Result<std::unique_ptr<UniformSelector>> UniformSelector::Create(IndexMemory* me
     return Status::InvalidArgument("uniform selector '", name, "' for ", leaf_capacity,
                                    " leaves: 1 to ", kLeafCapacityMax, " are possible");
   }
-  std::vector<uint64_t> parts = {sizeof(UniformHeader), Membership::Bytes(leaf_capacity)};
+  std::vector<uint64_t> parts = {sizeof(UniformHeader), Membership::Bytes(leaf_capacity),
+                                 Membership::Bytes(leaf_capacity)};
   for (const uint64_t bytes :
        WeightTree::PartBytes(TreeShape::ForCapacity(BucketCount(leaf_capacity)))) {
     parts.push_back(bytes);
@@ -77,6 +74,7 @@ Result<std::unique_ptr<UniformSelector>> UniformSelector::Create(IndexMemory* me
   UniformHeader* header = HeaderAt(region.base());
   header->leaf_capacity = leaf_capacity;
   header->members_offset = region.part_offset(kMembersPart);
+  header->hidden.offset = region.part_offset(kHiddenPart);
   header->tree_offset = region.part_offset(kTreePart);
   return std::unique_ptr<UniformSelector>(new UniformSelector(std::move(region)));
 }
@@ -84,62 +82,45 @@ Result<std::unique_ptr<UniformSelector>> UniformSelector::Create(IndexMemory* me
 UniformSelector::UniformSelector(Region region)
     : region_(std::move(region)),
       view_(region_.base()),
+      hidden_(&region_, kHiddenPart, &view_.header_->hidden),
       tree_(view_.tree_.shape, &region_, kTreePart, &view_.header_->tree_counts) {}
 
 Status UniformSelector::Reserve(uint64_t leaf_count) {
   if (leaf_count <= reserved()) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(region_.Commit(kMembersPart, Membership::Bytes(leaf_count)));
+  GEARDB_RETURN_IF_ERROR(hidden_.Grow(leaf_count));
   GEARDB_RETURN_IF_ERROR(tree_.Reserve(BucketCount(leaf_count)));
   view_.header_->reserved = leaf_count;
   return Status::Ok();
-}
-
-void UniformSelector::Recount(LeafRange range) {
-  if (range.size() == 0) return;
-  std::array<uint32_t, kChunk> counts;
-  const uint64_t end = BucketCount(range.end);
-  for (uint64_t bucket = range.begin / kBucketLeaves; bucket < end;) {
-    const uint64_t first = bucket;
-    for (; bucket < end && bucket - first < kChunk; ++bucket) {
-      counts[bucket - first] = view_.members_.CountBucket(bucket);
-    }
-    tree_.SetRun(first, std::span(counts).first(bucket - first));
-  }
 }
 
 uint64_t UniformSelector::Insert(LeafRange range, float /*raw_priority*/) {
   GEARDB_CHECK(range.end <= reserved());
   const uint64_t changed = view_.members_.SetRange(range);
   view_.header_->count += changed;
-  if (changed > 0) Recount(range);
+  if (changed > 0) RecountBuckets(view_.visible(), range, &tree_);
   return changed;
 }
 
 uint64_t UniformSelector::Insert(std::span<const uint64_t> leaves,
                                  std::span<const float> raw_priorities) {
   GEARDB_CHECK(leaves.size() == raw_priorities.size());
-  std::array<uint64_t, kChunk> buckets;
-  std::array<uint32_t, kChunk> counts;
   uint64_t changed = 0;
-  for (size_t start = 0; start < leaves.size(); start += kChunk) {
-    const size_t count = std::min(kChunk, leaves.size() - start);
-    for (size_t i = 0; i < count; ++i) {
-      GEARDB_CHECK(leaves[start + i] < reserved());
-      changed += view_.members_.Set(leaves[start + i]) ? 1 : 0;
-      buckets[i] = leaves[start + i] / kBucketLeaves;
-    }
-    for (size_t i = 0; i < count; ++i) counts[i] = view_.members_.CountBucket(buckets[i]);
-    tree_.Set(std::span(buckets).first(count), std::span(counts).first(count));
+  for (const uint64_t leaf : leaves) {
+    GEARDB_CHECK(leaf < reserved());
+    changed += view_.members_.Set(leaf) ? 1 : 0;
   }
+  RecountBuckets(view_.visible(), leaves, &tree_);
   view_.header_->count += changed;
   return changed;
 }
 
 uint64_t UniformSelector::Erase(LeafRange range) {
   range.end = std::min(range.end, reserved());
+  hidden_.Forget(range);
   const uint64_t changed = view_.members_.ClearRange(range);
   view_.header_->count -= changed;
-  if (changed > 0) Recount(range);
+  if (changed > 0) RecountBuckets(view_.visible(), range, &tree_);
   return changed;
 }
 
@@ -149,6 +130,26 @@ uint64_t UniformSelector::Update(std::span<const uint64_t> leaves,
   uint64_t applied = 0;
   for (const uint64_t leaf : leaves) applied += Contains(leaf) ? 1 : 0;
   return applied;
+}
+
+uint64_t UniformSelector::Hide(std::span<const uint64_t> leaves) {
+  uint64_t changed = 0;
+  for (const uint64_t leaf : leaves) {
+    if (!Contains(leaf) || !hidden_.Set(leaf)) continue;
+    ++changed;
+    RecountBuckets(view_.visible(), {leaf, leaf + 1}, &tree_);
+  }
+  return changed;
+}
+
+uint64_t UniformSelector::Show(std::span<const uint64_t> leaves) {
+  uint64_t changed = 0;
+  for (const uint64_t leaf : leaves) {
+    if (leaf >= reserved() || !hidden_.Clear(leaf)) continue;
+    ++changed;
+    RecountBuckets(view_.visible(), {leaf, leaf + 1}, &tree_);
+  }
+  return changed;
 }
 
 }  // namespace geardb::index

@@ -1,7 +1,4 @@
-// UniformSelector: every member is equally likely. A tree of counts, one leaf for each bucket of
-// 256 leaf numbers, over the bits of a Membership: the r-th member in leaf order, exact over holes.
-//
-// Invariants: tree leaf b is the number of members in [256·b, 256·(b + 1)), except in a bulk.
+// UniformSelector: every visible member is equally likely, by VisibleCounts over the members.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +9,7 @@
 #include "base/tree_view.h"
 #include "index/index_memory.h"
 #include "index/selector.h"
+#include "index/visible_counts.h"
 #include "index/weight_tree.h"
 
 namespace geardb::index {
@@ -24,6 +22,7 @@ struct UniformHeader {
   uint64_t members_offset = 0;
   uint64_t tree_offset = 0;
   WeightTreeCounts tree_counts;
+  HiddenHeader hidden;
 };
 
 /// Reads a uniform selector from its bytes, at any address. Trivially copyable, owns nothing.
@@ -33,20 +32,22 @@ class UniformView {
   explicit UniformView(std::byte* region);
 
   /// As Selector::Draw.
-  bool Draw(const DrawRequest& request, std::span<uint64_t> leaves,
-            std::span<double> probabilities) const;
-  /// The `rank`-th member in leaf order, rank < total().
+  uint64_t Draw(const DrawRequest& request, std::span<uint64_t> leaves,
+                std::span<double> probabilities) const;
+  /// The `rank`-th visible member in leaf order, rank < total().
   uint64_t Select(uint64_t rank) const;
 
   uint64_t count() const { return header_->count; }
   uint64_t total() const { return tree_.total(); }
   uint64_t reserved() const { return header_->reserved; }
   Membership members() const { return members_; }
+  VisibleSet visible() const { return {members_, hidden_}; }
 
  private:
   friend class UniformSelector;
   UniformHeader* header_;
   Membership members_;
+  HiddenView hidden_;
   TreeView tree_;
 };
 
@@ -63,12 +64,19 @@ class UniformSelector final : public Selector {
   uint64_t Insert(std::span<const uint64_t> leaves, std::span<const float> raw_priorities) override;
   uint64_t Erase(LeafRange range) override;
   uint64_t Update(std::span<const uint64_t> leaves, std::span<const float> raw_priorities) override;
-  bool Draw(const DrawRequest& request, std::span<uint64_t> leaves,
-            std::span<double> probabilities) const override {
+  Status ReserveHidden() override { return hidden_.ReserveBits(reserved()); }
+  uint64_t Hide(std::span<const uint64_t> leaves) override;
+  uint64_t Show(std::span<const uint64_t> leaves) override;
+  bool IsHidden(uint64_t leaf) const override {
+    return leaf < reserved() && hidden_.view().Contains(leaf);
+  }
+  uint64_t Draw(const DrawRequest& request, std::span<uint64_t> leaves,
+                std::span<double> probabilities) const override {
     return view_.Draw(request, leaves, probabilities);
   }
+  bool distinct() const override { return false; }
   uint64_t count() const override { return view_.count(); }
-  uint64_t drawable() const override { return view_.count(); }
+  uint64_t drawable() const override { return view_.total(); }
   uint64_t total() const override { return view_.total(); }
   void BeginBulk() override { tree_.BeginBulk(); }
   void EndBulk() override { tree_.EndBulk(); }
@@ -81,11 +89,10 @@ class UniformSelector final : public Selector {
 
  private:
   explicit UniformSelector(Region region);
-  /// Brings the counts of the buckets that the range touches up to date.
-  void Recount(LeafRange range);
 
   Region region_;
   UniformView view_;
+  HiddenLeaves hidden_;
   WeightTree tree_;
 };
 

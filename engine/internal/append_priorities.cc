@@ -185,7 +185,7 @@ std::vector<flatbuffers::Offset<fb::NewItems>> Writer::Impl::BuildItems(
   std::vector<flatbuffers::Offset<fb::NewItems>> items;
   for (uint32_t i = 0; i < table_->state->priority_table_count(); ++i) {
     const PriorityTableSpec& spec = table_->state->priority(i).spec();
-    if (spec.selector != SelectorKind::kPrioritized) continue;
+    if (!HasPriorities(spec.selector)) continue;
     float value = InitialPriorityOf(i, *lanes_[calls[0].lane]);
     std::vector<float> each;
     bool per_rows = false;

@@ -373,6 +373,10 @@ Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* s
   spec.window.right = static_cast<EdgeRule>(stored->right());
   spec.window.cross_ends = stored->cross_ends();
   spec.selector = static_cast<SelectorKind>(stored->selector());
+  if (spec.selector > kSelectorKindLast) {
+    return Status::Unsupported("written by a newer GearDB: priority table '", spec.name,
+                               "' has selector ", static_cast<int>(stored->selector()));
+  }
   spec.alpha = stored->alpha();
   spec.initial = static_cast<InitialPriority>(stored->initial());
   spec.initial_priority_value = stored->initial_value();

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/schema.h"
 #include "engine/stats.h"
 #include "index/index_memory.h"
+#include "index/ordered_selector.h"
 #include "index/prioritized_selector.h"
 #include "index/selector.h"
 
@@ -31,12 +34,20 @@ class PriorityState {
   bool draws_windows() const { return spec_.item == ItemKind::kWindow; }
   index::Selector& selector() { return *selector_; }
   const index::Selector& selector() const { return *selector_; }
-  /// Null when the selector is not prioritized.
+  /// Null when the selector has no weights (HasWeights).
   index::PrioritizedSelector* prioritized() { return prioritized_; }
   const index::PrioritizedSelector* prioritized() const { return prioritized_; }
 
   /// The raw priority that "max" stands for now.
-  float max_priority() const { return prioritized_ ? prioritized_->max_priority() : 1.0f; }
+  float max_priority() const;
+  /// Of an item; 1 without priorities.
+  float raw_priority(uint64_t leaf) const;
+  /// Of an item: that of a row of the next draw, or 1 where items come in their order.
+  double ProbabilityOf(uint64_t leaf) const;
+  /// There are items for a batch of `rows`: one, or as many distinct ones.
+  bool CanDraw(uint64_t rows) const {
+    return selector_->distinct() ? selector_->drawable() >= rows : selector_->total() > 0;
+  }
 
   Requirements required;
 
@@ -50,12 +61,15 @@ class PriorityState {
   PriorityTableStats counters;  ///< Since the open; items and shift are filled in by Stats.
 
  private:
-  PriorityState(PriorityTableSpec spec, std::unique_ptr<index::Selector> selector,
-                index::PrioritizedSelector* prioritized);
+  explicit PriorityState(PriorityTableSpec spec) : seed(spec.seed), spec_(std::move(spec)) {}
 
   PriorityTableSpec spec_;
   std::unique_ptr<index::Selector> selector_;
-  index::PrioritizedSelector* prioritized_;
+  index::PrioritizedSelector* prioritized_ = nullptr;
+  index::OrderedSelector* ordered_ = nullptr;
 };
+
+/// The order of a selector that has one.
+std::optional<index::ItemOrder> OrderOf(SelectorKind kind);
 
 }  // namespace geardb::engine

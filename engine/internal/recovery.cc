@@ -152,6 +152,7 @@ Status Recovery::CreatePriorityTable(const fb::Operation& operation, const wal::
   const fb::CreatePriorityTable& create = *operation.change_as_CreatePriorityTable();
   TableState& state = *table->state;
   const Result<PriorityTableSpec> spec = DecodePriorityTableSpec(create.spec());
+  if (spec.status().code() == StatusCode::kUnsupported) return spec.status();
   if (!spec.ok()) return BadRecord(record, spec.status().message());
   const TableSpec& table_spec = table->layout().spec();
   GEARDB_RETURN_IF_ERROR(Fits(record, ValidatePriorityTableSpec(table_spec, *spec)));
@@ -201,12 +202,11 @@ namespace {
 /// What a damaged piece said of these items, from item `first` on, is lost: they stay as they are.
 void KeepPriorities(const PriorityState& priority, size_t first, std::span<float> values) {
   std::fill(values.begin(), values.end(), 1.0f);
-  if (priority.prioritized() == nullptr) return;
   size_t item = 0;
   const index::Selector& selector = priority.selector();
   selector.ForEachMember({0, selector.reserved()}, [&](uint64_t leaf) {
     if (item >= first && item - first < values.size()) {
-      values[item - first] = priority.prioritized()->raw_priority(leaf);
+      values[item - first] = priority.raw_priority(leaf);
     }
     ++item;
   });

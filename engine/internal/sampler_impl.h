@@ -47,6 +47,8 @@ class Sampler::Impl {
   Status DrawLocked(Drawn* batch) GEARDB_REQUIRES(priority_table_->table->state->mutex);
   void CollectSampled(Drawn* batch);
   Status WaitForItems(Deadline deadline);
+  /// What there is to draw, when that is not enough for a batch. Under the state's mutex.
+  Status NotEnough() const;
   void Gather(Drawn* batch);
   void GatherAhead();
   void WaitGathered(Drawn* batch);

@@ -28,10 +28,12 @@ uint64_t LeafCapacity(const index::IndexMemory& memory, const TableLayout& layou
   const uint64_t places = spec.item == ItemKind::kTrajectory
                               ? SlotCapacity(memory)
                               : LpnCapacity(memory) * layout.steps_per_page();
-  // A prioritized leaf takes 8 bytes and a bit, a uniform one a bit and its share of a count.
-  const uint64_t affordable = spec.selector == SelectorKind::kPrioritized
-                                  ? memory.budget_bytes() / 8
-                                  : memory.budget_bytes() * 8;
+  // A uniform leaf takes a bit and its share of a count, any other 8 bytes and a bit.
+  uint64_t affordable = spec.selector == SelectorKind::kUniform ? memory.budget_bytes() * 8
+                                                                : memory.budget_bytes() / 8;
+  if (const auto order = OrderOf(spec.selector)) {
+    affordable = std::min(affordable, index::OrderedSelector::LeafCapacityMax(*order));
+  }
   return std::max<uint64_t>(std::min(places, affordable), 1024);
 }
 

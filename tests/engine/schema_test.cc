@@ -101,7 +101,7 @@ TEST(SchemaTest, UnknownEnumerationsAreRefused) {
   using Priority = PriorityTableSpec;
   const std::function<void(Priority&)> changes[] = {
       [](Priority& p) { p.item = static_cast<ItemKind>(2); },
-      [](Priority& p) { p.selector = static_cast<SelectorKind>(2); },
+      [](Priority& p) { p.selector = static_cast<SelectorKind>(7); },
       [](Priority& p) { p.initial = static_cast<InitialPriority>(3); },
       [](Priority& p) { p.window.left = static_cast<EdgeRule>(5); },
       [](Priority& p) { p.window.right = static_cast<EdgeRule>(5); }};
@@ -257,6 +257,10 @@ TEST(SchemaTest, FirstDifferenceIsNamed) {
        "item window, not trajectory"},
       {[](TableSpec& s) { s.priority_tables[0].selector = SelectorKind::kUniform; },
        "selector prioritized, not uniform"},
+      {[](TableSpec& s) { s.priority_tables[0].selector = SelectorKind::kWithoutReplacement; },
+       "selector prioritized, not without_replacement"},
+      {[](TableSpec& s) { s.priority_tables[0].selector = SelectorKind::kMaxHeap; },
+       "selector prioritized, not max_heap"},
       {[](TableSpec& s) {
          s.priority_tables[0].initial = InitialPriority::kConstant;
          s.priority_tables[0].initial_priority_value = 0.1f;

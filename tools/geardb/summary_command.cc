@@ -46,12 +46,12 @@ void PrintPriorityTables(const TableSummary& table, std::ostream* out) {
   TextTable rows({"priority table", "items", "drawable", "draws", "max priority", "scale",
                   "selector", "new items", "items are"});
   for (const auto& [spec, stats] : table.priority_tables) {
-    const bool prioritized = spec.selector == SelectorKind::kPrioritized;
+    const bool weighted = HasWeights(spec.selector);
     rows.Add({spec.name, Grouped(stats.items), Grouped(stats.drawable_items), Grouped(stats.draws),
               NumberText(static_cast<double>(stats.max_priority)),
               "2^" + std::to_string(stats.scale_shift),
               std::string(Word(spec.selector)) +
-                  (prioritized ? ", α " + NumberText(spec.alpha) : std::string()),
+                  (weighted ? ", α " + NumberText(spec.alpha) : std::string()),
               InitialText(spec), ItemsText(spec)});
   }
   if (rows.empty()) return;

@@ -41,7 +41,23 @@ std::string_view Word(Remover remover) { return remover == Remover::kNone ? "non
 std::string_view Word(ItemKind kind) { return kind == ItemKind::kWindow ? "window" : "trajectory"; }
 
 std::string_view Word(SelectorKind kind) {
-  return kind == SelectorKind::kUniform ? "uniform" : "prioritized";
+  switch (kind) {
+    case SelectorKind::kUniform:
+      return "uniform";
+    case SelectorKind::kPrioritized:
+      return "prioritized";
+    case SelectorKind::kFifo:
+      return "fifo";
+    case SelectorKind::kLifo:
+      return "lifo";
+    case SelectorKind::kMinHeap:
+      return "min_heap";
+    case SelectorKind::kMaxHeap:
+      return "max_heap";
+    case SelectorKind::kWithoutReplacement:
+      break;
+  }
+  return "without_replacement";
 }
 
 std::string_view Word(EdgeRule rule) {

@@ -177,6 +177,23 @@ TEST_F(RecoveryTest, PartitionsOfALaterVersionAreUnsupported) {
                 "changes partition 3 of table 1");
 }
 
+TEST_F(RecoveryTest, SelectorsOfALaterVersionAreUnsupported) {
+  CreateSteps();
+  PriorityTableSpec spec = WindowSpec("later");
+  spec.selector = static_cast<SelectorKind>(static_cast<int>(kSelectorKindLast) + 1);
+  const auto create = [&] {
+    const auto stored = EncodePriorityTableSpec(&builder_, spec);
+    const auto table = fb::CreateCreatePriorityTable(builder_, stored, 1);
+    const auto operation =
+        fb::CreateOperation(builder_, kSteps, 1, fb::Change::CreatePriorityTable, table.Union());
+    return FeedOperations({operation});
+  };
+  EXPECT_STATUS(kUnsupported, create(),
+                "written by a newer GearDB: priority table 'later' has selector 7");
+  spec.selector = kSelectorKindLast;
+  EXPECT_OK(create());
+}
+
 TEST_F(RecoveryTest, APriorityTableThatIsNotThereIsRefused) {
   ASSERT_OK(CreateTable(StepSpec()));
   EXPECT_STATUS(kCorruption, Feed(fb::Change::HandOver, fb::CreateHandOver(builder_, 1), kSteps, 0),

@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/tools/geardb/cli_fixture.h"
+#include "tools/geardb/words.h"
 
 namespace geardb {
 namespace {
@@ -122,6 +124,14 @@ TEST_F(SummaryCommandTest, SchemasAreThoseThatWereStored) {
   EXPECT_EQ(windows["window"]["stride"].integer(), 2);
   EXPECT_EQ(windows["window"]["left"].text(), "pad");
   EXPECT_EQ(windows["selector"].text(), "uniform");
+}
+
+TEST_F(SummaryCommandTest, SelectorsHaveNamesOfTheirOwn) {
+  const std::vector<std::string_view> names = {
+      "uniform", "prioritized", "fifo", "lifo", "min_heap", "max_heap", "without_replacement"};
+  ASSERT_EQ(names.size(), static_cast<size_t>(kSelectorKindLast) + 1);
+  for (size_t i = 0; i < names.size(); ++i)
+    EXPECT_EQ(cli::Word(static_cast<SelectorKind>(i)), names[i]);
 }
 
 TEST_F(SummaryCommandTest, TagsComeWithAllBytesOfTheirNames) {
