@@ -22,7 +22,8 @@ inline void SetCrashHook(CrashHook hook) {
 /// Marks a place where a crash is interesting. The log has "copy_into_ring", "drain", "rotate",
 /// "sync_begun", "sync", "synced", "manifest", and in an open "recovery_read", "recovery_cut",
 /// "recovery_drain", "recovery_drained_some", "recovery_sync", "recovery_epoch", "recovery_serve";
-/// the engine has "copy_rows", "append_evicts", "removal" and "tag".
+/// the engine has "copy_rows", "append_evicts", "removal" and "tag", the cold store "cold_flushed",
+/// "cold_files_dropped" and "cold_covered".
 inline void CrashPoint(const char* name) {
   if (internal::crash_hook.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
     internal::crash_hook.load(std::memory_order_acquire)(name);

@@ -1,5 +1,7 @@
 # The library as others see it: libgeardb.a, libgeardb.so, headers under include/geardb,
-# find_package(geardb) and `pkg-config geardb`. It needs nothing but libstdc++ and threads.
+# find_package(geardb) and `pkg-config geardb`. It needs libstdc++, threads, and the packages of the
+# layer engine (cmake/dependencies.cmake): who links it shared gets them by it, who links it static
+# finds them named in both.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -19,7 +21,7 @@ set(exports ${PROJECT_SOURCE_DIR}/cmake/geardb.map)
 target_link_options(geardb_shared PRIVATE -Wl,--no-undefined -Wl,--version-script=${exports})
 set_target_properties(geardb_shared PROPERTIES LINK_DEPENDS ${exports})
 foreach(library IN ITEMS geardb_static geardb_shared)
-  target_link_libraries(${library} PUBLIC Threads::Threads)
+  target_link_libraries(${library} PUBLIC Threads::Threads PRIVATE ${GEARDB_PACKAGES_engine})
   target_compile_features(${library} PUBLIC cxx_std_20)
   target_include_directories(${library} INTERFACE
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/geardb>)
@@ -44,6 +46,8 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/geardb-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/geardb-config-version.cmake
         DESTINATION ${package_dir})
 
+list(TRANSFORM GEARDB_PACKAGES_engine PREPEND -l OUTPUT_VARIABLE package_flags)
+list(JOIN package_flags " " GEARDB_PC_PACKAGES)
 file(RELATIVE_PATH GEARDB_PC_PREFIX /usr/${CMAKE_INSTALL_LIBDIR}/pkgconfig /usr)
 configure_file(cmake/geardb.pc.in geardb.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/geardb.pc

@@ -61,7 +61,8 @@ function(geardb_layer name)
   add_library(${name} STATIC ${sources})
   set_target_properties(${name} PROPERTIES OUTPUT_NAME geardb_layer_${name})
   geardb_common(${name})
-  target_link_libraries(${name} PUBLIC ${arg_DEPENDS} Threads::Threads)
+  target_link_libraries(${name} PUBLIC ${arg_DEPENDS} Threads::Threads
+                        PRIVATE ${GEARDB_PACKAGES_${name}}) # cmake/dependencies.cmake
   foreach(layer IN ITEMS ${name} ${arg_DEPENDS})
     if(TARGET ${layer}_schemas)
       add_dependencies(${name} ${layer}_schemas)

@@ -1,0 +1,125 @@
+// The RocksDB under a cold store: how it is opened, what its background threads report, and its
+// errors as Status. Seen by engine/internal/cold_*.cc alone.
+//
+// Column families: the default one holds the store's own keys (below), "pages" and "chunks" the
+// rest. The store's own keys, all values little-endian, frozen:
+//   "format"   u32 version (1)
+//   "lsn"      u64 LSN of the batch it is in, u64 number of that batch, from 1
+//   "reclaim/" + one byte ('p' pages, 'c' chunks) + u32 big-endian length of the first key + first
+//              key + end key: a removed range whose files are still to be dropped; no value
+#pragma once
+
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/listener.h>
+#include <rocksdb/statistics.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/metrics.h"
+#include "base/mutex.h"
+#include "engine/internal/cold_store.h"
+#include "engine/internal/cold_threads.h"
+
+namespace geardb::engine {
+
+inline constexpr std::string_view kColdFormatKey = "format";
+inline constexpr std::string_view kColdLsnKey = "lsn";
+inline constexpr std::string_view kColdReclaimPrefix = "reclaim/";
+inline constexpr uint32_t kColdFormat = 1;
+
+/// What the key "lsn" holds.
+struct ColdPosition {
+  uint64_t lsn = 0;
+  uint64_t batch = 0;
+};
+std::string EncodeColdPosition(const ColdPosition& position);
+/// Corruption unless there are 16 bytes.
+Result<ColdPosition> DecodeColdPosition(std::string_view bytes);
+
+inline rocksdb::Slice SliceOf(std::string_view text) { return {text.data(), text.size()}; }
+inline std::string_view ViewOf(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+/// RocksDB's status, with `context` before its words. A file that is gone is Corruption, a full
+/// disk ResourceExhausted.
+Status FromRocks(const rocksdb::Status& status, std::string_view context);
+
+/// Follows RocksDB's background threads. Thread-safe.
+class ColdListener : public rocksdb::EventListener {
+ public:
+  explicit ColdListener(std::string directory) : directory_(std::move(directory)) {}
+
+  void OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& flush) override;
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override;
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status error,
+                            bool* recover) override;
+
+  /// Reads what the files hold now, and keeps it. Called after each flush.
+  Status ReadFlushed(rocksdb::DB* db);
+  /// Waits until a finished flush covers the batch. (Flush itself does not always: after a full
+  /// disk it says that all is done while the flush has yet to begin.)
+  Status WaitUntilFlushed(rocksdb::DB* db, uint64_t batch);
+  ColdPosition flushed() const;
+  uint64_t flushes() const { return flushes_.value(); }
+
+  /// The error that stops writing, if any; `Resumed` forgets it.
+  Status status() const;
+  void Resumed();
+  void AddDamage(std::string what);
+  std::vector<std::string> damage() const;
+  /// Whether a compaction was given up since the last call.
+  bool TakeCompactionFailed() { return compaction_failed_.exchange(false); }
+
+ private:
+  const std::string directory_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  ColdPosition flushed_ GEARDB_GUARDED_BY(mutex_);
+  Status status_ GEARDB_GUARDED_BY(mutex_);
+  std::vector<std::string> damage_ GEARDB_GUARDED_BY(mutex_);
+  std::atomic<bool> compaction_failed_{false};
+  Counter flushes_;
+};
+
+/// An open RocksDB with what it needs around it; destroyed in the reverse order.
+struct ColdDb {
+  ColdDb(std::string where, const ColdStoreOptions& how)
+      : directory(std::move(where)), options(how) {}
+  ~ColdDb();
+
+  /// OK where something may be written.
+  Status Writable() const;
+  /// After a full disk: lets RocksDB try again. The error that is left.
+  Status Resume();
+  /// Closes RocksDB without a flush. The first error.
+  Status Close();
+  uint64_t Property(rocksdb::ColumnFamilyHandle* family, const std::string& name) const;
+
+  const std::string directory;
+  const ColdStoreOptions options;
+  std::unique_ptr<ColdThreads> threads;
+  std::shared_ptr<rocksdb::Cache> cache;
+  std::shared_ptr<rocksdb::Statistics> statistics;
+  std::shared_ptr<ColdListener> listener;
+  std::unique_ptr<rocksdb::DB> db;
+  rocksdb::ColumnFamilyHandle* meta = nullptr;
+  rocksdb::ColumnFamilyHandle* pages = nullptr;
+  rocksdb::ColumnFamilyHandle* chunks = nullptr;
+  bool read_only = false;
+  /// Why it is read-only though that was not asked for; empty otherwise.
+  std::string degraded;
+
+  mutable Mutex write_mutex;
+  ColdPosition written GEARDB_GUARDED_BY(write_mutex);
+  std::atomic<bool> closed{false};
+};
+
+/// Opens the directory as cold_store.h says.
+Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
+                                           const ColdStoreOptions& options);
+
+}  // namespace geardb::engine

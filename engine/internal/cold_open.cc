@@ -1,0 +1,309 @@
+// Opening the RocksDB of a cold store: its options, and what is done where files are missing.
+#include <rocksdb/convenience.h>
+#include <rocksdb/file_system.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+#include <rocksdb/utilities/table_properties_collectors.h>
+#include <rocksdb/write_buffer_manager.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/concatenate.h"
+#include "engine/internal/cold_db.h"
+
+namespace geardb::engine {
+namespace {
+
+// Of the memory, what may hold batches that are not flushed.
+constexpr uint64_t kMemtableShare = 2;
+constexpr uint64_t kMemtableBytesMin = uint64_t{256} << 10;
+
+rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
+  const ColdStoreOptions& given = store.options;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = store.cache;
+  table.cache_index_and_filter_blocks = true;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.format_version = 5;
+
+  rocksdb::ColumnFamilyOptions options;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  options.compression = rocksdb::kNoCompression;  // Values come compressed.
+  options.write_buffer_size = std::max(kMemtableBytesMin, given.memory_bytes / kMemtableShare / 2);
+  options.max_write_buffer_number = 4;
+  options.target_file_size_base = given.sst_file_bytes;
+  options.max_bytes_for_level_base = 4 * given.sst_file_bytes;
+  options.level_compaction_dynamic_level_bytes = true;
+  options.enable_blob_files = true;
+  options.min_blob_size = given.blob_bytes_min;
+  options.blob_file_size = given.blob_file_bytes;
+  options.enable_blob_garbage_collection = true;
+  // Never forced by RocksDB itself: what it looks for then, an SST file that refers to the oldest
+  // blob file, is not always there once files were dropped, and Debian's build aborts the process
+  // (an assertion in ComputeFilesMarkedForForcedBlobGC). ColdSpace sees to the space instead.
+  options.blob_garbage_collection_force_threshold = 1.0;
+  // What is removed at random is found by compactions of files with many tombstones.
+  options.table_properties_collector_factories.push_back(
+      rocksdb::NewCompactOnDeletionCollectorFactory(/*sliding_window_size=*/128,
+                                                    /*deletion_trigger=*/64,
+                                                    /*deletion_ratio=*/0.5));
+  return options;
+}
+
+rocksdb::DBOptions DatabaseOptions(const ColdDb& store, bool degraded) {
+  const ColdStoreOptions& given = store.options;
+  rocksdb::DBOptions options;
+  options.env = store.threads.get();
+  options.create_if_missing = !given.read_only;
+  options.create_missing_column_families = !given.read_only;
+  options.paranoid_checks = !degraded;
+  options.atomic_flush = true;
+  options.avoid_flush_during_shutdown = true;  // Close does it, and sees whether it worked.
+  options.statistics = store.statistics;
+  options.listeners = {store.listener};
+  options.write_buffer_manager = std::make_shared<rocksdb::WriteBufferManager>(
+      std::max(2 * kMemtableBytesMin, given.memory_bytes / kMemtableShare), store.cache);
+  options.max_open_files = static_cast<int>(given.open_files_max);
+  options.max_file_opening_threads = 4;
+  options.skip_stats_update_on_db_open = true;
+  options.max_background_jobs = static_cast<int>(2 * given.background_threads);
+  options.max_bgerror_resume_count = 0;  // As OnErrorRecoveryBegin.
+  options.max_manifest_file_size = uint64_t{16} << 20;
+  options.write_dbid_to_manifest = true;
+  options.bytes_per_sync = uint64_t{1} << 20;
+  // No thread that only prints numbers.
+  options.stats_dump_period_sec = 0;
+  options.stats_persist_period_sec = 0;
+  options.info_log_level = rocksdb::WARN_LEVEL;
+  options.keep_log_file_num = 4;
+  options.max_log_file_size = size_t{1} << 20;
+  return options;
+}
+
+/// NotFound where there is no store; Corruption where there is one without the file that says what
+/// it consists of: RocksDB would make a new one in its place.
+Status CheckCurrent(const ColdDb& store) {
+  rocksdb::FileSystem* files = store.threads->GetFileSystem().get();
+  std::vector<std::string> names;
+  const rocksdb::IOStatus listed =
+      files->GetChildren(store.directory, rocksdb::IOOptions(), &names, nullptr);
+  if (listed.IsNotFound() || listed.IsPathNotFound()) {
+    return Status::NotFound("there is no cold store in ", store.directory);
+  }
+  GEARDB_RETURN_IF_ERROR(FromRocks(listed, store.directory));
+  bool any = false;
+  for (const std::string& name : names) {
+    if (name == "CURRENT") return Status::Ok();
+    any = any || name.ends_with(".sst") || name.ends_with(".blob");
+  }
+  if (any) {
+    return Status::Corruption(store.directory,
+                              "/CURRENT is missing, but files that it leads to "
+                              "are there");
+  }
+  return Status::NotFound("there is no cold store in ", store.directory);
+}
+
+std::string RangeText(const rocksdb::LiveFileMetaData& file) {
+  const auto first = DecodeColdPageKey(file.smallestkey);
+  const auto last = DecodeColdPageKey(file.largestkey);
+  if (first && last) return Concatenate(ColdKeyText(*first), " to ", ColdKeyText(*last));
+  const auto first_chunk = DecodeColdChunkKey(file.smallestkey);
+  const auto last_chunk = DecodeColdChunkKey(file.largestkey);
+  if (first_chunk && last_chunk) {
+    return Concatenate(ColdKeyText(*first_chunk), " to ", ColdKeyText(*last_chunk));
+  }
+  return "keys of the store's own, or whole tables";
+}
+
+// RocksDB's names of files begin with a slash.
+std::string_view Unrooted(std::string_view name) {
+  return name.starts_with('/') ? name.substr(1) : name;
+}
+
+/// Notes the files that the manifest names, but that are not there or have another size.
+void NoteMissingFiles(const ColdDb& store) {
+  rocksdb::FileSystem* files = store.threads->GetFileSystem().get();
+  const rocksdb::IOOptions plain;
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  store.db->GetLiveFilesMetaData(&tables);
+  for (const rocksdb::LiveFileMetaData& table : tables) {
+    uint64_t size = 0;
+    const std::string path = Concatenate(store.directory, "/", Unrooted(table.name));
+    if (!files->GetFileSize(path, plain, &size, nullptr).ok()) {
+      store.listener->AddDamage(Concatenate(path, " is missing, with ", RangeText(table)));
+    } else if (size != table.size) {
+      store.listener->AddDamage(Concatenate(path, " has ", size, " bytes, expected ", table.size,
+                                            ", with ", RangeText(table)));
+    }
+  }
+  for (rocksdb::ColumnFamilyHandle* family : {store.pages, store.chunks}) {
+    rocksdb::ColumnFamilyMetaData meta;
+    store.db->GetColumnFamilyMetaData(family, &meta);
+    // Blob files older than any that is referred to may be named still, though they are gone.
+    uint64_t oldest = UINT64_MAX;
+    for (const rocksdb::LiveFileMetaData& table : tables) {
+      const uint64_t refers_to = table.oldest_blob_file_number;
+      if (table.column_family_name == meta.name && refers_to != 0) {
+        oldest = std::min(oldest, refers_to);
+      }
+    }
+    for (const rocksdb::BlobMetaData& blob : meta.blob_files) {
+      const std::string path = Concatenate(store.directory, "/", Unrooted(blob.blob_file_name));
+      if (blob.blob_file_number < oldest || files->FileExists(path, plain, nullptr).ok()) continue;
+      store.listener->AddDamage(Concatenate(path, " is missing, with the values of ",
+                                            blob.total_blob_count - blob.garbage_blob_count, " ",
+                                            meta.name));
+    }
+  }
+}
+
+rocksdb::Status OpenRocks(ColdDb* store, bool degraded) {
+  const rocksdb::DBOptions options = DatabaseOptions(*store, degraded);
+  rocksdb::ColumnFamilyOptions family = FamilyOptions(*store);
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  for (const char* name : {"default", "pages", "chunks"}) families.emplace_back(name, family);
+  families[0].options.enable_blob_files = false;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status opened =
+      store->read_only
+          ? rocksdb::DB::OpenForReadOnly(options, store->directory, families, &handles, &db)
+          : rocksdb::DB::Open(options, store->directory, families, &handles, &db);
+  if (!opened.ok()) return opened;
+  store->db.reset(db);
+  store->meta = handles[0];
+  store->pages = handles[1];
+  store->chunks = handles[2];
+  return opened;
+}
+
+/// The store's own keys. A new store has none.
+Status ReadOwnKeys(ColdDb* store) {
+  std::string format;
+  const rocksdb::Status read =
+      store->db->Get(rocksdb::ReadOptions(), store->meta, SliceOf(kColdFormatKey), &format);
+  if (read.IsNotFound()) {
+    if (store->Property(store->pages, rocksdb::DB::Properties::kLiveSstFilesSize) != 0) {
+      return Status::Corruption(store->directory, " has pages, but does not say up to what LSN");
+    }
+    return Status::Ok();
+  }
+  GEARDB_RETURN_IF_ERROR(FromRocks(read, store->directory));
+  uint32_t version = 0;
+  if (format.size() != sizeof(version)) {
+    return Status::Corruption(store->directory, ": a format of ", format.size(), " bytes");
+  }
+  std::memcpy(&version, format.data(), sizeof(version));
+  if (version != kColdFormat) {
+    return Status::Unsupported(store->directory, " has format ", version, ", known is ",
+                               kColdFormat);
+  }
+  return store->listener->ReadFlushed(store->db.get()).WithContext(store->directory);
+}
+
+// Any write makes RocksDB tell apart from now on what is only in memory; nobody reads yet.
+Status WriteFormat(ColdDb* store) {
+  std::string bytes(sizeof(kColdFormat), '\0');
+  std::memcpy(bytes.data(), &kColdFormat, sizeof(kColdFormat));
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  return FromRocks(store->db->Put(unlogged, store->meta, SliceOf(kColdFormatKey), SliceOf(bytes)),
+                   store->directory);
+}
+
+Status OpenWhole(ColdDb* store) {
+  GEARDB_RETURN_IF_ERROR(FromRocks(OpenRocks(store, /*degraded=*/false), store->directory));
+  GEARDB_RETURN_IF_ERROR(ReadOwnKeys(store));
+  if (!store->read_only) GEARDB_RETURN_IF_ERROR(WriteFormat(store));
+  return Status::Ok();
+}
+
+Status OpenDamaged(ColdDb* store, const Status& why) {
+  store->read_only = true;
+  store->degraded = std::string(why.message());
+  const Status opened = FromRocks(OpenRocks(store, /*degraded=*/true), store->directory);
+  if (!opened.ok()) return why;
+  store->listener->AddDamage(store->degraded);
+  const Status own = ReadOwnKeys(store);
+  if (own.code() == StatusCode::kUnsupported) return own;
+  if (!own.ok()) store->listener->AddDamage(std::string(own.message()));
+  return Status::Ok();
+}
+
+/// Everything but the RocksDB itself, new: an open that failed leaves none of it behind.
+Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
+                                           const ColdStoreOptions& options) {
+  auto store = std::make_unique<ColdDb>(directory, options);
+  GEARDB_ASSIGN_OR_RETURN(store->threads, ColdThreads::Start({options.files, options.clock},
+                                                             options.background_threads));
+  store->cache = rocksdb::NewLRUCache(options.memory_bytes, /*num_shard_bits=*/4);
+  store->statistics = rocksdb::CreateDBStatistics();
+  store->statistics->set_stats_level(rocksdb::StatsLevel::kExceptTimers);
+  store->listener = std::make_shared<ColdListener>(directory);
+  store->read_only = options.read_only;
+  return store;
+}
+
+/// Corruption where the store has lost what the log relied upon. Reads only; what it cannot open,
+/// the open proper will judge.
+Status CheckReachesLog(const std::string& directory, const ColdStoreOptions& options) {
+  ColdStoreOptions reading = options;
+  reading.read_only = true;
+  GEARDB_ASSIGN_OR_RETURN(const auto store, MakeColdDb(directory, reading));
+  const rocksdb::Status opened = OpenRocks(store.get(), /*degraded=*/false);
+  // Column families are missing: nothing was ever flushed, it seems.
+  if (opened.IsInvalidArgument()) return FromRocks(opened, directory);
+  if (!opened.ok()) return Status::Ok();
+  std::string format;
+  const rocksdb::Status read =
+      store->db->Get(rocksdb::ReadOptions(), store->meta, SliceOf(kColdFormatKey), &format);
+  if (!read.IsNotFound() && !ReadOwnKeys(store.get()).ok()) return Status::Ok();
+  const uint64_t found = store->listener->flushed().lsn;
+  if (found >= options.log_start) return Status::Ok();
+  return Status::Corruption(directory, " holds what was written up to LSN ", found,
+                            ", but the log begins at ", options.log_start);
+}
+
+Status CheckOptions(const ColdStoreOptions& options) {
+  if (options.space_amplification_max <= 1.0 || options.read_threads == 0 ||
+      options.background_threads == 0 || options.memory_bytes == 0 || options.open_files_max < 16) {
+    return Status::InvalidArgument(
+        "a cold store needs a space amplification above 1, threads, memory and 16 open files");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
+                                           const ColdStoreOptions& options) {
+  GEARDB_RETURN_IF_ERROR(CheckOptions(options));
+  GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(directory, options));
+  const Status current = CheckCurrent(*store);
+  const bool absent = current.code() == StatusCode::kNotFound;
+  if (!current.ok() && (options.read_only || !absent)) return current;
+  if (options.log_start != 0) {
+    if (absent) {
+      return Status::Corruption(directory, " holds no cold store, but the log begins at ",
+                                options.log_start);
+    }
+    GEARDB_RETURN_IF_ERROR(CheckReachesLog(directory, options));
+  }
+  Status opened = OpenWhole(store.get());
+  if (opened.code() == StatusCode::kCorruption) {
+    GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
+    opened = OpenDamaged(store.get(), opened);
+  }
+  GEARDB_RETURN_IF_ERROR(opened);
+  // Compactions run already: what they replace stays until it was looked for.
+  const bool held = !store->read_only && store->db->DisableFileDeletions().ok();
+  NoteMissingFiles(*store);
+  if (held) GEARDB_RETURN_IF_ERROR(FromRocks(store->db->EnableFileDeletions(false), directory));
+  MutexLock lock(&store->write_mutex);
+  store->written = store->listener->flushed();
+  return store;
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,193 @@
+#include "engine/internal/cold_space.h"
+
+#include <rocksdb/convenience.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/crash_point.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr size_t kGroupPrefixBytes = 8;  // Table, partition, group.
+
+Result<ColdRemoval> DecodeRecordKey(std::string_view key) {
+  key.remove_prefix(kColdReclaimPrefix.size());
+  if (key.size() < 5 || (key[0] != 'p' && key[0] != 'c')) {
+    return Status::Corruption("a record of a removal of ", key.size(), " bytes");
+  }
+  ColdRemoval removal;
+  removal.of_chunks = key[0] == 'c';
+  size_t first_bytes = 0;
+  for (size_t i = 1; i < 5; ++i) first_bytes = first_bytes << 8 | static_cast<uint8_t>(key[i]);
+  key.remove_prefix(5);
+  if (first_bytes > key.size()) {
+    return Status::Corruption("a record of a removal with a key of ", first_bytes, " bytes, where ",
+                              key.size(), " are left");
+  }
+  removal.keys.begin = key.substr(0, first_bytes);
+  removal.keys.end = key.substr(first_bytes);
+  return removal;
+}
+
+/// Ranges that overlap or touch become one.
+std::vector<ColdKeyRange> Merged(std::vector<ColdKeyRange> ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  std::vector<ColdKeyRange> merged;
+  for (ColdKeyRange& range : ranges) {
+    if (!merged.empty() && range.begin <= merged.back().end) {
+      merged.back().end = std::max(merged.back().end, range.end);
+    } else {
+      merged.push_back(std::move(range));
+    }
+  }
+  return merged;
+}
+
+}  // namespace
+
+std::string ColdSpace::RecordKey(const ColdRemoval& removal) {
+  std::string key(kColdReclaimPrefix);
+  key.push_back(removal.of_chunks ? 'c' : 'p');
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    key.push_back(static_cast<char>(removal.keys.begin.size() >> shift & 0xff));
+  }
+  return key + removal.keys.begin + removal.keys.end;
+}
+
+Status ColdSpace::Load() {
+  std::vector<Pending> found;
+  {
+    std::unique_ptr<rocksdb::Iterator> keys(
+        db_->db->NewIterator(rocksdb::ReadOptions(), db_->meta));
+    keys->Seek(SliceOf(kColdReclaimPrefix));
+    for (; keys->Valid() && keys->key().starts_with(SliceOf(kColdReclaimPrefix)); keys->Next()) {
+      auto removal = DecodeRecordKey(ViewOf(keys->key()));
+      if (!removal.ok()) return removal.status().WithContext(db_->directory);
+      found.push_back({std::move(*removal), 0});
+    }
+    GEARDB_RETURN_IF_ERROR(FromRocks(keys->status(), db_->directory));
+  }
+  if (found.empty() || db_->read_only) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(Cover(found, /*finish=*/false));
+  MutexLock lock(&mutex_);
+  pending_ = std::move(found);
+  return Status::Ok();
+}
+
+std::vector<ColdRemoval> ColdSpace::Joined(std::vector<ColdRemoval> removals) const {
+  MutexLock lock(&mutex_);
+  for (ColdRemoval& removal : removals) {
+    if (removal.of_chunks || removal.keys.begin.size() < kGroupPrefixBytes) continue;
+    const auto before = newest_.find(removal.keys.begin.substr(0, kGroupPrefixBytes));
+    if (before != newest_.end() && before->second.end == removal.keys.begin) {
+      removal.keys.begin = before->second.begin;
+    }
+  }
+  return removals;
+}
+
+void ColdSpace::Add(std::vector<ColdRemoval> removals, uint64_t batch) {
+  MutexLock lock(&mutex_);
+  for (ColdRemoval& removal : removals) {
+    if (!removal.of_chunks && removal.keys.begin.size() >= kGroupPrefixBytes) {
+      newest_[removal.keys.begin.substr(0, kGroupPrefixBytes)] = removal.keys;
+    }
+    pending_.push_back({std::move(removal), batch});
+  }
+}
+
+Status ColdSpace::Reclaim() {
+  MutexLock one_at_a_time(&reclaiming_);
+  const uint64_t flushed = db_->listener->flushed().batch;
+  std::vector<Pending> due;
+  {
+    MutexLock lock(&mutex_);
+    for (const Pending& pending : pending_) {
+      if (pending.batch <= flushed) due.push_back(pending);
+    }
+  }
+  if (due.empty()) return Status::Ok();
+  CrashPoint("cold_flushed");
+  for (const bool of_chunks : {false, true}) {
+    std::vector<ColdKeyRange> ranges;
+    for (const Pending& pending : due) {
+      if (pending.removal.of_chunks == of_chunks) ranges.push_back(pending.removal.keys);
+    }
+    ranges = Merged(std::move(ranges));
+    if (ranges.empty()) continue;
+    std::vector<rocksdb::Slice> ends;
+    for (const ColdKeyRange& range : ranges) {
+      ends.emplace_back(range.begin);
+      ends.emplace_back(range.end);
+    }
+    std::vector<rocksdb::RangePtr> between;
+    for (size_t i = 0; i < ends.size(); i += 2) between.emplace_back(&ends[i], &ends[i + 1]);
+    GEARDB_RETURN_IF_ERROR(FromRocks(
+        rocksdb::DeleteFilesInRanges(db_->db.get(), of_chunks ? db_->chunks : db_->pages,
+                                     between.data(), between.size(), /*include_end=*/false),
+        db_->directory));
+  }
+  CrashPoint("cold_files_dropped");
+  GEARDB_RETURN_IF_ERROR(Cover(due, /*finish=*/true));
+  CrashPoint("cold_covered");
+  for (const Pending& pending : due) {
+    if (pending.removal.keys.begin.size() < kGroupPrefixBytes) wants_compaction_ = true;
+  }
+  MutexLock lock(&mutex_);
+  std::erase_if(pending_, [&](const Pending& pending) { return pending.batch <= flushed; });
+  return Status::Ok();
+}
+
+Status ColdSpace::Cover(const std::vector<Pending>& ranges, bool finish) {
+  rocksdb::WriteBatch batch;
+  rocksdb::Status status;
+  for (const bool of_chunks : {false, true}) {
+    std::vector<ColdKeyRange> keys;
+    for (const Pending& pending : ranges) {
+      if (pending.removal.of_chunks == of_chunks) keys.push_back(pending.removal.keys);
+    }
+    for (const ColdKeyRange& range : Merged(std::move(keys))) {
+      if (status.ok()) {
+        status = batch.DeleteRange(of_chunks ? db_->chunks : db_->pages, range.begin, range.end);
+      }
+    }
+  }
+  for (const Pending& pending : ranges) {
+    if (finish && status.ok()) status = batch.Delete(db_->meta, RecordKey(pending.removal));
+  }
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  if (status.ok()) status = db_->db->Write(unlogged, &batch);
+  return FromRocks(status, db_->directory);
+}
+
+Status ColdSpace::Compact() {
+  rocksdb::CompactRangeOptions options;
+  options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
+  options.blob_garbage_collection_policy = rocksdb::BlobGarbageCollectionPolicy::kForce;
+  options.blob_garbage_collection_age_cutoff = 1.0;
+  for (rocksdb::ColumnFamilyHandle* family : {db_->meta, db_->chunks, db_->pages}) {
+    GEARDB_RETURN_IF_ERROR(
+        FromRocks(db_->db->CompactRange(options, family, nullptr, nullptr), db_->directory));
+  }
+  wants_compaction_ = false;
+  return Status::Ok();
+}
+
+void ColdSpace::AddTo(ColdStats* stats) const {
+  using Properties = rocksdb::DB::Properties;
+  for (rocksdb::ColumnFamilyHandle* family : {db_->meta, db_->chunks, db_->pages}) {
+    stats->disk_bytes += db_->Property(family, Properties::kTotalSstFilesSize) +
+                         db_->Property(family, Properties::kTotalBlobFileSize);
+    // Blobs that are not known to be garbage are part of the estimate.
+    stats->live_bytes += db_->Property(family, Properties::kEstimateLiveDataSize);
+    stats->pending_compaction_bytes +=
+        db_->Property(family, Properties::kEstimatePendingCompactionBytes);
+  }
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,73 @@
+// Gives the space of what was removed back: whole files first, then compactions.
+//
+// The order in which a removed range is reclaimed, and why, is in cold_store.h (*Removal*).
+//
+// Invariants: a range is in `pending_` iff its record is among the store's own keys, in files or in
+// memory; files are dropped only for ranges whose batch a finished flush covers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "engine/internal/cold_db.h"
+
+namespace geardb::engine {
+
+/// A range that a batch removes.
+struct ColdRemoval {
+  bool of_chunks = false;
+  ColdKeyRange keys;
+};
+
+/// Thread-safe.
+class ColdSpace {
+ public:
+  explicit ColdSpace(ColdDb* db) : db_(db) {}
+
+  /// Takes up what the store's own keys say is still to be reclaimed, and covers it again. Before
+  /// anything is read or written.
+  Status Load();
+
+  /// The removals of a batch about to be written, as they are to be recorded: one that goes on
+  /// where the range before it in the same group ended becomes one with it, so that a file which
+  /// straddles both can go.
+  std::vector<ColdRemoval> Joined(std::vector<ColdRemoval> removals) const;
+  /// The key of a removal's record.
+  static std::string RecordKey(const ColdRemoval& removal);
+  /// The batch with these records was written.
+  void Add(std::vector<ColdRemoval> removals, uint64_t batch);
+
+  /// Reclaims what finished flushes cover.
+  Status Reclaim();
+  /// Rewrites everything. Nothing is left to be reclaimed where a flush came before.
+  Status Compact();
+  /// Whether files were dropped whose values RocksDB does not know to be garbage: those of a table,
+  /// among older ones. (Those of the oldest trajectories go with their files.)
+  bool wants_compaction() const { return wants_compaction_.load(); }
+  /// Bytes of all files, and of what in them is not known to be garbage.
+  void AddTo(ColdStats* stats) const;
+
+ private:
+  struct Pending {
+    ColdRemoval removal;
+    uint64_t batch = 0;
+  };
+
+  /// Second tombstones over the ranges, in one batch with what `finish` says of their records.
+  Status Cover(const std::vector<Pending>& ranges, bool finish);
+
+  ColdDb* const db_;
+  std::atomic<bool> wants_compaction_{false};
+  Mutex reclaiming_;  // Held by the one who reclaims; before `mutex_`.
+  mutable Mutex mutex_;
+  std::vector<Pending> pending_ GEARDB_GUARDED_BY(mutex_);
+  // The newest range of trajectories removed from each group, by the first bytes of its keys.
+  std::map<std::string, ColdKeyRange> newest_ GEARDB_GUARDED_BY(mutex_);
+};
+
+}  // namespace geardb::engine

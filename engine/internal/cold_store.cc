@@ -1,0 +1,307 @@
+#include "engine/internal/cold_store.h"
+
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/mutex.h"
+#include "engine/internal/cold_db.h"
+#include "engine/internal/cold_reader.h"
+#include "engine/internal/cold_space.h"
+
+namespace geardb::engine {
+
+// ---- Batches.
+
+struct ColdBatch::Rep {
+  const ColdDb* db;
+  rocksdb::WriteBatch changes;
+  std::vector<ColdRemoval> removals;
+  std::string value;
+
+  void Remove(bool of_chunks, const ColdKeyRange& keys) {
+    Check(changes.DeleteRange(of_chunks ? db->chunks : db->pages, keys.begin, keys.end));
+    removals.push_back({of_chunks, keys});
+  }
+  // A batch in memory without a limit takes everything.
+  static void Check(const rocksdb::Status& status) { GEARDB_CHECK(status.ok()); }
+};
+
+ColdBatch::ColdBatch(const ColdStore& store) : rep_(std::make_unique<Rep>()) {
+  rep_->db = store.db_.get();
+}
+ColdBatch::~ColdBatch() = default;
+
+Status ColdBatch::PutPage(const ColdPageKey& key, const ColdPageSource& page) {
+  GEARDB_RETURN_IF_ERROR(EncodeColdPage(key, page, &rep_->value));
+  Rep::Check(rep_->changes.Put(rep_->db->pages, EncodeColdKey(key), rep_->value));
+  return Status::Ok();
+}
+
+void ColdBatch::DeletePage(const ColdPageKey& key) {
+  Rep::Check(rep_->changes.Delete(rep_->db->pages, EncodeColdKey(key)));
+}
+
+Status ColdBatch::DeleteTrajectoryPages(const ColdTrajectoryRange& range) {
+  if (range.end < range.first) {
+    return Status::InvalidArgument("trajectories from ", range.first, " to ", range.end);
+  }
+  if (range.end > range.first) rep_->Remove(/*of_chunks=*/false, ColdKeysOf(range));
+  return Status::Ok();
+}
+
+void ColdBatch::DeleteChunk(const ColdChunkKey& key) {
+  Rep::Check(rep_->changes.Delete(rep_->db->chunks, EncodeColdKey(key)));
+}
+
+void ColdBatch::DeleteTable(uint32_t table) {
+  rep_->Remove(/*of_chunks=*/false, ColdKeysOfTable(table));
+  rep_->Remove(/*of_chunks=*/true, ColdKeysOfTable(table));
+}
+
+uint64_t ColdBatch::bytes() const { return rep_->changes.GetDataSize(); }
+
+void ColdBatch::Clear() {
+  rep_->changes.Clear();
+  rep_->removals.clear();
+}
+
+// ---- Chunks: u64 LSN, u64 checksum (XXH3, seeded by the LSN, of the key and the bytes), the
+// bytes.
+
+namespace {
+
+constexpr size_t kChunkHeaderBytes = 16;
+
+uint64_t ChunkChecksum(const ColdChunkKey& key, uint64_t lsn, std::span<const std::byte> bytes) {
+  const std::string key_bytes = EncodeColdKey(key);
+  Hasher64 hasher(lsn);
+  hasher.Add(std::as_bytes(std::span(key_bytes)));
+  hasher.Add(bytes);
+  return hasher.Finish();
+}
+
+Result<ColdChunk> DecodeChunk(const ColdChunkKey& key, std::string_view value) {
+  uint64_t header[2] = {};
+  if (value.size() < kChunkHeaderBytes) {
+    return Status::Corruption(ColdKeyText(key), ": ", value.size(), " bytes are no chunk");
+  }
+  std::memcpy(header, value.data(), kChunkHeaderBytes);
+  value.remove_prefix(kChunkHeaderBytes);
+  const uint64_t found =
+      ChunkChecksum(key, header[0], std::as_bytes(std::span(value.data(), value.size())));
+  if (found != header[1]) {
+    return Status::Corruption(ColdKeyText(key), ": the checksum is ", found, ", expected ",
+                              header[1]);
+  }
+  return ColdChunk{header[0], std::string(value)};
+}
+
+}  // namespace
+
+Status ColdBatch::PutChunk(const ColdChunkKey& key, uint64_t lsn,
+                           std::span<const std::byte> bytes) {
+  if (bytes.size() > kColdValueBytesMax - kChunkHeaderBytes) {
+    return Status::InvalidArgument(ColdKeyText(key), ": ", bytes.size(), " bytes, at most ",
+                                   kColdValueBytesMax - kChunkHeaderBytes, " can be stored");
+  }
+  const uint64_t header[2] = {lsn, ChunkChecksum(key, lsn, bytes)};
+  rep_->value.assign(reinterpret_cast<const char*>(header), kChunkHeaderBytes);
+  if (!bytes.empty()) {
+    rep_->value.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  Rep::Check(rep_->changes.Put(rep_->db->chunks, EncodeColdKey(key), rep_->value));
+  return Status::Ok();
+}
+
+// ---- The store.
+
+ColdStore::ColdStore(std::unique_ptr<ColdDb> db)
+    : db_(std::move(db)), space_(std::make_unique<ColdSpace>(db_.get())) {}
+
+ColdStore::~ColdStore() = default;
+
+Result<std::unique_ptr<ColdStore>> ColdStore::Open(const std::string& directory,
+                                                   const ColdStoreOptions& options) {
+  GEARDB_ASSIGN_OR_RETURN(auto db, OpenColdDb(directory, options));
+  std::unique_ptr<ColdStore> store(new ColdStore(std::move(db)));
+  const Status loaded = store->space_->Load();
+  // Without its own keys a damaged store still has its pages.
+  if (!loaded.ok() && store->db_->degraded.empty()) return loaded;
+  GEARDB_ASSIGN_OR_RETURN(store->reader_,
+                          ColdReader::Start(store->db_.get(), options.read_threads));
+  return store;
+}
+
+Status ColdStore::Write(ColdBatch* batch, uint64_t lsn) {
+  GEARDB_CHECK(batch->rep_->db == db_.get());
+  GEARDB_RETURN_IF_ERROR(db_->Writable());
+  {
+    MutexLock lock(&db_->write_mutex);
+    if (lsn < db_->written.lsn) {
+      return Status::InvalidArgument("a batch with LSN ", lsn, " after one with ",
+                                     db_->written.lsn);
+    }
+    GEARDB_RETURN_IF_ERROR(db_->Resume());
+    const ColdPosition position = {lsn, db_->written.batch + 1};
+    std::vector<ColdRemoval> removals = space_->Joined(batch->rep_->removals);
+    rocksdb::WriteBatch& changes = batch->rep_->changes;
+    changes.SetSavePoint();
+    rocksdb::Status status =
+        changes.Put(db_->meta, SliceOf(kColdLsnKey), EncodeColdPosition(position));
+    for (const ColdRemoval& removal : removals) {
+      if (status.ok()) status = changes.Put(db_->meta, ColdSpace::RecordKey(removal), {});
+    }
+    rocksdb::WriteOptions unlogged;
+    unlogged.disableWAL = true;
+    if (status.ok()) status = db_->db->Write(unlogged, &changes);
+    if (!status.ok()) {
+      ColdBatch::Rep::Check(changes.RollbackToSavePoint());
+      return FromRocks(status, db_->directory);
+    }
+    db_->written = position;
+    space_->Add(std::move(removals), position.batch);
+  }
+  batch->Clear();
+  return Status::Ok();
+}
+
+Status ColdStore::Flush() {
+  GEARDB_RETURN_IF_ERROR(db_->Writable());
+  uint64_t batch = 0;
+  {
+    MutexLock lock(&db_->write_mutex);
+    GEARDB_RETURN_IF_ERROR(db_->Resume());
+    batch = db_->written.batch;
+  }
+  rocksdb::FlushOptions options;
+  options.wait = true;
+  options.allow_write_stall = true;
+  GEARDB_RETURN_IF_ERROR(
+      FromRocks(db_->db->Flush(options, {db_->meta, db_->pages, db_->chunks}), db_->directory));
+  GEARDB_RETURN_IF_ERROR(db_->listener->WaitUntilFlushed(db_->db.get(), batch));
+  return space_->Reclaim();
+}
+
+uint64_t ColdStore::written_lsn() const {
+  MutexLock lock(&db_->write_mutex);
+  return db_->written.lsn;
+}
+
+uint64_t ColdStore::flushed_lsn() const { return db_->listener->flushed().lsn; }
+
+void ColdStore::Submit(std::span<ColdRead> reads, std::function<void()> done) {
+  reader_->Submit(reads, std::move(done));
+}
+
+Status ColdStore::ReadPages(std::span<ColdRead> reads) {
+  Mutex mutex;
+  CondVar changed;
+  bool done = false;
+  reader_->Submit(reads, [&] {
+    // Notified under the mutex: as soon as it is released, all three may be gone.
+    MutexLock lock(&mutex);
+    done = true;
+    changed.NotifyAll();
+  });
+  {
+    MutexLock lock(&mutex);
+    while (!done) changed.WaitUntil(&mutex, Deadline::Infinite());
+  }
+  for (const ColdRead& read : reads) GEARDB_RETURN_IF_ERROR(read.status);
+  return Status::Ok();
+}
+
+Result<ColdChunk> ColdStore::ReadChunk(const ColdChunkKey& key) const {
+  if (db_->closed) return Status::FailedPrecondition("the cold store is closed");
+  rocksdb::PinnableSlice value;
+  const rocksdb::Status read =
+      db_->db->Get(rocksdb::ReadOptions(), db_->chunks, EncodeColdKey(key), &value);
+  if (read.IsNotFound()) return Status::NotFound("no ", ColdKeyText(key), " in the cold store");
+  GEARDB_RETURN_IF_ERROR(FromRocks(read, ColdKeyText(key)));
+  return DecodeChunk(key, ViewOf(value));
+}
+
+Status ColdStore::ForEachChunk(
+    const ColdChunkKey& first,
+    const std::function<Status(const ColdChunkKey&, ColdChunk)>& visit) const {
+  if (db_->closed) return Status::FailedPrecondition("the cold store is closed");
+  std::unique_ptr<rocksdb::Iterator> values(
+      db_->db->NewIterator(rocksdb::ReadOptions(), db_->chunks));
+  for (values->Seek(EncodeColdKey(first)); values->Valid(); values->Next()) {
+    const auto key = DecodeColdChunkKey(ViewOf(values->key()));
+    if (!key) return Status::Corruption("a key in ", db_->directory, " is no chunk's");
+    if (key->table != first.table || key->partition != first.partition || key->kind != first.kind) {
+      break;
+    }
+    GEARDB_ASSIGN_OR_RETURN(ColdChunk chunk, DecodeChunk(*key, ViewOf(values->value())));
+    GEARDB_RETURN_IF_ERROR(visit(*key, std::move(chunk)));
+  }
+  return FromRocks(values->status(), db_->directory);
+}
+
+Status ColdStore::ForEachPage(
+    const std::function<Status(const ColdPageKey&, const ColdPageHeader&)>& visit) const {
+  if (db_->closed) return Status::FailedPrecondition("the cold store is closed");
+  std::unique_ptr<rocksdb::Iterator> values(
+      db_->db->NewIterator(rocksdb::ReadOptions(), db_->pages));
+  for (values->SeekToFirst(); values->Valid(); values->Next()) {
+    const auto key = DecodeColdPageKey(ViewOf(values->key()));
+    if (!key) return Status::Corruption("a key in ", db_->directory, " is no page's");
+    const auto header = ReadColdPageHeader(ViewOf(values->value()));
+    if (!header.ok()) return header.status().WithContext(ColdKeyText(*key));
+    GEARDB_RETURN_IF_ERROR(visit(*key, *header));
+  }
+  return FromRocks(values->status(), db_->directory);
+}
+
+Status ColdStore::CompactForSpace() {
+  GEARDB_RETURN_IF_ERROR(Flush());
+  return space_->Compact();
+}
+
+bool ColdStore::NeedsCompaction() const {
+  if (db_->closed) return false;
+  if (space_->wants_compaction()) return true;
+  ColdStats now;
+  space_->AddTo(&now);
+  return static_cast<double>(now.disk_bytes) >
+         db_->options.space_amplification_max * static_cast<double>(now.live_bytes);
+}
+
+ColdStats ColdStore::stats() const {
+  ColdStats stats;
+  if (db_->closed) return stats;
+  space_->AddTo(&stats);
+  reader_->AddTo(&stats);
+  stats.block_cache_hits = db_->statistics->getTickerCount(rocksdb::BLOCK_CACHE_HIT);
+  stats.block_cache_misses = db_->statistics->getTickerCount(rocksdb::BLOCK_CACHE_MISS);
+  stats.bytes_written = db_->statistics->getTickerCount(rocksdb::BYTES_WRITTEN);
+  stats.flushes = db_->listener->flushes();
+  stats.memory_bytes = memory_used();
+  return stats;
+}
+
+uint64_t ColdStore::memory_used() const { return db_->cache->GetUsage(); }
+
+Status ColdStore::status() const { return db_->listener->status(); }
+
+std::vector<std::string> ColdStore::damage() const { return db_->listener->damage(); }
+
+bool ColdStore::read_only() const { return db_->read_only; }
+
+Status ColdStore::Close() {
+  if (db_->closed) return Status::Ok();
+  Status flushed;
+  // The second one for what the first has reclaimed; mostly there is nothing.
+  for (int i = 0; i < 2 && flushed.ok() && !db_->read_only; ++i) flushed = Flush();
+  reader_->Close();
+  const Status closed = db_->Close();
+  return flushed.ok() ? closed : flushed;
+}
+
+}  // namespace geardb::engine

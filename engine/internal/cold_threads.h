@@ -1,0 +1,74 @@
+// RocksDB's environment as the cold store gives it: files by a FileSystem, and background threads
+// of the store's own, which end with it. (RocksDB's default threads are the process's, for good: a
+// child of a fork finds them gone and waits for them for ever.)
+//
+// Invariants: a job runs once or is unscheduled, never both; jobs of one priority begin in order.
+#pragma once
+
+#include <rocksdb/env.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/status.h"
+
+namespace geardb::engine {
+
+/// What RocksDB stands on.
+struct ColdSystem {
+  std::shared_ptr<rocksdb::FileSystem> files;
+  std::shared_ptr<rocksdb::SystemClock> clock;
+};
+
+/// Made before a RocksDB instance and destroyed after it. Thread-safe.
+class ColdThreads : public rocksdb::EnvWrapper {
+ public:
+  /// What of `with` is null is RocksDB's own. `each` threads for flushes, as many for compactions.
+  static Result<std::unique_ptr<ColdThreads>> Start(const ColdSystem& with, uint32_t each);
+  /// Waits for the jobs that run; those that wait are dropped.
+  ~ColdThreads() override;
+
+  const char* Name() const override { return "GearDbColdThreads"; }
+  void Schedule(void (*function)(void*), void* argument, Priority priority, void* tag,
+                void (*dropped)(void*)) override;
+  int UnSchedule(void* tag, Priority priority) override;
+  unsigned int GetThreadPoolQueueLen(Priority priority) const override;
+  void SetBackgroundThreads(int /*count*/, Priority /*priority*/) override {}
+  void IncBackgroundThreadsIfNeeded(int /*count*/, Priority /*priority*/) override {}
+  int GetBackgroundThreads(Priority /*priority*/) override { return static_cast<int>(each_); }
+  void LowerThreadPoolIOPriority(Priority /*priority*/) override {}
+  void LowerThreadPoolCPUPriority(Priority /*priority*/) override {}
+  rocksdb::Status LowerThreadPoolCPUPriority(Priority /*priority*/,
+                                             rocksdb::CpuPriority /*to*/) override {
+    return rocksdb::Status::OK();
+  }
+
+ private:
+  struct Job {
+    void (*function)(void*);
+    void* argument;
+    void* tag;
+    void (*dropped)(void*);
+  };
+  struct Pool {
+    mutable Mutex mutex;
+    CondVar changed;
+    std::deque<Job> jobs GEARDB_GUARDED_BY(mutex);
+    bool ending GEARDB_GUARDED_BY(mutex) = false;
+    std::vector<std::thread> threads;  // Changed by Start and the destructor alone.
+  };
+
+  ColdThreads(const ColdSystem& with, uint32_t each);
+  Pool* PoolOf(Priority priority) const { return priority == HIGH ? &flushes_ : &compactions_; }
+  static void Run(Pool* pool);
+
+  const uint32_t each_;
+  mutable Pool flushes_;
+  mutable Pool compactions_;
+};
+
+}  // namespace geardb::engine

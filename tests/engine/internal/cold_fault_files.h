@@ -1,0 +1,126 @@
+// ColdFaultFiles: the system's files for a cold store, with a disk that fills and reads that fail.
+//
+// Fault model: only SST, blob and manifest files fail. A full disk refuses appends, whole; what was
+// written before stays. A failing read gives no bytes; a failing sync leaves what was written.
+#pragma once
+
+#include <rocksdb/file_system.h>
+#include <rocksdb/system_clock.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace geardb::testing {
+
+/// Thread-safe.
+class ColdFaultFiles : public rocksdb::FileSystemWrapper {
+ public:
+  ColdFaultFiles() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  static const char* kClassName() { return "ColdFaultFiles"; }
+  const char* Name() const override { return kClassName(); }
+
+  /// Appends go through until so many bytes were written.
+  void SetSpace(int64_t bytes) { space_ = bytes; }
+  void FailReads(bool fail) { fail_reads_ = fail; }
+  void FailSyncs(bool fail) { fail_syncs_ = fail; }
+  /// Appends refused, reads failed, syncs failed.
+  uint64_t failures() const { return failures_; }
+
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* debug) override {
+    rocksdb::IOStatus status = FileSystemWrapper::NewWritableFile(path, options, file, debug);
+    if (status.ok() && Stored(path)) *file = std::make_unique<Writable>(this, std::move(*file));
+    return status;
+  }
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                        rocksdb::IODebugContext* debug) override {
+    rocksdb::IOStatus status = FileSystemWrapper::NewRandomAccessFile(path, options, file, debug);
+    if (status.ok() && Stored(path)) *file = std::make_unique<Readable>(this, std::move(*file));
+    return status;
+  }
+
+ private:
+  class Writable : public rocksdb::FSWritableFileOwnerWrapper {
+   public:
+    Writable(ColdFaultFiles* files, std::unique_ptr<rocksdb::FSWritableFile>&& file)
+        : FSWritableFileOwnerWrapper(std::move(file)), files_(files) {}
+    using FSWritableFileOwnerWrapper::Append;
+    rocksdb::IOStatus Append(const rocksdb::Slice& bytes, const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* debug) override {
+      const auto size = static_cast<int64_t>(bytes.size());
+      if (files_->space_.fetch_sub(size) < size) {
+        files_->space_ += size;
+        ++files_->failures_;
+        rocksdb::IOStatus full = rocksdb::IOStatus::NoSpace("the test's disk is full");
+        full.SetRetryable(true);  // As RocksDB's own files say it.
+        return full;
+      }
+      return FSWritableFileOwnerWrapper::Append(bytes, options, debug);
+    }
+    rocksdb::IOStatus Sync(const rocksdb::IOOptions& options,
+                           rocksdb::IODebugContext* debug) override {
+      return files_->fail_syncs_ ? files_->Failure("sync")
+                                 : FSWritableFileOwnerWrapper::Sync(options, debug);
+    }
+    rocksdb::IOStatus Fsync(const rocksdb::IOOptions& options,
+                            rocksdb::IODebugContext* debug) override {
+      return files_->fail_syncs_ ? files_->Failure("fsync")
+                                 : FSWritableFileOwnerWrapper::Fsync(options, debug);
+    }
+
+   private:
+    ColdFaultFiles* const files_;
+  };
+  class Readable : public rocksdb::FSRandomAccessFileOwnerWrapper {
+   public:
+    Readable(ColdFaultFiles* files, std::unique_ptr<rocksdb::FSRandomAccessFile>&& file)
+        : FSRandomAccessFileOwnerWrapper(std::move(file)), files_(files) {}
+    rocksdb::IOStatus Read(uint64_t offset, size_t size, const rocksdb::IOOptions& options,
+                           rocksdb::Slice* result, char* scratch,
+                           rocksdb::IODebugContext* debug) const override {
+      if (files_->fail_reads_) return files_->Failure("read");
+      return FSRandomAccessFileOwnerWrapper::Read(offset, size, options, result, scratch, debug);
+    }
+    rocksdb::IOStatus MultiRead(rocksdb::FSReadRequest* requests, size_t count,
+                                const rocksdb::IOOptions& options,
+                                rocksdb::IODebugContext* debug) override {
+      if (files_->fail_reads_) return files_->Failure("read");
+      return FSRandomAccessFileOwnerWrapper::MultiRead(requests, count, options, debug);
+    }
+
+   private:
+    ColdFaultFiles* const files_;
+  };
+
+  rocksdb::IOStatus Failure(const char* what) {
+    ++failures_;
+    return rocksdb::IOStatus::IOError("the test's disk fails a", what);
+  }
+  static bool Stored(const std::string& path) {
+    return path.ends_with(".sst") || path.ends_with(".blob") ||
+           path.find("/MANIFEST") != std::string::npos;
+  }
+
+  std::atomic<int64_t> space_{int64_t{1} << 60};
+  std::atomic<bool> fail_reads_{false};
+  std::atomic<bool> fail_syncs_{false};
+  std::atomic<uint64_t> failures_{0};
+};
+
+/// A clock for a store whose disk fails: RocksDB waits a second after each error.
+class ColdHastyClock : public rocksdb::SystemClockWrapper {
+ public:
+  ColdHastyClock() : SystemClockWrapper(rocksdb::SystemClock::Default()) {}
+  const char* Name() const override { return "ColdHastyClock"; }
+  void SleepForMicroseconds(int micros) override {
+    SystemClockWrapper::SleepForMicroseconds(std::min(micros, 1000));
+  }
+};
+
+}  // namespace geardb::testing

@@ -1,0 +1,105 @@
+// concurrent: engine/internal/cold_reader.h
+#include "engine/internal/cold_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+#include "engine/internal/cold_store.h"
+#include "tests/engine/internal/cold_fixture.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/temp_dir.h"
+
+namespace geardb::engine {
+namespace {
+
+using testing::ColdFrameOf;
+using testing::ColdLayout;
+using testing::PutColdPage;
+using testing::SmallColdOptions;
+using testing::TempDir;
+
+constexpr uint64_t kIds = 64;
+
+class ColdReaderConcurrentTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK_AND_ASSIGN(store_, ColdStore::Open(dir_.File("cold"), SmallColdOptions()));
+  }
+
+  TempDir dir_;
+  std::unique_ptr<ColdStore> store_;
+};
+
+TEST_F(ColdReaderConcurrentTest, EveryListIsDoneOnceAlsoWhenTheStoreCloses) {
+  ColdBatch batch(*store_);
+  for (uint64_t id = 0; id < kIds; ++id) {
+    ASSERT_OK(PutColdPage({1, 0, 0, id, 0}, {1, 8}, &batch));
+  }
+  ASSERT_OK(store_->Write(&batch, 1));
+  constexpr size_t kLists = 40;
+  std::vector<std::vector<std::byte>> frames(kLists * kIds);
+  std::vector<ColdRead> reads(kLists * kIds);
+  for (size_t i = 0; i < reads.size(); ++i) {
+    frames[i].resize(ColdLayout().frame_bytes());
+    reads[i].key = {1, 0, 0, i % kIds, 0};
+    reads[i].layout = &ColdLayout();
+    reads[i].frame = frames[i];
+  }
+  std::atomic<uint64_t> done[kLists] = {};
+  for (size_t list = 0; list < kLists; ++list) {
+    store_->Submit(std::span(reads).subspan(list * kIds, list % 5 == 0 ? 0 : kIds),
+                   [&, list] { done[list].fetch_add(1); });
+  }
+  ASSERT_OK(store_->Close());  // Waits for them.
+  for (size_t list = 0; list < kLists; ++list) {
+    EXPECT_EQ(done[list].load(), 1u);
+    if (list % 5 == 0) continue;
+    for (size_t i = 0; i < kIds; ++i) EXPECT_OK(reads[list * kIds + i].status);
+  }
+  std::atomic<uint64_t> late{0};
+  store_->Submit(std::span(reads).first(3), [&] { late.fetch_add(1); });
+  EXPECT_EQ(late.load(), 1u);
+  EXPECT_STATUS(kFailedPrecondition, reads[0].status, "is closed");
+}
+
+// The statuses of one list are its reads' own, in whatever order they lie.
+TEST_F(ColdReaderConcurrentTest, EachReadOfAListHasItsOwnOutcome) {
+  ColdBatch batch(*store_);
+  for (uint64_t id = 0; id < kIds; id += 2) {
+    ASSERT_OK(PutColdPage({1, 0, 0, id, 0}, {id, 8}, &batch));
+  }
+  ASSERT_OK(store_->Write(&batch, 1));
+  ASSERT_OK(store_->Flush());
+  const std::vector<uint64_t> other_rows = {4, 48, 1, 1000};
+  const PageLayout other(other_rows, 8);
+  std::vector<std::vector<std::byte>> frames(2 * kIds);
+  std::vector<ColdRead> reads(2 * kIds);
+  for (size_t i = 0; i < reads.size(); ++i) {
+    const uint64_t id = (i * 37) % kIds;  // Each twice, the second time as another layout.
+    reads[i].key = {1, 0, 0, id, 0};
+    reads[i].layout = i < kIds ? &ColdLayout() : &other;
+    frames[i].assign(reads[i].layout->frame_bytes(), std::byte{0xEE});
+    reads[i].frame = frames[i];
+  }
+  EXPECT_STATUS(kNotFound, store_->ReadPages(reads), "trajectory 37 ");
+  for (size_t i = 0; i < reads.size(); ++i) {
+    const std::string text = "page 0 of trajectory " + std::to_string(reads[i].key.trajectory);
+    if (reads[i].key.trajectory % 2 == 1) {
+      EXPECT_STATUS(kNotFound, reads[i].status, text);
+    } else if (i >= kIds) {
+      EXPECT_STATUS(kCorruption, reads[i].status, text);
+    } else {
+      EXPECT_OK(reads[i].status);
+      EXPECT_EQ(frames[i], ColdFrameOf(reads[i].key, reads[i].header));
+    }
+  }
+  const ColdStats stats = store_->stats();
+  EXPECT_EQ(stats.pages_read, 2 * kIds);
+  EXPECT_EQ(stats.pages_missing, kIds);
+  EXPECT_EQ(stats.pages_failed, kIds / 2);
+}
+
+}  // namespace
+}  // namespace geardb::engine
