@@ -132,6 +132,14 @@ void NoteDamage(const engine::DatabaseCore& core, const std::string& trajectorie
   }
 }
 
+Status WatchTimes(const engine::DatabaseCore& core) {
+  if (core.timekeeper == nullptr) return Status::Ok();
+  for (const auto& table : core.AllTables()) {
+    GEARDB_RETURN_IF_ERROR(core.timekeeper->Watch(table->layout().spec()));
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Database::Database(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -202,6 +210,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   std::string damaged;
   GEARDB_RETURN_IF_ERROR(RemoveDamaged(impl.get(), recovery, &damaged));
   NoteDamage(*impl, damaged, &report);
+  GEARDB_RETURN_IF_ERROR(WatchTimes(*impl));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return std::unique_ptr<Database>(new Database(std::move(impl)));
 }
@@ -273,6 +282,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   GEARDB_RETURN_IF_ERROR(ValidateTableSpec(spec));
   const TableSpec chosen = engine::WithChosenSteps(core, spec);
   GEARDB_RETURN_IF_ERROR(engine::CheckTableFits(core, chosen));
+  if (core.timekeeper != nullptr) GEARDB_RETURN_IF_ERROR(core.timekeeper->Watch(chosen));
   std::shared_ptr<engine::TableCore> table;
   engine::FunctionChange change([](Lsn, Lsn) {});
   const engine::CommitOptions how{.deadline = Deadline::AfterMs(kAdmissionMs)};

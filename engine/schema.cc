@@ -15,6 +15,8 @@ namespace geardb {
 namespace {
 
 constexpr uint64_t kPageBytesTarget = uint64_t{64} << 10;
+/// So that a time in us never overflows: some 31,000 years.
+constexpr int64_t kTimeMsMax = int64_t{1'000'000'000'000'000};
 
 bool IsNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -391,6 +393,12 @@ Status ValidateTableSpec(const TableSpec& spec) {
   if (static_cast<int>(spec.remover) > 1) {
     return Status::InvalidArgument("table '", spec.name, "' has an unknown remover");
   }
+  for (const auto& [name, ms] :
+       {std::pair("ttl_ms", spec.ttl_ms), std::pair("orphan_timeout_ms", spec.orphan_timeout_ms)}) {
+    if (ms >= 0 && ms <= kTimeMsMax) continue;
+    return Status::InvalidArgument("table '", spec.name, "' has ", name, " ", ms,
+                                   "; expected 0 (never) to ", kTimeMsMax);
+  }
   if (spec.priority_tables.size() > kPriorityTablesMax) {
     return Status::InvalidArgument("table '", spec.name, "' has ", spec.priority_tables.size(),
                                    " priority tables; at most ", kPriorityTablesMax);
@@ -447,6 +455,10 @@ Status CheckSameSpec(const TableSpec& stored, const TableSpec& wanted) {
   }
   if (stored.remover != wanted.remover) {
     return differs("remover", static_cast<int>(stored.remover), static_cast<int>(wanted.remover));
+  }
+  if (stored.ttl_ms != wanted.ttl_ms) return differs("ttl_ms", stored.ttl_ms, wanted.ttl_ms);
+  if (stored.orphan_timeout_ms != wanted.orphan_timeout_ms) {
+    return differs("orphan_timeout_ms", stored.orphan_timeout_ms, wanted.orphan_timeout_ms);
   }
   for (const PriorityTableSpec& priority : wanted.priority_tables) {
     const auto found =

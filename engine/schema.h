@@ -175,6 +175,14 @@ struct TableSpec {
   uint64_t bytes_max = 0;
   Remover remover = Remover::kFifo;
 
+  // Time, in ms; 0 is never. Seen to in the background (DatabaseOptions::background), soon after;
+  // or by Table::RemoveExpired and Table::CloseOrphans.
+  /// Closed trajectories that were created longer ago than this are removed.
+  int64_t ttl_ms = 0;
+  /// Orphans that nobody has resumed for so long, since their writer left them or the database was
+  /// opened, are closed as cut.
+  int64_t orphan_timeout_ms = 0;
+
   std::vector<PriorityTableSpec> priority_tables = {};
 
   friend bool operator==(const TableSpec&, const TableSpec&) = default;

@@ -215,6 +215,16 @@ Result<int64_t> Table::Filled(TrajectoryId id, std::string_view group) const {
   return Status::NotFound("table '", layout.spec().name, "' has no column group '", group, "'");
 }
 
+Result<uint64_t> Table::CloseOrphans(int64_t older_than_ms) {
+  return engine::CloseOrphans(impl_->database, impl_->table, older_than_ms);
+}
+
+Result<uint64_t> Table::RemoveExpired() {
+  GEARDB_RETURN_IF_ERROR(impl_->database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(impl_->database->CheckTable(*impl_->table));
+  return engine::RemoveExpired(impl_->database.get(), impl_->table);
+}
+
 TableStats Table::Stats() const {
   MutexLock lock(&impl_->table->state->mutex);
   const engine::TableState& state = *impl_->table->state;

@@ -131,6 +131,16 @@ class Table {
   /// late.
   Result<int64_t> Filled(TrajectoryId id, std::string_view group) const;
 
+  // Time (TableSpec::ttl_ms, TableSpec::orphan_timeout_ms), by hand.
+
+  /// Closes as cut the orphans that nobody has resumed for so long, since their writer left them or
+  /// the database was opened; 0: all orphans. Returns how many; those of one row in a table with
+  /// `final_row` are removed by it, and counted.
+  Result<uint64_t> CloseOrphans(int64_t older_than_ms = 0);
+  /// Removes the closed trajectories that are older than `ttl_ms`; none where that is 0. Returns
+  /// how many.
+  Result<uint64_t> RemoveExpired();
+
   // Drawing.
 
   /// Names of the priority tables, in order of creation.

@@ -305,6 +305,11 @@ Status Writer::Resume(TrajectoryId id, uint32_t lane) {
   return impl_->Resume(id, lane);
 }
 
+Result<TrajectoryId> Writer::Detach(uint32_t lane) {
+  GEARDB_RETURN_IF_ERROR(CheckLane(impl_.get(), lane));
+  return impl_->Detach(lane);
+}
+
 TrajectoryId Writer::open_trajectory(uint32_t lane) const {
   if (lane >= impl_->options().lanes || impl_->lane(lane).removed.load()) return 0;
   return impl_->lane(lane).id;

@@ -122,8 +122,12 @@ class Writer {
   /// when the lane has none open. In a stream: ends the episode and closes the stream.
   Result<Appended> Cut(uint32_t lane = 0);
 
-  /// Goes on with an orphaned trajectory on this lane.
+  /// Goes on with an orphaned trajectory on this lane. FailedPrecondition: it is no orphan.
   Status Resume(TrajectoryId id, uint32_t lane = 0);
+
+  /// Leaves a lane's open trajectory as an orphan, for another writer's Resume, and returns its id.
+  /// FailedPrecondition when the lane has none open.
+  Result<TrajectoryId> Detach(uint32_t lane = 0);
 
   /// The trajectory open on a lane; 0 when there is none.
   TrajectoryId open_trajectory(uint32_t lane = 0) const;

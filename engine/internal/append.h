@@ -55,6 +55,7 @@ class Writer::Impl {
   Status CheckNothing(Calls calls, Priorities priorities, Ack ack) const;
   Result<Appended> Cut(uint32_t lane);
   Status Resume(TrajectoryId id, uint32_t lane);
+  Result<TrajectoryId> Detach(uint32_t lane);
 
   const WriterOptions& options() const { return options_; }
   Status CheckProcess() const { return database_->CheckProcess(); }
@@ -174,7 +175,7 @@ class Writer::Impl {
   /// Leaves what is open to whoever resumes it.
   void Orphan();
   /// Of as many lanes as one record names.
-  void Leave(std::span<const engine::Lane* const> lanes);
+  Status Leave(std::span<const engine::Lane* const> lanes);
   Status TakeOverOrphan(TrajectoryId id, engine::Lane* lane);
   /// What an item of the lane's trajectory gets when nobody says otherwise.
   float InitialPriorityOf(uint32_t priority_table, const engine::Lane& lane) const;

@@ -161,6 +161,13 @@ Status ColdDb::Resume() {
   return error;
 }
 
+Status ColdDb::ResumeNow() {
+  listener->Resumed();
+  const rocksdb::Status resumed = db->Resume();
+  const Status error = listener->status();
+  return error.ok() ? FromRocks(resumed, directory) : error;
+}
+
 Status ColdDb::Close() {
   closed = true;
   if (db == nullptr) return Status::Ok();

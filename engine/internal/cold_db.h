@@ -95,6 +95,8 @@ struct ColdDb {
   Status Writable() const;
   /// After a full disk: lets RocksDB try again. The error that is left.
   Status Resume();
+  /// The same where an error has been seen that RocksDB may not have told of yet.
+  Status ResumeNow();
   /// Closes RocksDB without a flush. The first error.
   Status Close();
   uint64_t Property(rocksdb::ColumnFamilyHandle* family, const std::string& name) const;

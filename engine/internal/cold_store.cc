@@ -149,20 +149,13 @@ Status ColdStore::Write(ColdBatch* batch, uint64_t lsn) {
     GEARDB_RETURN_IF_ERROR(db_->Resume());
     const ColdPosition position = {lsn, db_->written.batch + 1};
     std::vector<ColdRemoval> removals = space_->Joined(batch->rep_->removals);
-    rocksdb::WriteBatch& changes = batch->rep_->changes;
-    changes.SetSavePoint();
-    rocksdb::Status status =
-        changes.Put(db_->meta, SliceOf(kColdLsnKey), EncodeColdPosition(position));
-    for (const ColdRemoval& removal : removals) {
-      if (status.ok()) status = changes.Put(db_->meta, ColdSpace::RecordKey(removal), {});
+    Status written = WriteOnce(batch, position, removals);
+    if (written.code() == StatusCode::kResourceExhausted) {
+      // A flush that began while the disk was full may have failed since the first look.
+      GEARDB_RETURN_IF_ERROR(db_->ResumeNow());
+      written = WriteOnce(batch, position, removals);
     }
-    rocksdb::WriteOptions unlogged;
-    unlogged.disableWAL = true;
-    if (status.ok()) status = db_->db->Write(unlogged, &changes);
-    if (!status.ok()) {
-      ColdBatch::Rep::Check(changes.RollbackToSavePoint());
-      return FromRocks(status, db_->directory);
-    }
+    GEARDB_RETURN_IF_ERROR(written);
     db_->written = position;
     space_->Add(std::move(removals), position.batch);
   }
@@ -170,7 +163,34 @@ Status ColdStore::Write(ColdBatch* batch, uint64_t lsn) {
   return Status::Ok();
 }
 
+Status ColdStore::WriteOnce(ColdBatch* batch, const ColdPosition& position,
+                            const std::vector<ColdRemoval>& removals) {
+  rocksdb::WriteBatch& changes = batch->rep_->changes;
+  changes.SetSavePoint();
+  rocksdb::Status status =
+      changes.Put(db_->meta, SliceOf(kColdLsnKey), EncodeColdPosition(position));
+  for (const ColdRemoval& removal : removals) {
+    if (status.ok()) status = changes.Put(db_->meta, ColdSpace::RecordKey(removal), {});
+  }
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  if (status.ok()) status = db_->db->Write(unlogged, &changes);
+  if (status.ok()) return Status::Ok();
+  ColdBatch::Rep::Check(changes.RollbackToSavePoint());
+  return FromRocks(status, db_->directory);
+}
+
 Status ColdStore::Flush() {
+  const Status flushed = FlushOnce();
+  if (flushed.code() != StatusCode::kResourceExhausted) return flushed;
+  {
+    MutexLock lock(&db_->write_mutex);
+    GEARDB_RETURN_IF_ERROR(db_->ResumeNow());  // As in Write.
+  }
+  return FlushOnce();
+}
+
+Status ColdStore::FlushOnce() {
   GEARDB_RETURN_IF_ERROR(db_->Writable());
   uint64_t batch = 0;
   {

@@ -63,6 +63,8 @@ class SystemClock;
 namespace geardb::engine {
 
 struct ColdDb;
+struct ColdPosition;
+struct ColdRemoval;
 class ColdReader;
 class ColdSpace;
 class ColdStore;
@@ -223,6 +225,11 @@ class ColdStore {
  private:
   friend class ColdBatch;
   explicit ColdStore(std::unique_ptr<ColdDb> db);
+
+  /// Leaves the batch as it was, where it fails.
+  Status WriteOnce(ColdBatch* batch, const ColdPosition& position,
+                   const std::vector<ColdRemoval>& removals);
+  Status FlushOnce();
 
   std::unique_ptr<ColdDb> db_;
   std::unique_ptr<ColdSpace> space_;

@@ -302,12 +302,16 @@ void DatabaseCore::PromiseNothingMore() {
 void DatabaseCore::UseLog(std::unique_ptr<wal::LogWriter> writer) {
   log_writer_ = std::move(writer);
   log = log_writer_.get();
-  if (log != nullptr && options.background) filler = std::make_unique<Filler>(log_writer_.get());
+  opened_us = clock->WallTimeUs();
+  if (log == nullptr || !options.background) return;
+  filler = std::make_unique<Filler>(log_writer_.get());
+  timekeeper = std::make_unique<Timekeeper>(this);
 }
 
 Status DatabaseCore::Close() {
   GEARDB_RETURN_IF_ERROR(CheckProcess());
   MutexLock once(&close_mutex_);  // A second caller waits for the first.
+  if (timekeeper != nullptr) timekeeper->Stop();
   {
     MutexLock guard(&commit);
     // No ChangeScope is admitted from here on; those that were go on to their end.
@@ -419,7 +423,7 @@ flatbuffers::Offset<fb::TableSpec> EncodeTableSpec(flatbuffers::FlatBufferBuilde
   return fb::CreateTableSpec(*builder, name, columns_offset, spec.final_row, spec.stream,
                              spec.steps_per_page, spec.expected_steps, spec.trajectories_max,
                              spec.steps_max, spec.bytes_max, static_cast<uint8_t>(spec.remover),
-                             /*partitions=*/1, groups_offset);
+                             /*partitions=*/1, groups_offset, spec.ttl_ms, spec.orphan_timeout_ms);
 }
 
 Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored) {
@@ -477,6 +481,8 @@ Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored) {
   spec.steps_max = stored->steps_max();
   spec.bytes_max = stored->bytes_max();
   spec.remover = static_cast<Remover>(stored->remover());
+  spec.ttl_ms = stored->ttl_ms();
+  spec.orphan_timeout_ms = stored->orphan_timeout_ms();
   return spec;
 }
 

@@ -29,6 +29,7 @@
 #include "engine/internal/filler.h"
 #include "engine/internal/table_plan.h"
 #include "engine/internal/table_state.h"
+#include "engine/internal/timekeeper.h"
 #include "engine/operations_generated.h"
 #include "index/index_memory.h"
 #include "wal/log_writer.h"
@@ -118,7 +119,9 @@ class DatabaseCore {
   std::unique_ptr<FileLock> lock;
   /// Null when the database is read-only. Takes no records here: those go through a ChangeScope.
   const wal::LogWriter* log = nullptr;
-  std::unique_ptr<Filler> filler;  ///< Null likewise, and without background threads.
+  std::unique_ptr<Filler> filler;          ///< Null likewise, and without background threads.
+  std::unique_ptr<Timekeeper> timekeeper;  ///< Null as the filler.
+  int64_t opened_us = 0;                   ///< Since 1970-01-01 UTC.
   void UseLog(std::unique_ptr<wal::LogWriter> writer);
 
   /// Plan and LSN order. A change takes it with a ChangeScope.

@@ -110,6 +110,9 @@ class TablePlan {
   /// Likewise, of a record that appends rows, or with which a writer takes or leaves it: its age.
   void NoteUse(Slot slot, Lsn end);
   void NoteClosed(Slot slot);
+  /// Its writer has left the trajectory at this time; 0, as after recovery: before the open.
+  void NoteOrphaned(Slot slot, int64_t at_us) { slots_in_use_[slot].orphaned_us = at_us; }
+  int64_t orphaned_us(Slot slot) const { return slots_in_use_[slot].orphaned_us; }
   Lsn last_lsn(Slot slot) const { return slots_in_use_[slot].last_lsn; }
   /// The lane that has the trajectory in `slot` open; null when none has.
   Lane* OpenLane(Slot slot) const;
@@ -137,6 +140,7 @@ class TablePlan {
     uint64_t first_row = 0;   // After its last trim, published or not.
     Lsn age = 0;              // Of the newest record by NoteUse.
     Lsn left_age = 0;         // Its age when its writer left it; 0: a writer has it.
+    int64_t orphaned_us = 0;  // When that was, of an orphan.
   };
   struct PageOfAge {
     Lpn lpn;

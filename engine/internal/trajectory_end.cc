@@ -195,39 +195,64 @@ void Writer::Impl::Orphan() {
           ? open.size()
           : std::max<size_t>((database_->log->record_bytes_max() - 2048) / sizeof(fb::Adopted), 1);
   for (size_t first = 0; first < open.size(); first += in_record) {
-    Leave(std::span(open).subspan(first, std::min(in_record, open.size() - first)));
+    const auto leaving = std::span(open).subspan(first, std::min(in_record, open.size() - first));
+    // Where there is no room, nobody is to be told: they become orphans at the next open.
+    if (Leave(leaving).ok()) continue;
+    MutexLock commit(&database_->commit);
+    for (const Lane* lane : leaving) {
+      if (!lane->removed.load()) table_->plan->SetOpenLane(lane->slot, nullptr);
+    }
   }
 }
 
-void Writer::Impl::Leave(std::span<const Lane* const> lanes) {
+Result<TrajectoryId> Writer::Impl::Detach(uint32_t number) {
+  GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
+  Lane& lane = *lanes_[number];
+  if (lane.id == 0) {
+    return Status::FailedPrecondition("table '", layout().spec().name, "': lane ", number,
+                                      " has no open trajectory");
+  }
+  const TrajectoryId id = lane.id;
+  const bool removed = lane.removed.load();
+  const Lane* const left = &lane;
+  const Status status = removed ? Status::Ok() : Leave({&left, 1});
+  // Where there was no room to say so, it stays with this writer.
+  if (!status.ok() && !lane.removed.load()) return status;
+  const bool gone = lane.removed.load();
+  lane.Reset();
+  lane.removed.store(false);
+  if (!gone) return id;
+  return Status::NotFound("trajectory ", id, " of table '", layout().spec().name, "' was removed");
+}
+
+Status Writer::Impl::Leave(std::span<const Lane* const> lanes) {
   AdoptChange change(table_);
   const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
                                   .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
   const wal::RecordSize bound = wal::RecordSize::For(1024 + lanes.size() * sizeof(fb::Adopted), {});
   std::vector<fb::Adopted> orphans;
-  std::optional<wal::Reservation> reservation;
+  wal::Reservation reservation;
   {
     engine::ChangeScope scope(database_.get(), table_.get(), how);
     bool waited = false;
-    // Where there is no room, nobody is to be told: they become orphans at the next open.
-    const bool logged = scope.AwaitRoom({&bound, 1}, how, &waited).ok();
+    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&bound, 1}, how, &waited));
     for (const Lane* lane : lanes) {
       if (lane->removed.load()) continue;
       orphans.emplace_back(lane->slot, lane->generation, 0, 0, true);
     }
-    if (orphans.empty()) return;
-    if (logged) {
-      change.Say(orphans);
-      reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
-    }
+    if (orphans.empty()) return Status::Ok();
+    change.Say(orphans);
+    reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
+    const int64_t now = database_->clock->WallTimeUs();
     for (const fb::Adopted& orphan : orphans) {
-      if (reservation) table_->plan->NoteUse(orphan.slot(), reservation->end);
+      table_->plan->NoteUse(orphan.slot(), reservation.end);
       table_->plan->SetOpenLane(orphan.slot(), nullptr);
+      table_->plan->NoteOrphaned(orphan.slot(), now);
     }
   }
-  if (!reservation) return;
-  database_->Finish(*reservation, {}, &change);
-  database_->log->WaitPublished(reservation->end, Deadline::Infinite()).ok();
+  database_->Finish(reservation, {}, &change);
+  return database_->log->WaitPublished(reservation.end, Deadline::Infinite());
 }
 
 }  // namespace geardb

@@ -1,0 +1,125 @@
+#include "engine/internal/timekeeper.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/thread.h"
+#include "engine/internal/append.h"
+#include "engine/internal/core.h"
+#include "engine/internal/table_change.h"
+
+namespace geardb::engine {
+namespace {
+
+// How often it looks: an eighth of the shortest time, within these.
+constexpr int64_t kIntervalMinMs = 2;
+constexpr int64_t kIntervalMaxMs = 10'000;
+/// What is closed and removed in the background does not wait for room in the log.
+constexpr int64_t kAdmissionMs = 10;
+
+/// The orphans whose time has come.
+std::vector<TrajectoryId> OrphansOlderThan(DatabaseCore* database, const TableCore& table,
+                                           int64_t older_than_ms) {
+  const int64_t until_us = database->clock->WallTimeUs() - older_than_ms * 1000;
+  std::vector<TrajectoryId> ids;
+  MutexLock commit(&database->commit);
+  MutexLock lock(&table.state->mutex);
+  table.state->trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
+    if (record.state != index::TrajectoryState::kOrphaned) return;
+    const int64_t since_us = std::max(table.plan->orphaned_us(slot), database->opened_us);
+    if (older_than_ms == 0 || since_us <= until_us) ids.push_back(record.id);
+  });
+  return ids;
+}
+
+}  // namespace
+
+Result<uint64_t> CloseOrphans(const std::shared_ptr<DatabaseCore>& database,
+                              const std::shared_ptr<TableCore>& table, int64_t older_than_ms) {
+  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
+  if (older_than_ms < 0) {
+    return Status::InvalidArgument("table '", table->layout().spec().name, "': orphans older than ",
+                                   older_than_ms, " ms; expected at least 0");
+  }
+  GEARDB_RETURN_IF_ERROR(database->CatchUp());
+  // A writer of its own takes each, and cuts it: between the two it is an orphan at the next open.
+  Writer::Impl writer(database, table, {.lanes = 1, .admission_timeout_ms = kAdmissionMs});
+  uint64_t closed = 0;
+  for (const TrajectoryId id : OrphansOlderThan(database.get(), *table, older_than_ms)) {
+    const Status resumed = writer.Resume(id, 0);
+    // Somebody else has resumed or removed it meanwhile.
+    if (resumed.code() == StatusCode::kFailedPrecondition ||
+        resumed.code() == StatusCode::kNotFound) {
+      continue;
+    }
+    GEARDB_RETURN_IF_ERROR(resumed);
+    const auto cut = writer.Cut(0);
+    if (cut.status().code() == StatusCode::kNotFound) continue;
+    GEARDB_RETURN_IF_ERROR(cut.status());
+    ++closed;
+  }
+  return closed;
+}
+
+Result<uint64_t> RemoveExpired(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
+  const int64_t ttl_ms = table->layout().spec().ttl_ms;
+  if (ttl_ms == 0) return uint64_t{0};
+  const int64_t before_us = database->clock->WallTimeUs() - ttl_ms * 1000;
+  GEARDB_ASSIGN_OR_RETURN(const Filter filter, Filter::Parse("state == closed && created_us < " +
+                                                             std::to_string(before_us)));
+  return RemoveMatching(database, table, filter);
+}
+
+Status Timekeeper::Watch(const TableSpec& spec) {
+  int64_t shortest_ms = INT64_MAX;
+  for (const int64_t ms : {spec.ttl_ms, spec.orphan_timeout_ms}) {
+    if (ms > 0) shortest_ms = std::min(shortest_ms, ms);
+  }
+  if (shortest_ms == INT64_MAX) return Status::Ok();
+  MutexLock lock(&mutex_);
+  if (stop_) return Status::Ok();
+  const int64_t wanted = std::clamp(shortest_ms / 8, kIntervalMinMs, kIntervalMaxMs);
+  interval_ms_ = thread_.joinable() ? std::min(interval_ms_, wanted) : wanted;
+  if (thread_.joinable()) return Status::Ok();
+  GEARDB_ASSIGN_OR_RETURN(
+      thread_, StartThread("sees to the times of tables ('" + spec.name + "')", [this] { Run(); }));
+  return Status::Ok();
+}
+
+void Timekeeper::Stop() {
+  std::thread thread;
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    stopped_.NotifyAll();
+    thread = std::move(thread_);
+  }
+  if (thread.joinable()) thread.join();
+}
+
+void Timekeeper::Run() {
+  for (;;) {
+    {
+      MutexLock lock(&mutex_);
+      const Deadline next = Deadline::AfterMs(interval_ms_);
+      while (!stop_ && stopped_.WaitUntil(&mutex_, next)) {
+      }
+      if (stop_) return;
+    }
+    LookOnce();
+  }
+}
+
+void Timekeeper::LookOnce() {
+  // The database stops this thread before it goes: no owner is needed here.
+  const std::shared_ptr<DatabaseCore> database(database_, [](DatabaseCore*) {});
+  for (const auto& table : database_->AllTables()) {
+    const TableSpec& spec = table->layout().spec();
+    if (spec.orphan_timeout_ms > 0) (void)CloseOrphans(database, table, spec.orphan_timeout_ms);
+    if (spec.ttl_ms > 0) (void)RemoveExpired(database_, table);
+  }
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,53 @@
+// Timekeeper: closes orphans and removes trajectories when their time has come, for tables that say
+// so in their schema.
+//
+// One thread, which the first such table starts. It does what Table::CloseOrphans and
+// Table::RemoveExpired do, with changes of its own in the log; what is refused (the log is full) is
+// tried again the next time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "engine/schema.h"
+
+namespace geardb::engine {
+
+class DatabaseCore;
+struct TableCore;
+
+/// Both return how many. `older_than_ms` as of Table::CloseOrphans.
+Result<uint64_t> CloseOrphans(const std::shared_ptr<DatabaseCore>& database,
+                              const std::shared_ptr<TableCore>& table, int64_t older_than_ms);
+Result<uint64_t> RemoveExpired(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
+
+/// Thread-safe.
+class Timekeeper {
+ public:
+  explicit Timekeeper(DatabaseCore* database) : database_(database) {}
+  ~Timekeeper() { Stop(); }
+  Timekeeper(const Timekeeper&) = delete;
+  Timekeeper& operator=(const Timekeeper&) = delete;
+
+  /// Sees to a table from now on, if its schema has a time. ResourceExhausted where the system has
+  /// no thread for it.
+  Status Watch(const TableSpec& spec);
+  /// Ends the thread; nothing is watched from here on. Idempotent.
+  void Stop();
+
+ private:
+  void Run();
+  void LookOnce();
+
+  DatabaseCore* const database_;
+  Mutex mutex_;
+  CondVar stopped_;
+  bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
+  int64_t interval_ms_ GEARDB_GUARDED_BY(mutex_) = 0;
+  std::thread thread_ GEARDB_GUARDED_BY(mutex_);
+};
+
+}  // namespace geardb::engine

@@ -1,0 +1,78 @@
+// Timekeeper: what it closes and removes in the background, beside others.
+//
+// concurrent: engine/internal/timekeeper.h engine/internal/timekeeper.cc
+#include "engine/internal/timekeeper.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/testing/store_fixture.h"
+
+namespace geardb {
+namespace {
+
+class TimekeeperConcurrentTest : public testing::StoreTest {
+ protected:
+  /// Until the table holds `count` trajectories.
+  void AwaitCount(uint64_t count) {
+    while (table_->Count() != count) std::this_thread::yield();
+  }
+};
+
+TEST_F(TimekeeperConcurrentTest, OrphansAreClosedInTheBackground) {
+  TableSpec spec = testing::StepSpec();
+  spec.orphan_timeout_ms = 1;
+  Create(spec);
+  const TrajectoryId id = Append(0, 4).id;
+  writer_.reset();
+  while (table_->Find(id)->state != TrajectoryState::kClosed) std::this_thread::yield();
+  EXPECT_EQ(table_->Find(id)->end, End::kCut);
+}
+
+TEST_F(TimekeeperConcurrentTest, AStoreThatIsOpenedSeesToItsTables) {
+  TableSpec spec = testing::StepSpec();
+  spec.orphan_timeout_ms = 1;
+  spec.ttl_ms = 1;
+  Create(spec);
+  Append(0, 4);
+  Reopen();
+  ASSERT_OK_AND_ASSIGN(table_, database_->OpenTable("steps"));
+  AwaitCount(0);  // Closed, and then removed.
+}
+
+TEST_F(TimekeeperConcurrentTest, WritersGoOnBesideIt) {
+  TableSpec spec = testing::StepSpec();
+  spec.ttl_ms = 1;
+  spec.orphan_timeout_ms = 1;
+  spec.priority_tables = {testing::WindowSpec("per")};
+  Create(spec);
+  std::atomic<bool> stop{false};
+  std::thread leaver([&] {
+    while (!stop.load()) {
+      const auto writer = table_->NewWriter({});
+      ASSERT_OK(writer);
+      const testing::Rows rows(0, 3);
+      ASSERT_OK((*writer)->AppendSteps(rows.many()));
+    }
+  });
+  for (int i = 0; i < 500; ++i) AppendClosed(10 * i, 4);
+  stop.store(true);
+  leaver.join();
+  AwaitCount(0);
+  EXPECT_EQ(priority("per")->Count(), 0u);
+}
+
+TEST_F(TimekeeperConcurrentTest, CloseDoesNotWaitForATime) {
+  TableSpec spec = testing::StepSpec();
+  spec.ttl_ms = int64_t{1000} * 3600 * 24;
+  Create(spec);
+  AppendClosed(0, 3);
+  Reopen();
+  OpenAgain("steps");
+  EXPECT_EQ(table_->Count(), 1u);
+}
+
+}  // namespace
+}  // namespace geardb
