@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/break.h"
 #include "base/crash_point.h"
 #include "base/hash.h"
 #include "engine/internal/set_priorities.h"
@@ -195,6 +196,7 @@ bool Writer::Impl::FollowTail(Calls calls, size_t page, AppendPlan* plan) {
   const auto groups = layout().appended_groups();
   Lane& lane = *lanes_[calls[plan->pages[page].call].lane];
   if (plan->pages[page].new_page || lane.moved.empty()) return false;
+  if constexpr (kBreak.stay_in_patched_page) return false;
   for (const Lane::MovedTail& moved : lane.moved) {
     const auto a =
         static_cast<size_t>(std::find(groups.begin(), groups.end(), moved.group) - groups.begin());
