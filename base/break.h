@@ -29,7 +29,10 @@
   X(ignore_generation, "Engine|Index|PriorityTable", "a late update reaches what took the slot") \
   X(swap_update_order, "PriorityTable|Index|WeightTree", "the first of duplicate updates wins") \
   X(reuse_lpn_twice, "Engine|Index|Slot|Page", "one freed LPN is given to two pages") \
-  X(window_one_too_long, "Window|Sampler|Conformance", "a window's right end is one row too far")
+  X(window_one_too_long, "Window|Sampler|Conformance", "a window's right end is one row too far") \
+  X(stay_in_patched_page, "FaultEnv|Kill", "a writer goes on where its page was before a patch") \
+  X(forget_filled, "FaultEnv|Kill", "a patch's record lacks how far its late groups are filled") \
+  X(draw_before_filled, "FaultEnv|Kill", "items do not wait for a late group that is required")
 // clang-format on
 
 #ifndef GEARDB_BREAK_NAME

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/break.h"
 #include "base/crash_point.h"
 #include "base/hash.h"
 #include "engine/internal/set_priorities.h"
@@ -160,6 +161,12 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
   // should its trajectory be removed meanwhile; later the order of the log does.
   const EpochRegistry::Guard guard = database_->epochs.Enter();
   GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
+  // Nor may rows go where the page was before a Patch: other pages may have that frame by now.
+  for (size_t i = 0; i < plan->pages.size(); ++i) {
+    if (!lanes_[calls[plan->pages[i].call].lane]->has_moved.load()) continue;
+    MutexLock lock(&database_->commit);
+    FollowTail(calls, i, plan);
+  }
   CrashPoint("copy_rows");
   std::vector<uint64_t> done(calls.size(), 0);
   for (size_t i = 0; i < plan->pages.size(); ++i) {
@@ -185,25 +192,31 @@ void Writer::Impl::CopyPage(Calls calls, const AppendPlan& plan, size_t page, ui
                             .begins_episode = lanes_[calls[rows.call].lane]->episode_ended});
 }
 
-void Writer::Impl::FollowPatches(Calls calls, AppendPlan* plan) {
+bool Writer::Impl::FollowTail(Calls calls, size_t page, AppendPlan* plan) {
   const auto groups = layout().appended_groups();
+  Lane& lane = *lanes_[calls[plan->pages[page].call].lane];
+  if (plan->pages[page].new_page || lane.moved.empty()) return false;
+  if constexpr (kBreak.stay_in_patched_page) return false;
+  for (const Lane::MovedTail& moved : lane.moved) {
+    const auto a =
+        static_cast<size_t>(std::find(groups.begin(), groups.end(), moved.group) - groups.begin());
+    if (a == groups.size()) continue;  // A group that this writer does not know.
+    const size_t at = page * groups.size() + a;
+    if (plan->new_frames[at].valid()) {
+      database_->arena->Free(table_->state->pool(moved.group), plan->new_frames[at]);
+      plan->new_frames[at] = FrameRef{};
+    }
+    plan->frames[at] = moved.tail.frame;
+    lane.tail[a] = moved.tail;
+  }
+  lane.ClearMoved();
+  return true;
+}
+
+void Writer::Impl::FollowPatches(Calls calls, AppendPlan* plan) {
   bool followed = false;
   for (size_t i = 0; i < plan->pages.size(); ++i) {
-    Lane& lane = *lanes_[calls[plan->pages[i].call].lane];
-    if (plan->pages[i].new_page || lane.moved.empty()) continue;
-    for (const Lane::MovedTail& moved : lane.moved) {
-      const auto a = static_cast<size_t>(std::find(groups.begin(), groups.end(), moved.group) -
-                                         groups.begin());
-      if (a == groups.size()) continue;  // A group that this writer does not know.
-      const size_t at = i * groups.size() + a;
-      if (plan->new_frames[at].valid()) {
-        database_->arena->Free(table_->state->pool(moved.group), plan->new_frames[at]);
-        plan->new_frames[at] = FrameRef{};
-      }
-      plan->frames[at] = moved.tail.frame;
-      lane.tail[a] = moved.tail;
-    }
-    lane.moved.clear();
+    if (!FollowTail(calls, i, plan)) continue;
     CopyPage(calls, *plan, i, 0);  // A call goes on with a page at its first rows alone.
     followed = true;
   }

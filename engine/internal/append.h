@@ -156,7 +156,11 @@ class Writer::Impl {
   Status RescaleIfDue(Calls calls, Priorities priorities, engine::ChangeScope* scope,
                       const engine::AppendPlan& plan, bool* again)
       GEARDB_REQUIRES(database_->commit);
-  /// Copies rows anew where a Patch has put the page that they go on in into another frame.
+  /// Takes the frames to which a Patch has moved the page that page `page` of the plan goes on in.
+  /// False: there is none.
+  bool FollowTail(Calls calls, size_t page, engine::AppendPlan* plan)
+      GEARDB_REQUIRES(database_->commit);
+  /// That of all pages, with their rows copied once more.
   void FollowPatches(Calls calls, engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   void TakeNumbers(Calls calls, engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   void BuildBody(Calls calls, Priorities priorities, const engine::AppendPlan& plan,

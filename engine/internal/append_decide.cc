@@ -216,7 +216,7 @@ void Writer::Impl::TakeNumbers(Calls calls, AppendPlan* plan) {
       lane.tail_generation = numbers.TakeGeneration();
       lane.tail_lpn = numbers.TakePage(lane.tail_generation);
       std::fill(lane.tail.begin(), lane.tail.end(), Lane::Tail{});
-      lane.moved.clear();
+      lane.ClearMoved();
     }
     for (Lane::Tail& tail : lane.tail) {
       tail.frame = plan->frames[at++];
@@ -314,6 +314,7 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   ChangeScope scope(database_.get(), table_.get(), how);
   if (plan->SizeWith(1024).total() > database_->log->record_bytes_max() / 2) {
     guard = database_->epochs.Enter();
+    FollowPatches(calls, plan);
     GEARDB_RETURN_IF_ERROR(WriteParts(calls, priorities, &scope, plan));
   }
   for (bool again = true; again;) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "base/break.h"
 #include "base/crash_point.h"
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
@@ -308,7 +309,8 @@ void PatchCall::BuildBody() {
     if (!group.logged()) continue;
     change_.logged = true;
     if (first) {
-      patched.emplace_back(change_.groups.back().filled, work.slot, record.generation,
+      const uint64_t logged_filled = kBreak.forget_filled ? 0 : change_.groups.back().filled;
+      patched.emplace_back(logged_filled, work.slot, record.generation,
                            static_cast<uint16_t>(work.page.group));
     }
     pieces.emplace_back(kNoLsn, work.page.lpn, work.page.generation, uint16_t{0},
@@ -340,6 +342,7 @@ void PatchCall::MoveTails(Lsn lsn) {
     if (lane == nullptr || lane->tail_lpn != work.page.lpn) continue;
     if (layout_.group(work.page.group).late) continue;
     lane->moved.push_back({.group = work.page.group, .tail = {work.page.frame, lsn}});
+    lane->has_moved.store(true);
   }
 }
 

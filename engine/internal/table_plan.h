@@ -52,14 +52,20 @@ struct Lane {
   std::span<const std::byte> unset;  ///< What `columns` hold before any is set.
   /// Set when the trajectory is removed, before its frames are retired.
   std::atomic<bool> removed{false};
+  /// `moved` has something: set before the frames that were the tail's are retired.
+  std::atomic<bool> has_moved{false};
 
+  void ClearMoved() {
+    moved.clear();
+    has_moved.store(false);
+  }
   void Reset() {
     id = 0;
     slot = kNoSlot;
     rows_end = 0;
     tail_lpn = kNoLpn;
     std::fill(tail.begin(), tail.end(), Tail{});
-    moved.clear();
+    ClearMoved();
     episode_ended = true;
     std::copy(unset.begin(), unset.end(), columns.begin());
   }

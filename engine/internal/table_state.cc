@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/break.h"
 #include "engine/internal/anchors.h"
 
 namespace geardb::engine {
@@ -270,6 +271,7 @@ int64_t TableState::ReadyEnd(const PriorityState& priority, Slot slot,
   if ((required.columns & ~set) != 0) return 0;
   int64_t end = INT64_MAX;
   for (const uint32_t group : required.groups) {
+    if constexpr (kBreak.draw_before_filled) break;
     end = std::min(end, static_cast<int64_t>(Filled(group, slot)));
   }
   return end;

@@ -65,6 +65,7 @@ constexpr Phase kPhases[] = {
     {"removal", 60},
     {"append_evicts", 60},
     {"tag", 8},
+    {"patch", 60},
     {"manifest", 2, true},
     {"recovery_read", 1, true},
     {"recovery_cut", 1, true, true},
@@ -80,6 +81,7 @@ struct Shared {
   std::atomic<uint32_t> hit{0};                    // The child has stopped at its point.
   std::atomic<uint32_t> failed{0};                 // The child has given up, saying why.
   std::atomic<uint64_t> large_sets[kActors] = {};  // EngineActor::large_sets().
+  std::atomic<uint64_t> large_patches[kActors] = {};
   char why[512] = {};
   OpLog logs[kActors];
 };
@@ -173,7 +175,10 @@ class KillTest : public ::testing::Test {
         }
         const Status begun = actor.Begin();
         if (!begun.ok()) return GiveUp(shared_, "begin: " + begun.ToString());
-        while (actor.Step()) shared_->large_sets[i].store(actor.large_sets());
+        while (actor.Step()) {
+          shared_->large_sets[i].store(actor.large_sets());
+          shared_->large_patches[i].store(actor.large_patches());
+        }
         if (!actor.failure().ok()) GiveUp(shared_, "step: " + actor.failure().ToString());
       });
     }
@@ -209,6 +214,7 @@ TEST_F(KillTest, WhatWasAcknowledgedIsThereAndNothingElse) {
   const uint64_t first_seed = FromEnvironment("GEARDB_KILL_SEED", 1);
   std::unique_ptr<TempDir> dir;
   uint64_t large_sets = 0;
+  uint64_t large_patches = 0;
   constexpr uint64_t kPhaseCount = std::size(kPhases);
   const uint64_t kills =
       FromEnvironment("GEARDB_KILLS", std::max(testing::ShareOf(120), 3 * kPhaseCount));
@@ -232,6 +238,7 @@ TEST_F(KillTest, WhatWasAcknowledgedIsThereAndNothingElse) {
         working, 1 + random.Below(working.hits_max), [&] { Workload(options, dir->path(), seed); },
         [&] { return OperationsBegun() >= (late ? 6000 : begun_max); });
     for (const auto& count : shared_->large_sets) large_sets += count.load();
+    for (const auto& count : shared_->large_patches) large_patches += count.load();
     for (int again = phase.during_open ? 2 : 0; again > 0; --again) {
       shared_->hit.store(0);
       RunChild(
@@ -248,8 +255,11 @@ TEST_F(KillTest, WhatWasAcknowledgedIsThereAndNothingElse) {
   }
   std::printf("%8llu calls that set more than one record takes\n",
               static_cast<unsigned long long>(large_sets));
+  std::printf("%8llu patches that take more than one record\n",
+              static_cast<unsigned long long>(large_patches));
   if (kills >= kPhaseCount) {
     EXPECT_GT(large_sets, kills / 2);
+    EXPECT_GT(large_patches, kills / 2);
   }
   for (const Phase& phase : kPhases) {
     const std::string name = phase.point == nullptr ? "random" : phase.point;

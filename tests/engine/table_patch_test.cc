@@ -103,6 +103,31 @@ TEST_F(TablePatchTest, AWriterGoesOnInAPatchedPage) {
   EXPECT_EQ(Floats(id, "reward"), (std::vector<float>{70, 80, 81, 0.75f, 1, 1.25f, 1.5f}));
 }
 
+// Where its page was before belongs to others by then.
+TEST_F(TablePatchTest, AWriterDoesNotGoOnWhereThePageWasBefore) {
+  Create(PatchSpec(), {.lanes = 2});
+  const TrajectoryId id = Append(0, 1).id;
+  std::map<TrajectoryId, int64_t> others;
+  // Frames are reused once enough of them have left: by later patches, and by others.
+  for (int64_t i = 0; i < 400; ++i) {
+    if (i % 4 == 0) {
+      ASSERT_OK(Patch("reward", {id, 0, 1}, Ramp(70, 1)));
+    }
+    others[Append(1000 + 4 * i, 4, End::kTruncated, 1).id] = 1000 + 4 * i;
+  }
+  Append(1, 3);
+  const auto check = [&] {
+    EXPECT_EQ(Numbers(id), testing::Count(0, 4));
+    for (const auto& [other, first] : others) {
+      EXPECT_EQ(Numbers(other), testing::Count(static_cast<int32_t>(first), 4)) << other;
+    }
+  };
+  check();
+  Reopen();
+  OpenAgain("steps");
+  check();
+}
+
 TEST_F(TablePatchTest, WhatIsVolatileIsNotLogged) {
   Create(PatchSpec());
   const TrajectoryId id = AppendClosed(0, 6);

@@ -7,18 +7,23 @@ namespace {
 
 // The arrays of a call, as the writer takes them.
 struct CallColumns {
-  CallColumns(const OracleRows& rows, bool many) {
+  CallColumns(const OracleRows& rows, uint32_t table, bool many) {
     const auto n = static_cast<size_t>(rows.rows);
     const Shape outer = many ? Shape({rows.rows}) : Shape();
     Shape obs = outer;
     obs.Append(4);
-    steps = {{{"key", TensorView::Of(std::span(rows.keys).first(n), outer)},
-              {"obs", TensorView::Of(std::span(rows.obs).first(n * 4), obs)},
-              {"action", TensorView::Of(std::span(rows.actions).first(n), outer)}}};
+    Shape extra = outer;
+    extra.Append(2);
+    steps = {{"key", TensorView::Of(std::span(rows.keys).first(n), outer)},
+             {"obs", TensorView::Of(std::span(rows.obs).first(n * 4), obs)},
+             {"action", TensorView::Of(std::span(rows.actions).first(n), outer)},
+             {"extra", TensorView::Of(std::span(rows.extras).first(n * 2), extra)}};
+    if (table == 0)
+      steps.push_back({"scratch", TensorView::Of(std::span(rows.actions).first(n), outer)});
     final = {{{"key", TensorView::Scalar(rows.keys[n])},
               {"obs", TensorView::Of(std::span(rows.obs).subspan(n * 4, 4), Shape({4}))}}};
   }
-  std::array<ColumnValue, 3> steps;
+  std::vector<ColumnValue> steps;
   std::array<ColumnValue, 2> final;
 };
 
@@ -106,7 +111,8 @@ Status EngineActor::Begin() {
 
 bool EngineActor::Step() {
   if (place_.log->started.load() >= OpLog::kCapacity) return false;
-  const uint64_t choice = random_.Below(100);
+  const uint64_t choice = random_.Below(112);
+  if (choice >= 100) return choice < 107 ? Patch() : PatchMany();
   if (choice < 40) return AppendRows(OpKind::kAppend);
   if (choice < 60) return AppendLanes();
   if (choice < 70) return AppendRows(OpKind::kAppendTrajectory);
@@ -143,7 +149,7 @@ bool EngineActor::AppendRows(OpKind kind) {
   const uint64_t number = place_.first_op + place_.log->started.load();
   const OracleRows rows(model_.actor(), number, op->lane, op->rows);
   const bool single = op->rows == 1 && kind == OpKind::kAppend && random_.OneIn(2);
-  const CallColumns columns(rows, !single);
+  const CallColumns columns(rows, table, !single);
   const ColumnValue opener[] = {{"opener", TensorView::Scalar(rows.keys[0])}};
   AppendOptions options{.lane = op->lane, .end = end, .ack = op->ack};
   if (OracleSpec(table).final_row && HasFinal(end)) options.final = columns.final;
@@ -169,6 +175,7 @@ bool EngineActor::AppendLanes() {
   std::vector<uint64_t> keys, final_keys, openers;
   std::vector<float> obs, final_obs;
   std::vector<int32_t> actions;
+  std::vector<uint32_t> extras;
   bool all_open = true;
   bool all_skip = true;
   for (uint32_t lane = 0; lane < kOracleLanes; ++lane) {
@@ -186,6 +193,7 @@ bool EngineActor::AppendLanes() {
     obs.insert(obs.end(), rows.obs.begin(), rows.obs.begin() + 4);
     final_obs.insert(final_obs.end(), rows.obs.begin() + 4, rows.obs.end());
     actions.push_back(rows.actions[0]);
+    extras.insert(extras.end(), rows.extras.begin(), rows.extras.begin() + 2);
     // The column is set for every lane: those that go on keep theirs.
     openers.push_back(open == nullptr ? rows.keys[0]
                                       : OracleRows::KeyOf(model_.actor(), open->segments[0].op,
@@ -204,12 +212,16 @@ bool EngineActor::AppendLanes() {
   for (const End end : op->ends) final_needed = final_needed || HasFinal(end);
   if (OracleSpec(table).final_row && final_needed) options.final = final;
   if (!all_open) options.trajectory = opener;
+  std::vector<ColumnValue> steps = {
+      {"key", TensorView::Of(std::span<const uint64_t>(keys), outer)},
+      {"obs", TensorView::Of(std::span<const float>(obs), wide)},
+      {"action", TensorView::Of(std::span<const int32_t>(actions), outer)},
+      {"extra", TensorView::Of(std::span<const uint32_t>(extras), Shape({kOracleLanes, 2}))}};
+  if (table == 0) {
+    steps.push_back({"scratch", TensorView::Of(std::span<const int32_t>(actions), outer)});
+  }
   Started();
-  auto appended = writers_[table]->AppendLanes(
-      {{"key", TensorView::Of(std::span<const uint64_t>(keys), outer)},
-       {"obs", TensorView::Of(std::span<const float>(obs), wide)},
-       {"action", TensorView::Of(std::span<const int32_t>(actions), outer)}},
-      options);
+  auto appended = writers_[table]->AppendLanes(steps, options);
   if (appended.ok()) {
     for (uint32_t lane = 0; lane < kOracleLanes; ++lane) {
       op->ids[lane] = (*appended)[lane].id;

@@ -46,6 +46,9 @@ class EngineActor {
   /// Calls that set more items than a record of the smallest ring has room for.
   static constexpr uint32_t kManyItems = 512;
   uint64_t large_sets() const { return large_sets_; }
+  /// Patches with more bytes in their pieces than a record of the smallest ring has room for.
+  static constexpr uint64_t kLargePatchBytes = 8 << 10;
+  uint64_t large_patches() const { return large_patches_; }
 
  private:
   Op* NewOp(OpKind kind, uint32_t table);
@@ -60,6 +63,10 @@ class EngineActor {
   bool SetAll();
   /// What `Set` or `SetAll` returned; it must have reached `items`.
   bool FinishSet(const Result<SetOutcome>& set, uint64_t items, Op* op);
+  bool Patch();
+  bool PatchMany();
+  /// The call of a patch.
+  bool CallPatch(Op* op);
   bool Next();
   bool WriteTag();
   std::string_view table_name(uint32_t table) const;
@@ -75,6 +82,7 @@ class EngineActor {
   Status failure_;
   uint64_t refused_ = 0;
   uint64_t large_sets_ = 0;
+  uint64_t large_patches_ = 0;
   std::shared_ptr<Table> tables_[kOracleTables];
   std::unique_ptr<Writer> writers_[kOracleTables];
   std::unique_ptr<Sampler> sampler_;

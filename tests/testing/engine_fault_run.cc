@@ -8,14 +8,17 @@ EngineFaultRun::EngineFaultRun(uint64_t seed) : env_(seed * 31 + 7), random_(see
 EngineFaultRun::~EngineFaultRun() { End(); }
 
 void EngineFaultRun::End() {
-  if (actor_ != nullptr) large_sets_ += actor_->large_sets();
+  if (actor_ != nullptr) {
+    large_sets_ += actor_->large_sets();
+    large_patches_ += actor_->large_patches();
+  }
   actor_.reset();
   database_.reset();
 }
 
 DatabaseOptions EngineFaultRun::options() {
   DatabaseOptions options;
-  options.budgets.frames_bytes = 16 << 20;
+  options.budgets.frames_bytes = 32 << 20;
   options.budgets.index_bytes = 16 << 20;
   options.segment_bytes = 64 << 10;
   options.ring_bytes = 32 << 10;

@@ -29,6 +29,7 @@ class EngineFaultRun {
   const std::string& wrong() const { return wrong_; }
   /// Of the actors before this one: EngineActor::large_sets().
   uint64_t large_sets() const { return large_sets_; }
+  uint64_t large_patches() const { return large_patches_; }
   static constexpr const char* kDirectory = "store";
 
   /// Opens the database and begins with an actor. False when the env has crashed meanwhile.
@@ -58,6 +59,7 @@ class EngineFaultRun {
   std::unique_ptr<EngineActor> actor_;
   std::string wrong_;
   uint64_t large_sets_ = 0;
+  uint64_t large_patches_ = 0;
 };
 
 }  // namespace geardb::testing

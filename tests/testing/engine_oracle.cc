@@ -15,6 +15,10 @@ struct StoreImage {
     std::vector<uint64_t> keys;
     std::vector<float> obs;
     std::vector<int32_t> actions;
+    std::vector<uint32_t> extras;
+    std::vector<float> targets;  // "kept" alone, as the rest.
+    std::vector<int32_t> scratch;
+    std::vector<int64_t> ready;  // Rows that are items of "ready", ascending.
     uint64_t opener = 0;
   };
   std::map<uint64_t, Content> tables[kOracleTables];
@@ -34,6 +38,12 @@ std::string Say(const Parts&... parts) {
   return std::move(out).str();
 }
 
+template <typename T>
+void CopyValues(const ColumnRows& rows, std::vector<T>* values) {
+  const auto read = rows.view().values<T>();
+  values->assign(read.begin(), read.end());
+}
+
 void ReadTable(StoreImage* image, uint32_t number) {
   auto table = image->database->OpenTable(OracleSpec(number).name);
   if (!table.ok()) return;  // Never created: nothing is in it.
@@ -43,23 +53,34 @@ void ReadTable(StoreImage* image, uint32_t number) {
   for (const TrajectoryRecord& record : (*table)->Scan({})) {
     StoreImage::Content content;
     content.record = record;
-    const std::string_view columns[] = {"key", "obs", "action", "opener"};
+    std::vector<std::string_view> columns = {"key", "obs", "action", "opener", "extra"};
+    if (number == 0) columns.insert(columns.end(), {"target", "scratch"});
     auto rows = (*table)->Read(record.id, columns, {});
     if (!rows.ok()) {
       image->error = Say("trajectory ", record.id, ": ", rows.status().ToString());
       return;
     }
-    const auto keys = (*rows)[0].view().values<uint64_t>();
-    const auto obs = (*rows)[1].view().values<float>();
-    const auto actions = (*rows)[2].view().values<int32_t>();
-    content.keys.assign(keys.begin(), keys.end());
-    content.obs.assign(obs.begin(), obs.end());
-    content.actions.assign(actions.begin(), actions.end());
+    CopyValues((*rows)[0], &content.keys);
+    CopyValues((*rows)[1], &content.obs);
+    CopyValues((*rows)[2], &content.actions);
+    CopyValues((*rows)[4], &content.extras);
+    if (number == 0) CopyValues((*rows)[5], &content.targets);
+    if (number == 0) CopyValues((*rows)[6], &content.scratch);
     content.opener = (*rows)[3].view().values<uint64_t>()[0];
     rows_there += static_cast<uint64_t>(record.rows_end - record.first_row);
     steps += static_cast<uint64_t>(record.steps_end - record.first_row);
     if (!content.keys.empty()) image->by_first_key[number][content.keys[0]] = record.id;
     image->tables[number][record.id] = std::move(content);
+  }
+  if (auto ready = (*table)->priority_table("ready"); ready != nullptr) {
+    for (const RowId& item : ready->Items()) {
+      image->tables[number][item.id].ready.push_back(item.row);
+      const auto priority = ready->Priority(item);
+      if (priority.ok() && *priority == 2) continue;
+      image->error =
+          Say("item ", item.id, "/", item.row,
+              " of 'ready': ", priority.ok() ? Say(*priority) : priority.status().ToString());
+    }
   }
   image->held[number] = {.rows = static_cast<int64_t>(rows_there),
                          .trajectories = image->tables[number].size()};
@@ -78,8 +99,27 @@ void ReadTable(StoreImage* image, uint32_t number) {
   }
 }
 
+uint64_t OpenerOf(uint32_t actor, const ActorModel::Trajectory& trajectory) {
+  const ActorModel::Segment& first = trajectory.segments[0];
+  return OracleRows::KeyOf(actor, first.op, first.lane, 0);
+}
+
+// What a row shows that patches may have written; of "target" and "scratch" more in CheckLate.
+struct PatchedRow {
+  const ActorModel::Trajectory& trajectory;
+  uint64_t opener;
+  int64_t row;
+
+  std::optional<OraclePatchRow> By(uint32_t column) const {
+    const auto patch = trajectory.patched.find({column, row});
+    if (patch == trajectory.patched.end()) return {};
+    return OraclePatchRow(patch->second, opener, row);
+  }
+};
+
 std::string CheckRows(const StoreImage::Content& found, uint32_t actor,
                       const ActorModel::Trajectory& trajectory) {
+  const uint64_t opener = OpenerOf(actor, trajectory);
   const int64_t first = found.record.first_row;
   const auto count = static_cast<size_t>(found.record.rows_end - first);
   if (found.keys.size() != count) return Say(found.keys.size(), " rows were read of ", count);
@@ -91,16 +131,57 @@ std::string CheckRows(const StoreImage::Content& found, uint32_t actor,
       const uint64_t key = OracleRows::KeyOf(actor, segment.op, segment.lane, within);
       float obs[4];
       OracleRows::Fill(key, obs);
-      const int32_t action = within == segment.rows ? 0 : static_cast<int32_t>(key & 0xFFFFFF);
-      if (found.keys[at] != key || found.actions[at] != action ||
-          std::memcmp(&found.obs[at * 4], obs, sizeof(obs)) != 0) {
+      const bool final = within == segment.rows;
+      int32_t action = final ? 0 : static_cast<int32_t>(key & 0xFFFFFF);
+      std::array<uint32_t, 2> extra = {9, 9};
+      if (!final) extra = OracleRows::Extra(key);
+      const PatchedRow patched{trajectory, opener, row};
+      if (const auto by = patched.By(kPatchAction)) action = by->action;
+      if (const auto by = patched.By(kPatchExtra)) extra = by->extra;
+      if (found.keys[at] != key || std::memcmp(&found.obs[at * 4], obs, sizeof(obs)) != 0) {
         return Say("row ", row, " holds key ", found.keys[at], ", expected ", key);
+      }
+      if (found.actions[at] != action) {
+        return Say("row ", row, " holds action ", found.actions[at], ", expected ", action);
+      }
+      if (std::memcmp(&found.extras[at * 2], extra.data(), sizeof(extra)) != 0) {
+        return Say("row ", row, " holds extra ", found.extras[at * 2], ", expected ", extra[0]);
       }
     }
   }
-  const uint64_t opener =
-      OracleRows::KeyOf(actor, trajectory.segments[0].op, trajectory.segments[0].lane, 0);
   return found.opener == opener ? "" : Say("opener is ", found.opener, ", expected ", opener);
+}
+
+// The late group and what waits for it; what is not in the log.
+std::string CheckLate(const StoreImage& image, const StoreImage::Content& found, uint32_t actor,
+                      const ActorModel::Trajectory& trajectory) {
+  const TrajectoryRecord& record = found.record;
+  const uint64_t opener = OpenerOf(actor, trajectory);
+  for (int64_t row = record.first_row; row < record.rows_end; ++row) {
+    const auto at = static_cast<size_t>(row - record.first_row);
+    std::array<float, kTargetFloats> target;
+    target.fill(-1);
+    if (const auto by = PatchedRow{trajectory, opener, row}.By(kPatchTarget)) target = by->target;
+    const float* const read = &found.targets[at * kTargetFloats];
+    if (!std::equal(target.begin(), target.end(), read)) {
+      return Say("row ", row, " holds target ", read[0], ", expected ", target[0]);
+    }
+    if (found.scratch[at] != 3) return Say("row ", row, " holds scratch ", found.scratch[at]);
+  }
+  const int64_t filled = std::max(trajectory.filled, record.first_row);
+  const auto stored = image.handles[0]->Filled(record.id, "later");
+  if (!stored.ok() || *stored != filled) {
+    return Say("it is filled up to row ", stored.ok() ? Say(*stored) : stored.status().ToString(),
+               ", expected ", filled);
+  }
+  std::vector<int64_t> ready;
+  for (int64_t row = record.first_row; row < std::min(filled, record.steps_end); ++row) {
+    ready.push_back(row);
+  }
+  if (found.ready == ready) return "";
+  return Say("it has ", found.ready.size(), " items in 'ready', from row ",
+             found.ready.empty() ? -1 : found.ready[0], " on; expected ", ready.size(), " from ",
+             record.first_row);
 }
 
 std::string CheckPriorities(const StoreImage& image, const StoreImage::Content& found,
@@ -177,6 +258,7 @@ std::string EngineOracle::MatchesTrajectory(const StoreImage& image, uint32_t ac
   }
   std::string wrong = CheckRows(found->second, actor, *trajectory);
   if (wrong.empty() && table == 0) wrong = CheckPriorities(image, found->second, *trajectory);
+  if (wrong.empty() && table == 0) wrong = CheckLate(image, found->second, actor, *trajectory);
   return wrong;
 }
 

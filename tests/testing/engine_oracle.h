@@ -11,6 +11,9 @@
 // Rows say in their bytes which operation of which actor wrote them. What a capacity removed is
 // absent; it must be older than all that is left, and no more of it than the capacity asks for:
 // with the last that left, what is left would be too much (engine_oracle_capacity.cc).
+//
+// A Patch is one operation, too. Each of its values follows from the operation, the trajectory and
+// the row, so a row shows which patch it has, in each of its columns.
 #pragma once
 
 #include <array>
@@ -32,8 +35,16 @@ inline constexpr uint32_t kOracleTables = 3;  ///< See OracleSpec.
 inline constexpr uint32_t kOracleTags = 3;    ///< Names of tags.
 
 /// Tables: 0 "kept" keeps everything (final rows, priorities), 1 "ring" is a stream that trims by
-/// steps, 2 "few" keeps the trajectories closed last.
+/// steps, 2 "few" keeps the trajectories closed last. All have a second appended column group;
+/// "kept" has a late one, for which its priority table "ready" waits, and a volatile one.
 TableSpec OracleSpec(uint32_t table);
+
+/// Columns that a Patch gives, as bits.
+inline constexpr uint32_t kPatchAction = 1;   ///< Of the first group.
+inline constexpr uint32_t kPatchExtra = 2;    ///< Of the second one.
+inline constexpr uint32_t kPatchTarget = 4;   ///< Of the late one: "kept" alone.
+inline constexpr uint32_t kPatchScratch = 8;  ///< Of the volatile one: "kept" alone.
+inline constexpr int64_t kTargetFloats = 16;  ///< Of a row of "target".
 
 enum class OpKind : uint32_t {
   kAppend,
@@ -46,6 +57,8 @@ enum class OpKind : uint32_t {
   kSetMany,
   kSetAll,      // Each item its own.
   kSetAllSame,  // One value for all.
+  kPatch,
+  kPatchMany,
   kResume,
   kNext,
   kTag,
@@ -59,11 +72,13 @@ struct Op {
   std::atomic<OpState> state{OpState::kUnused};
   uint32_t table = 0;
   uint32_t lane = 0;
-  uint32_t rows = 0;  ///< kSetMany: items.
+  uint32_t rows = 0;  ///< kSetMany: items; kPatch: of the span; kPatchMany: pages at most.
   Ack ack = Ack::kLog;
   std::array<End, kOracleLanes> ends{};  ///< kAppendLanes; else only the first is used.
-  uint64_t target = 0;                   ///< Id for kRemove, kTruncate, kSet, kResume.
-  int64_t row = 0;                       ///< kTruncate, kSet; kSetMany: of Items(), the first.
+  uint64_t target = 0;                   ///< Id for kRemove, kTruncate, kSet, kPatch, kResume.
+  /// kTruncate, kSet, kPatch; of Items() (kSetMany), of what is kept (kPatchMany): the first.
+  int64_t row = 0;
+  uint32_t columns = 0;  ///< kPatch, kPatchMany: bits.
   float priority = 0;
   uint32_t tag_bytes = 0;
   // After the call.
@@ -106,6 +121,9 @@ class ActorModel {
     int64_t first_row = 0;
     Lsn closed_lsn = 0;
     std::map<int64_t, float> priorities;  ///< Set by hand.
+    int64_t filled = 0;                   ///< The late group, by patches.
+    /// By column bit and row: the operation that patched it last.
+    std::map<std::pair<uint32_t, int64_t>, uint64_t> patched;
 
     int64_t rows_end() const;
     bool has_final() const;
@@ -128,6 +146,13 @@ class ActorModel {
   std::vector<Item> Items();
   /// Those that a kSetMany sets, in its order. It may come to one more than once.
   std::vector<Item> ItemsOf(const Op& op);
+  /// Rows of a trajectory that a kPatch or kPatchMany gives values, in its order.
+  struct Span {
+    Trajectory* trajectory;
+    int64_t first_row;
+    int64_t rows;
+  };
+  std::vector<Span> SpansOf(const Op& op);
   void ForgetLane(uint32_t table, uint32_t lane) { lanes_[table][lane].reset(); }
 
   uint32_t actor() const { return actor_; }
@@ -140,6 +165,7 @@ class ActorModel {
  private:
   void AppendTo(uint64_t number, const Op& op, uint32_t lane, uint32_t rows, End end);
   void SetItems(uint64_t number, const Op& op);
+  void PatchRows(uint64_t number, const Op& op);
 
   uint32_t actor_ = 0;
   std::map<Key, Trajectory> trajectories_;
@@ -153,11 +179,20 @@ struct OracleRows {
   OracleRows(uint32_t actor, uint64_t op, uint32_t lane, int64_t rows);
   static uint64_t KeyOf(uint32_t actor, uint64_t op, uint32_t lane, int64_t row);
   static void Fill(uint64_t key, float obs[4]);
+  static std::array<uint32_t, 2> Extra(uint64_t key);
 
   int64_t rows;
   std::vector<uint64_t> keys;  ///< One more than rows: the final row's.
   std::vector<float> obs;
   std::vector<int32_t> actions;
+  std::vector<uint32_t> extras;
+};
+/// What patch `op` puts into the columns of a row; `opener` is the key of the trajectory's row 0.
+struct OraclePatchRow {
+  OraclePatchRow(uint64_t op, uint64_t opener, int64_t row);
+  int32_t action;
+  std::array<uint32_t, 2> extra;
+  std::array<float, kTargetFloats> target;
 };
 /// What operation `op` sets, when it is the `at`th that it sets, or sets all and `at` is 0.
 float OraclePriority(uint64_t op, uint64_t id, int64_t row, uint64_t at);

@@ -15,7 +15,17 @@ TableSpec OracleSpec(uint32_t table) {
       {.name = "obs", .dtype = DType::kF32, .shape = {4}, .in_final_row = true},
       {.name = "action", .dtype = DType::kI32},
       {.name = "opener", .dtype = DType::kU64, .kind = ColumnKind::kPerTrajectory},
+      {.name = "extra", .dtype = DType::kU32, .shape = {2}, .group = "wide", .default_value = 9},
   };
+  spec.groups = {{.name = "wide"}};
+  if (table == 0) {
+    spec.groups.push_back({.name = "later", .late = true});
+    spec.groups.push_back({.name = "unlogged", .is_volatile = true});
+    spec.columns.push_back(
+        {.name = "target", .shape = {kTargetFloats}, .group = "later", .default_value = -1});
+    spec.columns.push_back(
+        {.name = "scratch", .dtype = DType::kI32, .group = "unlogged", .default_value = 3});
+  }
   spec.steps_per_page = 4;
   spec.final_row = table != 2;
   for (Column& column : spec.columns) column.in_final_row = column.in_final_row && spec.final_row;
@@ -37,6 +47,12 @@ TableSpec OracleSpec(uint32_t table) {
   whole.item = ItemKind::kTrajectory;
   spec.priority_tables = {per, pairs};
   if (!spec.stream) spec.priority_tables.push_back(whole);
+  PriorityTableSpec ready;
+  ready.name = "ready";
+  ready.initial = InitialPriority::kConstant;
+  ready.initial_priority_value = 2;
+  ready.required = {"later"};
+  if (table == 0) spec.priority_tables.push_back(ready);
   return spec;
 }
 
@@ -53,6 +69,11 @@ void OracleRows::Fill(uint64_t key, float obs[4]) {
   }
 }
 
+std::array<uint32_t, 2> OracleRows::Extra(uint64_t key) {
+  const uint64_t x = (key ^ (key >> 31)) * 0xD6E8FEB86659FD93ull;
+  return {static_cast<uint32_t>(x), static_cast<uint32_t>(x >> 32)};
+}
+
 OracleRows::OracleRows(uint32_t actor, uint64_t op, uint32_t lane, int64_t rows_in)
     : rows(rows_in) {
   for (int64_t row = 0; row <= rows; ++row) {
@@ -60,7 +81,20 @@ OracleRows::OracleRows(uint32_t actor, uint64_t op, uint32_t lane, int64_t rows_
     obs.resize(obs.size() + 4);
     Fill(keys.back(), obs.data() + obs.size() - 4);
     actions.push_back(static_cast<int32_t>(keys.back() & 0xFFFFFF));
+    for (const uint32_t extra : Extra(keys.back())) extras.push_back(extra);
   }
+}
+
+OraclePatchRow::OraclePatchRow(uint64_t op, uint64_t opener, int64_t row) {
+  uint64_t x =
+      (op * 0x9E3779B97F4A7C15ull) ^ (opener * 0xD6E8FEB86659FD93ull) ^ static_cast<uint64_t>(row);
+  const auto next = [&] {
+    x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9ull + 1;
+    return static_cast<uint32_t>(x >> 32);
+  };
+  action = static_cast<int32_t>(next() >> 1);
+  for (uint32_t& value : extra) value = next();
+  for (float& value : target) value = static_cast<float>(next() >> 8);
 }
 
 float OraclePriority(uint64_t op, uint64_t id, int64_t row, uint64_t at) {
@@ -121,6 +155,43 @@ std::vector<ActorModel::Item> ActorModel::ItemsOf(const Op& op) {
     items.push_back(all[(static_cast<uint64_t>(op.row) + i) % all.size()]);
   }
   return items;
+}
+
+std::vector<ActorModel::Span> ActorModel::SpansOf(const Op& op) {
+  if (op.kind == OpKind::kPatch) {
+    return {{FindById(op.table, op.target), op.row, int64_t{op.rows}}};
+  }
+  std::vector<Trajectory*> kept;
+  for (auto& [key, trajectory] : trajectories_) {
+    if (trajectory.table == 0 && !trajectory.removed && !trajectory.absent) {
+      kept.push_back(&trajectory);
+    }
+  }
+  const int64_t page_rows = OracleSpec(0).steps_per_page;
+  int64_t pages = op.rows;
+  std::vector<Span> spans;
+  for (uint64_t i = 0; i < kept.size() && pages > 0; ++i) {
+    Trajectory* trajectory = kept[(static_cast<uint64_t>(op.row) + i) % kept.size()];
+    const int64_t first_page = trajectory->first_row / page_rows;
+    const int64_t end = std::min(trajectory->rows_end(), (first_page + pages) * page_rows);
+    if (end <= trajectory->first_row) continue;
+    pages -= (end - 1) / page_rows - first_page + 1;
+    spans.push_back({trajectory, trajectory->first_row, end - trajectory->first_row});
+  }
+  return spans;
+}
+
+void ActorModel::PatchRows(uint64_t number, const Op& op) {
+  for (const Span& span : SpansOf(op)) {
+    for (const uint32_t column : {kPatchAction, kPatchExtra, kPatchTarget}) {
+      if ((op.columns & column) == 0) continue;
+      for (int64_t i = 0; i < span.rows; ++i) {
+        span.trajectory->patched[{column, span.first_row + i}] = number;
+      }
+    }
+    if ((op.columns & kPatchTarget) == 0 || span.rows == 0) continue;
+    span.trajectory->filled = std::max(span.trajectory->filled, span.first_row + span.rows);
+  }
 }
 
 void ActorModel::AppendTo(uint64_t number, const Op& op, uint32_t lane, uint32_t rows, End end) {
@@ -207,6 +278,9 @@ void ActorModel::Apply(uint64_t number, const Op& op) {
     case OpKind::kSetAll:
     case OpKind::kSetAllSame:
       return SetItems(number, op);
+    case OpKind::kPatch:
+    case OpKind::kPatchMany:
+      return PatchRows(number, op);
     case OpKind::kResume:
       return;
     case OpKind::kNext:

@@ -119,7 +119,8 @@ class Log:
             lsn += record.length
 
     def bodies(self):
-        """(body, pieces) of the data and tag records, those in parts with their final record."""
+        """(LSN, body, pieces, whether in parts) of data and tag records; the LSN is that of the
+        final record of those in parts."""
         areas = {}
         for record, _ in self.records():
             if record.type == PART:
@@ -136,7 +137,7 @@ class Log:
             if record.group:
                 parts = sorted(part.part for part in areas.values() if part.group == record.group)
                 assert [*parts, record.part] == list(range(len(parts) + 1))
-            yield record.body, pieces
+            yield record.lsn, record.body, pieces, record.group != 0
 
 
 def operations(body):
@@ -161,49 +162,125 @@ def values_of(column, count, piece, at):
     return [list(r) if column.get("shape") else r[0] for r in rows], at + count * row.size
 
 
+def default_of(column):
+    """What each element of a row is that nobody wrote, in the shape of the column."""
+    value = column["default_value"]
+    if ELEMENTS[column["dtype"]] not in "efd":
+        value = int(value)
+    for dim in reversed(column.get("shape", [])):
+        value = [value] * dim
+    return value
+
+
 class Table:
-    """The trajectories of a table: {slot: {id, rows}}; rows are {column: value}, final ones too."""
+    """The trajectories of a table: {slot: trajectory}, and what their pages hold in each group."""
 
     def __init__(self, spec):
         assert not spec["stream"], "this reader has no use for flags"
         self.steps = spec["steps_per_page"]
         self.columns = [column for column in spec["columns"] if column["kind"] == 0]
+        self.groups = [{}, *spec.get("groups", [])]  # The first has no entry.
+        self.appended = [number for number, group in enumerate(self.groups)
+                         if not group.get("late") and not group.get("is_volatile")]
         self.trajectories = {}
+        self.held = {}  # (lpn, group) -> rows of the page from its first on.
+        self.newest = {}  # (lpn, group) -> LSN of its newest piece.
+        self.patches = self.patches_in_parts = 0
 
-    def append(self, change, pieces):
+    def append(self, lsn, change, pieces):
         for opened in change.get("opened", []):
-            self.trajectories[opened["slot"]] = {"id": opened["id"], "rows": [], "pages": []}
+            self.trajectories[opened["slot"]] = {"id": opened["id"], "end": 0, "pages": [],
+                                                 "generation": opened["generation"], "filled": {}}
         pages = iter(change.get("pages", []))
         named = iter(zip(change["pieces"], pieces))
         for rows in change["rows"]:
             trajectory = self.trajectories[rows["slot"]]
-            assert len(trajectory["rows"]) == rows["first_row"]
-            while len(trajectory["rows"]) < rows["first_row"] + rows["count"]:
-                self._take(trajectory, *next(named), pages)
+            assert trajectory["end"] == rows["first_row"]
+            while trajectory["end"] < rows["first_row"] + rows["count"]:
+                offset = trajectory["end"] % self.steps
+                if offset == 0:
+                    trajectory["pages"].append(next(pages))
+                left = rows["first_row"] + rows["count"] - trajectory["end"]
+                count = min(self.steps - offset, left)
+                for group in self.appended:
+                    where, piece = next(named)
+                    assert (where["first"], where["count"]) == (offset, count)
+                    assert where["group"] == group
+                    assert where["lpn"] == trajectory["pages"][-1]["lpn"]
+                    self._take(lsn, where, piece)
+                trajectory["end"] += count
+        assert next(named, None) is None and next(pages, None) is None
 
-    def _take(self, trajectory, where, piece, pages):
-        """One piece: rows of one page."""
-        assert where["first"] == len(trajectory["rows"]) % self.steps
-        if where["first"] == 0:
-            trajectory["pages"].append(next(pages)["lpn"])
-        assert where["lpn"] == trajectory["pages"][-1]
+    def patch(self, lsn, change, pieces):
+        """Pages written anew; late groups are filled up to their `filled`."""
+        self.patches += 1
+        owner = {page["lpn"]: (slot, page["generation"], number)
+                 for slot, trajectory in self.trajectories.items()
+                 for number, page in enumerate(trajectory["pages"])}
+        filled = {}
+        for patched in change["patched"]:
+            trajectory = self.trajectories[patched["slot"]]
+            group = patched["group"]
+            assert trajectory["generation"] == patched["generation"]
+            assert not self.groups[group].get("is_volatile"), "it has nothing in the log"
+            filled[patched["slot"], group] = trajectory["end"]
+            if self.groups[group].get("late"):
+                trajectory["filled"][group] = max(patched["filled"],
+                                                  trajectory["filled"].get(group, 0))
+                filled[patched["slot"], group] = trajectory["filled"][group]
+        assert len(change["pieces"]) == len(pieces)
+        for where, piece in zip(change["pieces"], pieces):
+            slot, generation, number = owner[where["lpn"]]
+            assert generation == where["generation"] and where["first"] == 0
+            held = filled[slot, where["group"]] - number * self.steps
+            assert where["count"] == min(held, self.steps), "a page is written whole"
+            self.newest.pop((where["lpn"], where["group"]), None)
+            self.held.pop((where["lpn"], where["group"]), None)
+            self._take(lsn, where, piece)
+
+    def _take(self, lsn, where, piece):
+        """One piece: rows of one page in one group."""
+        place = (where["lpn"], where["group"])
+        assert where["previous_lsn"] == self.newest.get(place, 2**64 - 1)
+        self.newest[place] = lsn
         at, count, read = 0, where["count"], {}
         for column in self.columns:
-            read[column["name"]], at = values_of(column, count, piece, at)
+            if column["group"] == where["group"]:
+                read[column["name"]], at = values_of(column, count, piece, at)
         assert at == len(piece), "a piece holds its columns and nothing else"
-        trajectory["rows"] += [{name: rows[i] for name, rows in read.items()}
-                               for i in range(count)]
+        held = self.held.setdefault(place, [])
+        assert where["first"] == len(held)
+        held += [{name: rows[i] for name, rows in read.items()} for i in range(count)]
+
+    def rows(self, trajectory):
+        """The rows of a trajectory, each {column: value}; what nobody wrote has its default."""
+        unwritten = {column["name"]: default_of(column) for column in self.columns}
+        shown = []
+        for row in range(trajectory["end"]):
+            shown.append(dict(unwritten))
+            for number, group in enumerate(self.groups):
+                held = self.held.get((trajectory["pages"][row // self.steps]["lpn"], number), [])
+                written = trajectory["filled"].get(number, 0) if group.get("late") else row + 1
+                if row >= written or group.get("is_volatile"):
+                    continue
+                shown[-1].update(held[row % self.steps])
+        return shown
 
 
 def tables_of(log):
     """{table id: Table}."""
     tables = {}
-    for body, pieces in log.bodies():
+    for lsn, body, pieces, in_parts in log.bodies():
         for operation in operations(body):
+            change = operation["change"]
             if operation["change_type"] == "CreateTable":
-                tables[operation["table_id"]] = Table(operation["change"]["spec"])
+                tables[operation["table_id"]] = Table(change["spec"])
             if operation["change_type"] == "Append":
-                tables[operation["table_id"]].append(operation["change"], pieces)
+                tables[operation["table_id"]].append(lsn, change, pieces)
+            if operation["change_type"] == "Patch":
+                table = tables[operation["table_id"]]
+                table.patch(lsn, change, pieces)
+                table.patches_in_parts += in_parts
     return tables
 
 
@@ -236,23 +313,24 @@ class FormatTest(unittest.TestCase):
         return seen
 
     def assert_rows_agree(self):
-        """Both readers see the same rows; returns the number of trajectories."""
+        """Both readers see the same rows; returns how many trajectories, patches, and of these in
+        parts there are."""
         (table,) = tables_of(Log(self.store)).values()
         listed = geardb("head", self.store, "replay", "-n", "9999")["shown"]
         self.assertEqual(sorted(read["id"] for read in table.trajectories.values()),
                          sorted(one["id"] for one in listed))
         for read in table.trajectories.values():
             shown = geardb("head", self.store, "replay", "--id", str(read["id"]), "-n", "9999")
-            self.assertEqual(read["rows"], [row["columns"] for row in shown["rows"]])
+            self.assertEqual(table.rows(read), [row["columns"] for row in shown["rows"]])
             finals = [row["final"] for row in shown["rows"]]
             self.assertEqual(finals, [False] * (len(finals) - 1) + [True])
-        return len(listed)
+        return len(listed), table.patches, table.patches_in_parts
 
     def test_second_reader_sees_the_same_rows_of_a_closed_store(self):
         for _ in range(2):
             subprocess.run([EXAMPLE, self.store], check=True, stdout=subprocess.DEVNULL)
         self.assert_records_agree()
-        self.assertEqual(self.assert_rows_agree(), 2)
+        self.assertEqual(self.assert_rows_agree(), (2, 0, 0))
 
     def test_second_reader_sees_what_a_killed_store_has_in_ring_and_segments(self):
         for life in (1, 2):
@@ -261,7 +339,7 @@ class FormatTest(unittest.TestCase):
             self.assertTrue(seen[-1][1], "nothing was left in the ring")
             self.assertIn(PART, {record.type for record, _ in seen})
             self.assertGreater(len(Log(self.store).segments), 1)
-            self.assertEqual(self.assert_rows_agree(), 41 * life)
+            self.assertEqual(self.assert_rows_agree(), (42 * life, 6 * life, life))
 
     def test_a_bit_in_the_ring_ends_the_log_for_both(self):
         self.kill()

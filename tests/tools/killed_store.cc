@@ -1,6 +1,6 @@
 // Makes a database or opens it again, appends to it, and dies by SIGKILL: what the second reader
 // of the formats (format_test.py) reads. Segments and ring are small, so that there are several
-// segments, the ring has gone round, and one append takes several parts.
+// segments, the ring has gone round, and one append and one patch take several parts.
 //   killed_store DIRECTORY
 
 #include <signal.h>
@@ -15,22 +15,58 @@
 namespace geardb {
 namespace {
 
-/// A whole episode, or with End::kGo the front of one that stays open. Each value is another one.
-Status AppendEpisode(Writer* writer, int64_t steps, End end) {
-  static float next = 0;
-  std::vector<float> obs(static_cast<size_t>(steps) * 4);
-  std::vector<float> reward(static_cast<size_t>(steps));
-  std::vector<float> last(4);
-  for (std::vector<float>* values : {&obs, &reward, &last}) {
-    std::iota(values->begin(), values->end(), next);
-    next += static_cast<float>(values->size());
-  }
-  const std::vector<ColumnValue> rows = {{"obs", TensorView::Of<float>(obs, {steps, 4})},
-                                         {"reward", TensorView::Of<float>(reward)}};
+float next_value = 0;
+
+/// Another value for each.
+std::vector<float> Values(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  std::iota(values.begin(), values.end(), next_value);
+  next_value += static_cast<float>(count);
+  return values;
+}
+
+/// Steps to the end of what a lane has open; with End::kGo it stays open.
+Result<TrajectoryId> AppendSteps(Writer* writer, int64_t steps, End end) {
+  const std::vector<float> obs = Values(steps * 4);
+  const std::vector<float> reward = Values(steps);
+  const std::vector<float> last = Values(4);
+  const std::vector<float> random = Values(steps);
+  const std::vector<int32_t> note(random.begin(), random.end());
+  const ColumnValue rows[] = {{"obs", TensorView::Of<float>(obs, {steps, 4})},
+                              {"reward", TensorView::Of<float>(reward)},
+                              {"note", TensorView::Of<int32_t>(note)},
+                              {"scratch", TensorView::Of<float>(random)}};
   const ColumnValue final{"obs", TensorView::Of<float>(last)};
   AppendOptions options{.end = end};
   if (end == End::kTerminated) options.final = {&final, 1};
-  return writer->AppendTrajectory(rows, options).status();
+  GEARDB_ASSIGN_OR_RETURN(const Appended appended, writer->AppendSteps(rows, options));
+  return appended.id;
+}
+
+Status Patch(Table* table, std::string_view column, const std::vector<RowSpan>& spans) {
+  int64_t rows = 0;
+  for (const RowSpan& span : spans) rows += span.rows;
+  const std::vector<float> values = Values(rows * (column == "target" ? 8 : 1));
+  ColumnValue value{column, TensorView::Of<float>(values)};
+  if (column == "target") value.value = TensorView::Of<float>(values, {rows, 8});
+  return table->Patch(spans, {&value, 1}).status();
+}
+
+/// Late groups filled, whole and in part and again; rows rewritten, also of what is still open.
+Status PatchSome(Table* table, Writer* writer, const std::vector<TrajectoryId>& ids) {
+  std::vector<RowSpan> all;
+  for (size_t i = 0; i < 15; ++i) all.push_back({ids[i], 0, 20 + static_cast<int64_t>(i)});
+  GEARDB_RETURN_IF_ERROR(Patch(table, "target", all));  // More than fit one record.
+  GEARDB_RETURN_IF_ERROR(Patch(table, "target", {{ids[3], 23, 5}, {ids[5], 2, 30}}));
+  GEARDB_RETURN_IF_ERROR(Patch(table, "reward", {{ids[3], 10, 9}, {ids[4], -1, 1}}));
+  GEARDB_RETURN_IF_ERROR(Patch(table, "scratch", {{ids[1], 0, 9}}));  // Not in the log.
+  GEARDB_RETURN_IF_ERROR(Patch(table, "guess", {{ids[1], 0, 9}}));    // Nor this.
+  GEARDB_ASSIGN_OR_RETURN(const TrajectoryId open, AppendSteps(writer, 20, End::kGo));
+  GEARDB_RETURN_IF_ERROR(Patch(table, "reward", {{open, 14, 5}}));
+  GEARDB_RETURN_IF_ERROR(Patch(table, "target", {{open, 0, 18}}));
+  GEARDB_RETURN_IF_ERROR(AppendSteps(writer, 5, End::kGo).status());
+  GEARDB_RETURN_IF_ERROR(Patch(table, "target", {{open, 18, 6}}));
+  return AppendSteps(writer, 15, End::kTerminated).status();
 }
 
 Status AppendAndDie(const std::string& directory) {
@@ -40,15 +76,28 @@ Status AppendAndDie(const std::string& directory) {
   options.background = false;
   GEARDB_ASSIGN_OR_RETURN(const auto database, Database::Open(directory, options));
   TableSpec spec{.name = "replay", .final_row = true, .steps_per_page = 16};
-  spec.columns = {{.name = "obs", .shape = {4}, .in_final_row = true}, {.name = "reward"}};
+  spec.columns = {{.name = "obs", .shape = {4}, .in_final_row = true},
+                  {.name = "target", .shape = {8}, .group = "later", .default_value = -0.5},
+                  {.name = "scratch", .group = "scratch", .default_value = 2},
+                  {.name = "reward"},
+                  {.name = "note", .dtype = DType::kI32, .group = "wide", .default_value = -7},
+                  {.name = "guess", .group = "guess", .default_value = 0.25}};
+  spec.groups = {{.name = "later", .late = true},
+                 {.name = "scratch", .is_volatile = true},
+                 {.name = "wide"},
+                 {.name = "guess", .late = true, .is_volatile = true}};
   GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenOrCreateTable(spec));
   GEARDB_ASSIGN_OR_RETURN(const auto writer, table->NewWriter({}));
+  std::vector<TrajectoryId> ids;
   for (int episode = 0; episode < 20; ++episode) {
-    GEARDB_RETURN_IF_ERROR(AppendEpisode(writer.get(), 30 + episode, End::kTerminated));
+    GEARDB_ASSIGN_OR_RETURN(const TrajectoryId id,
+                            AppendSteps(writer.get(), 30 + episode, End::kTerminated));
+    ids.push_back(id);
   }
-  GEARDB_RETURN_IF_ERROR(AppendEpisode(writer.get(), 1500, End::kTerminated));
+  GEARDB_RETURN_IF_ERROR(AppendSteps(writer.get(), 700, End::kTerminated).status());
+  GEARDB_RETURN_IF_ERROR(PatchSome(table.get(), writer.get(), ids));
   for (int episode = 0; episode < 20; ++episode) {
-    GEARDB_RETURN_IF_ERROR(AppendEpisode(writer.get(), 1 + 3 * episode, End::kTerminated));
+    GEARDB_RETURN_IF_ERROR(AppendSteps(writer.get(), 1 + 3 * episode, End::kTerminated).status());
   }
   ::raise(SIGKILL);
   return Status::Internal("SIGKILL did not kill");
