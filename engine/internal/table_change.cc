@@ -113,6 +113,45 @@ Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<Ta
   return uint64_t{slots.size()};
 }
 
+void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                    std::span<const fb::Sampled> sampled) {
+  std::vector<TrajectoryId> ids;
+  const auto collect = [&] {
+    ids.clear();
+    MutexLock state_lock(&table->state->mutex);
+    if (!table->state->RemovesFinished()) return;
+    for (const fb::Sampled& seen : sampled) {
+      const index::TrajectoryIndex& trajectories = table->state->trajectories();
+      const index::TrajectoryRecord& record = trajectories.record(seen.slot());
+      const bool there = record.generation == seen.generation() &&
+                         record.state != index::TrajectoryState::kFree;
+      if (there && table->state->IsFinished(seen.slot())) ids.push_back(record.id);
+    }
+  };
+  collect();
+  // Somebody else may remove one first: the others are tried again, fewer each time.
+  while (!ids.empty()) {
+    const Status removed = RemoveTrajectories(database, table, ids);
+    if (removed.code() != StatusCode::kNotFound) return;
+    collect();
+  }
+}
+
+void RemoveAllFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
+  std::vector<TrajectoryId> ids;
+  {
+    MutexLock state_lock(&table->state->mutex);
+    for (const Slot slot : table->state->FinishedTrajectories()) {
+      ids.push_back(table->state->trajectories().record(slot).id);
+    }
+  }
+  const uint64_t each_max = RemovedMax(*database);
+  for (uint64_t done = 0; done < ids.size(); done += each_max) {
+    const uint64_t count = std::min<uint64_t>(each_max, ids.size() - done);
+    if (!RemoveTrajectories(database, table, std::span(ids).subspan(done, count)).ok()) return;
+  }
+}
+
 void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {
   MutexLock lock(&table->state->mutex);
   std::vector<fb::Removed> hidden;
