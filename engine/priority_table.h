@@ -94,8 +94,8 @@ class PriorityTable {
 
   /// Other limits from now on, in the apply sequence, logged at Ack::kLog. A ratio with other
   /// numbers begins as if up to min_size of what is there had just been inserted; a queue or stack,
-  /// where there was none, as if nothing of what is there had been sampled. An item that was sampled
-  /// before there was a maximum begins at 0. What is drawn and not handed over stays so.
+  /// where there was none, as if nothing of what is there had been sampled. An item that was
+  /// sampled before there was a maximum begins at 0. What is drawn and not handed over stays so.
   /// InvalidArgument, with no change, for limits that cannot be; ResourceExhausted where the index
   /// budget cannot hold what they count. Handles, this one too, and their spec() stay as they are;
   /// the next open compares with the new limits.

@@ -283,8 +283,9 @@ Status Sampler::Impl::HandOver(Drawn* batch) {
   // Nobody else changes them before the record is applied.
   const auto& handed = batch->reservation.items;
   const auto items = handed.empty() ? 0 : change.body.CreateVectorOfStructs(handed);
-  change.FinishBody({.table = table->layout().id(), .priority_table = number}, fb::Change::HandOver,
-                    fb::CreateHandOver(change.body, batch->rep->draw_number, sampled, items).Union());
+  change.FinishBody(
+      {.table = table->layout().id(), .priority_table = number}, fb::Change::HandOver,
+      fb::CreateHandOver(change.body, batch->rep->draw_number, sampled, items).Union());
   GEARDB_ASSIGN_OR_RETURN(const Lsn end,
                           database.Commit(table.get(), &change, {.makes_room = true}));
   GEARDB_RETURN_IF_ERROR(database.Acknowledge(end, Ack::kLog));

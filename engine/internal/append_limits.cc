@@ -1,9 +1,9 @@
 // Limiters, in step 3 of an append: whether they admit the items that it makes drawable.
 // engine/internal/append.h has the other steps.
 //
-// A limiter sees what is published. Whoever finds it closed first waits until all that has an LSN is
-// published, and then for the next record that may open it: which has its LSN, and has woken whoever
-// waits, by the time the commit mutex is free again.
+// A limiter sees what is published. Whoever finds it closed first waits until all that has an LSN
+// is published, and then for the next record that may open it: which has its LSN, and has woken
+// whoever waits, by the time the commit mutex is free again.
 
 #include "engine/internal/append.h"
 

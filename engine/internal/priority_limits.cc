@@ -73,8 +73,8 @@ Status ValidateLimits(const PriorityTableSpec& spec) {
   }
   const bool lifo = spec.selector == SelectorKind::kLifo;
   if (lifo == (limit.kind == LimiterKind::kStack)) return Status::Ok();
-  return Status::InvalidArgument("priority table '", spec.name, "' is a ",
-                                 lifo ? "queue" : "stack", lifo ? " with" : " without",
+  return Status::InvalidArgument("priority table '", spec.name, "' is a ", lifo ? "queue" : "stack",
+                                 lifo ? " with" : " without",
                                  " a lifo selector: that is what makes a stack");
 }
 

@@ -177,9 +177,9 @@ void PriorityState::Sample(uint64_t rows, std::span<const uint64_t> leaves) {
 Status PriorityState::PrepareLimits(const PriorityLimits& limits) {
   if (MaxTimes(limits) == 0 || counts_ != nullptr) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(selector_->ReserveHidden());
-  GEARDB_ASSIGN_OR_RETURN(auto counts, index::ItemCounts::Create(
-                                           memory_, spec_.name + " times sampled",
-                                           {.leaf_capacity = leaf_capacity_, .max_times = 0}));
+  GEARDB_ASSIGN_OR_RETURN(
+      auto counts, index::ItemCounts::Create(memory_, spec_.name + " times sampled",
+                                             {.leaf_capacity = leaf_capacity_, .max_times = 0}));
   if (selector_->reserved() > 0) {
     GEARDB_RETURN_IF_ERROR(counts->Reserve(selector_->reserved()));
   }

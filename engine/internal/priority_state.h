@@ -1,5 +1,5 @@
-// PriorityState: the published side of one priority table: its selector, its limits, where its draws
-// stand, and its counters. Guarded by its table's mutex.
+// PriorityState: the published side of one priority table: its selector, its limits, where its
+// draws stand, and its counters. Guarded by its table's mutex.
 //
 // Items come and go through Insert and Erase, which tell the limiter. What is *reserved*, and how
 // many items were admitted, is in memory alone; all else is a function of the log's records.

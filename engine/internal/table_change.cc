@@ -123,8 +123,8 @@ void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& ta
     for (const fb::Sampled& seen : sampled) {
       const index::TrajectoryIndex& trajectories = table->state->trajectories();
       const index::TrajectoryRecord& record = trajectories.record(seen.slot());
-      const bool there = record.generation == seen.generation() &&
-                         record.state != index::TrajectoryState::kFree;
+      const bool there =
+          record.generation == seen.generation() && record.state != index::TrajectoryState::kFree;
       if (there && table->state->IsFinished(seen.slot())) ids.push_back(record.id);
     }
   };

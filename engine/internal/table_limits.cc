@@ -9,8 +9,8 @@ namespace geardb::engine {
 
 bool TableState::FindHanded(const PriorityState& priority, const fb::Handed& item) const {
   uint32_t generation = 0;
-  return GenerationOfLeaf(priority, item.leaf(), &generation) &&
-         generation == item.generation() && priority.selector().Contains(item.leaf());
+  return GenerationOfLeaf(priority, item.leaf(), &generation) && generation == item.generation() &&
+         priority.selector().Contains(item.leaf());
 }
 
 void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {

@@ -295,8 +295,8 @@ OperationWords NameChange(const fb::Operation& operation, const Place& place) {
 
 bool IsOfPriorityTable(fb::Change change) {
   constexpr fb::Change kChanges[] = {fb::Change::SetPriorities, fb::Change::SetAll,
-                                     fb::Change::Rescale, fb::Change::HandOver,
-                                     fb::Change::RestartDraws, fb::Change::Configure};
+                                     fb::Change::Rescale,       fb::Change::HandOver,
+                                     fb::Change::RestartDraws,  fb::Change::Configure};
   return std::find(std::begin(kChanges), std::end(kChanges), change) != std::end(kChanges);
 }
 

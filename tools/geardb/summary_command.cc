@@ -44,8 +44,8 @@ void PrintColumns(const TableSpec& spec, std::ostream* out) {
 
 void PrintPriorityTables(const TableSummary& table, std::ostream* out) {
   TextTable rows({"priority table", "items", "drawable", "draws", "max priority", "scale",
-                  "selector", "new items", "items are", "limits",
-                  "inserts", "samples", "deletes", "exhausted"});
+                  "selector", "new items", "items are", "limits", "inserts", "samples", "deletes",
+                  "exhausted"});
   for (const auto& [spec, stats] : table.priority_tables) {
     const bool weighted = HasWeights(spec.selector);
     rows.Add({spec.name, Grouped(stats.items), Grouped(stats.drawable_items), Grouped(stats.draws),
