@@ -201,11 +201,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   if (!read.damage.ok()) report.note = read.damage.ToString();
   std::string damaged;
   GEARDB_RETURN_IF_ERROR(RemoveDamaged(impl.get(), recovery, &damaged));
-  for (const auto& table : impl->AllTables()) {
-    if (impl->log != nullptr) {
-      engine::RemoveAllFinished(impl.get(), table);
-    }
-  }
+  engine::RemoveAllFinished(impl.get());
   NoteDamage(*impl, damaged, &report);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return std::unique_ptr<Database>(new Database(std::move(impl)));

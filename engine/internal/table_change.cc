@@ -137,18 +137,21 @@ void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& ta
   }
 }
 
-void RemoveAllFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
-  std::vector<TrajectoryId> ids;
-  {
-    MutexLock state_lock(&table->state->mutex);
-    for (const Slot slot : table->state->FinishedTrajectories()) {
-      ids.push_back(table->state->trajectories().record(slot).id);
+void RemoveAllFinished(DatabaseCore* database) {
+  if (database->log == nullptr) return;  // Read-only.
+  for (const auto& table : database->AllTables()) {
+    std::vector<TrajectoryId> ids;
+    {
+      MutexLock state_lock(&table->state->mutex);
+      for (const Slot slot : table->state->FinishedTrajectories()) {
+        ids.push_back(table->state->trajectories().record(slot).id);
+      }
     }
-  }
-  const uint64_t each_max = RemovedMax(*database);
-  for (uint64_t done = 0; done < ids.size(); done += each_max) {
-    const uint64_t count = std::min<uint64_t>(each_max, ids.size() - done);
-    if (!RemoveTrajectories(database, table, std::span(ids).subspan(done, count)).ok()) return;
+    const uint64_t each_max = RemovedMax(*database);
+    for (uint64_t done = 0; done < ids.size(); done += each_max) {
+      const uint64_t count = std::min<uint64_t>(each_max, ids.size() - done);
+      if (!RemoveTrajectories(database, table, std::span(ids).subspan(done, count)).ok()) return;
+    }
   }
 }
 

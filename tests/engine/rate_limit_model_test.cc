@@ -48,7 +48,9 @@ struct Model {
   uint32_t max() const { return is_queue() ? 1 : limits.max_times_sampled; }
   bool removes() const { return limits.remove_when_exhausted.value_or(is_queue()); }
   int64_t size() const { return inserts - deletes; }
-  int64_t waiting() const { return (inserts - inserts_from) - unsampled - (samples - samples_from); }
+  int64_t waiting() const {
+    return (inserts - inserts_from) - unsampled - (samples - samples_from);
+  }
   double error() const {
     return static_cast<double>(inserts - inserts_from) * limiter().samples_per_insert -
            static_cast<double>(samples - samples_from);
@@ -156,10 +158,10 @@ struct Model {
   }
   void Configure(const PriorityLimits& to) {
     const bool queue = IsQueue(to.limiter);
-    const bool goes_on =
-        queue ? is_queue()
-              : limiter().kind == to.limiter.kind && limiter().min_size == to.limiter.min_size &&
-                    limiter().samples_per_insert == to.limiter.samples_per_insert;
+    const bool goes_on = queue ? is_queue()
+                               : limiter().kind == to.limiter.kind &&
+                                     limiter().min_size == to.limiter.min_size &&
+                                     limiter().samples_per_insert == to.limiter.samples_per_insert;
     if (!goes_on) {
       const auto least = static_cast<int64_t>(to.limiter.min_size);
       inserts_from = inserts - (queue ? size() + unsampled : std::min(size(), least));
@@ -199,8 +201,8 @@ class RateLimitModelTest : public RateLimitFixture {
     if (limits.limiter.kind == LimiterKind::kRatio) {
       constexpr double kRatios[] = {0.5, 1, 2, 4};
       limits.limiter.samples_per_insert = kRatios[Roll(4)];
-      limits.limiter.error_buffer = std::max(1.0, limits.limiter.samples_per_insert) +
-                                    static_cast<double>(Roll(8));
+      limits.limiter.error_buffer =
+          std::max(1.0, limits.limiter.samples_per_insert) + static_cast<double>(Roll(8));
     }
     if (limits.limiter.kind == LimiterKind::kQueue) {
       if (model_.lifo) limits.limiter.kind = LimiterKind::kStack;
@@ -231,6 +233,11 @@ class RateLimitModelTest : public RateLimitFixture {
   void Append() {
     const auto count = static_cast<int64_t>(1 + Roll(4));
     const StatusCode expected = model_.Insert(count);
+    // Ids after a reopen wait for a sync: only who is to be refused for the time has none.
+    const bool hasty = expected == StatusCode::kDeadlineExceeded;
+    auto writer = table_->NewWriter({.admission_timeout_ms = hasty ? 0 : 600'000});
+    ASSERT_OK(writer);
+    writer_ = std::move(*writer);
     const auto appended = TryAppend(0, count);
     ASSERT_EQ(appended.status().code(), expected) << appended.status().ToString();
     if (!appended.ok()) return;
@@ -290,8 +297,7 @@ class RateLimitModelTest : public RateLimitFixture {
     random_.seed(seed);
     model_ = Model();
     model_.lifo = Roll(2) == 0;
-    PriorityTableSpec spec =
-        Limited({}, model_.lifo ? SelectorKind::kLifo : SelectorKind::kFifo);
+    PriorityTableSpec spec = Limited({}, model_.lifo ? SelectorKind::kLifo : SelectorKind::kFifo);
     const PriorityLimits limits = RandomLimits();
     spec.limiter = limits.limiter;
     spec.max_times_sampled = limits.max_times_sampled;
@@ -331,7 +337,7 @@ class RateLimitModelTest : public RateLimitFixture {
 };
 
 TEST_F(RateLimitModelTest, RandomProgramsDoWhatTheModelDoes) {
-  const uint64_t programs = testing::ShareOf(60);
+  const uint64_t programs = testing::ShareOf(32);
   for (uint64_t seed = 1; seed <= programs && !HasFailure(); ++seed) Run(seed);
 }
 
