@@ -222,13 +222,14 @@ void Sampler::Impl::WaitGathered(Drawn* batch) {
 
 Status Sampler::Impl::WaitForItems(Deadline deadline) {
   engine::TableState& state = *priority_table_->table->state;
-  MutexLock lock(&state.mutex);
+  MutexLock lock(&priority_table_->table->state->mutex);
   while (!MayDraw()) {
     GEARDB_RETURN_IF_ERROR(priority_table_->database->CheckTable(*priority_table_->table));
     GEARDB_RETURN_IF_ERROR(NeverAdmitted());
     engine::PriorityState& priority = priority_table_->state();
     ++priority.samplers_waiting;
-    const bool woken = !deadline.passed() && state.changed.WaitUntil(&state.mutex, deadline);
+    const bool woken = !deadline.passed() &&
+                       state.changed.WaitUntil(&priority_table_->table->state->mutex, deadline);
     --priority.samplers_waiting;
     if (woken) continue;
     if (MayDraw()) break;

@@ -24,7 +24,7 @@ bool Writer::Impl::LimitsInserts() const {
 std::optional<uint32_t> Writer::Impl::TryAdmitItems(Calls calls, AppendPlan* plan,
                                                     index::LimiterBlock* block) {
   engine::TableState& state = *table_->state;
-  MutexLock lock(&state.mutex);
+  MutexLock lock(&table_->state->mutex);
   std::vector<uint64_t> items(state.priority_table_count(), 0);
   for (uint32_t i = 0; i < items.size(); ++i) {
     if (!state.priority(i).limits_inserts()) continue;
