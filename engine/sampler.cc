@@ -45,8 +45,8 @@ Sampler::Impl::~Impl() {
   }
   if (gatherer_.joinable()) gatherer_.join();
   if (options_.observer) return;
-  // Once no sampler is left, numbers drawn ahead above the last one handed over are drawn again.
   CancelDraws();
+  // Once no sampler is left, numbers drawn ahead above the last one handed over are drawn again.
   MutexLock lock(&priority_table_->table->state->mutex);
   engine::PriorityState& priority = priority_table_->state();
   if (--priority.samplers == 0) priority.next_ahead = priority.next_draw;
@@ -123,6 +123,18 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
   return Status::Ok();
 }
 
+Status Sampler::Impl::CheckHandOverFits() const {
+  const engine::DatabaseCore& database = *priority_table_->database;
+  if (options_.observer || !priority_table_->state().bounded()) return Status::Ok();
+  constexpr uint64_t kRowBytes = sizeof(engine::fb::Handed) + sizeof(engine::fb::Sampled);
+  const uint64_t rows_max = (database.log->record_bytes_max() - 4096) / kRowBytes;
+  if (static_cast<uint64_t>(options_.batch) <= rows_max) return Status::Ok();
+  return Status::InvalidArgument("priority table '", priority_table_->spec.name,
+                                 "' counts how often each item is sampled: a batch of ",
+                                 options_.batch, " does not fit a record of this log; at most ",
+                                 rows_max, " do (a quarter of its ring)");
+}
+
 bool Sampler::Impl::MayDraw() const {
   const engine::PriorityState& priority = priority_table_->state();
   const auto n = static_cast<uint64_t>(options_.batch);
@@ -178,7 +190,8 @@ Status Sampler::Impl::TryDrawOnce(bool* drawn) {
   Status status;
   {
     MutexLock lock(&priority_table_->table->state->mutex);
-    *drawn = MayDraw();
+    status = CheckHandOverFits();
+    *drawn = status.ok() && MayDraw();
     if (*drawn) status = DrawLocked(batch.get());
   }
   if (!*drawn || !status.ok()) {
@@ -283,14 +296,15 @@ Status Sampler::Impl::HandOver(Drawn* batch) {
   const auto sampled = change.body.CreateVectorOfStructs(batch->sampled);
   // Nobody else changes them before the record is applied.
   const auto& handed = batch->reservation.items;
-  const auto items = handed.empty() ? 0 : change.body.CreateVectorOfStructs(handed);
+  const bool counted = !handed.empty();
+  const auto items = !counted ? 0 : change.body.CreateVectorOfStructs(handed);
   change.FinishBody(
       {.table = table->layout().id(), .priority_table = number}, fb::Change::HandOver,
       fb::CreateHandOver(change.body, batch->rep->draw_number, sampled, items).Union());
   GEARDB_ASSIGN_OR_RETURN(const Lsn end,
                           database.Commit(table.get(), &change, {.makes_room = true}));
   GEARDB_RETURN_IF_ERROR(database.Acknowledge(end, Ack::kLog));
-  engine::RemoveFinished(&database, table, batch->sampled);
+  if (counted) engine::RemoveFinished(&database, table, batch->sampled);
   return Status::Ok();
 }
 
@@ -327,12 +341,7 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
     front = queue_.front().get();
   }
   WaitGathered(front);
-  if (!options_.observer) {
-    const Status handed = HandOver(front);
-    // Once the database is closed or the table dropped, no batch will ever be handed over.
-    if (handed.code() == StatusCode::kCancelled) CancelDraws();
-    GEARDB_RETURN_IF_ERROR(handed);
-  }
+  if (!options_.observer) GEARDB_RETURN_IF_ERROR(HandOver(front));
   std::unique_ptr<Batch::Rep> rep;
   {
     MutexLock lock(&mutex_);
@@ -372,8 +381,11 @@ Sampler::~Sampler() {
 
 Result<Batch> Sampler::Next(std::optional<Deadline> deadline) {
   const Deadline until = deadline.value_or(Deadline::AfterMs(impl_->options().timeout_ms));
-  GEARDB_ASSIGN_OR_RETURN(auto rep, impl_->Next(until));
-  return Batch(std::move(rep));
+  auto rep = impl_->Next(until);
+  // Once the database is closed or the table dropped, no batch will ever be handed over.
+  if (rep.status().code() == StatusCode::kCancelled) impl_->CancelDraws();
+  GEARDB_RETURN_IF_ERROR(rep.status());
+  return Batch(std::move(*rep));
 }
 
 Status Sampler::set_beta(double beta) {

@@ -25,6 +25,8 @@ class Sampler::Impl {
   Status StartGatherer();
 
   Result<std::unique_ptr<Batch::Rep>> Next(Deadline deadline);
+  /// Gives back what the batches drawn ahead have reserved: they will never be handed over.
+  void CancelDraws();
   void set_beta(double beta) { options_.beta = beta; }
   const SamplerOptions& options() const { return options_; }
   bool forked() const { return priority_table_->database->owner.forked(); }
@@ -48,6 +50,8 @@ class Sampler::Impl {
   Status DrawLocked(Drawn* batch) GEARDB_REQUIRES(priority_table_->table->state->mutex);
   void CollectSampled(Drawn* batch);
   Status WaitForItems(Deadline deadline);
+  /// InvalidArgument for a batch whose hand-over, which names its items, is too large for the log.
+  Status CheckHandOverFits() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
   /// There are items for a batch, and the limiter admits it; observers ask no limiter.
   bool MayDraw() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
   /// Draws, and reserves what is drawn.
@@ -62,8 +66,6 @@ class Sampler::Impl {
   void GatherAhead();
   void WaitGathered(Drawn* batch);
   Status HandOver(Drawn* batch);
-  /// Gives back what the batches drawn ahead have reserved.
-  void CancelDraws();
 
   const std::shared_ptr<PriorityTable::Impl> priority_table_;
   SamplerOptions options_;

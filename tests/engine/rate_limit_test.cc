@@ -100,6 +100,26 @@ TEST_F(RateLimitTest, ADestroyedSamplerGivesBackWhatItDrewAhead) {
   EXPECT_EQ(ItemsOf(*NextNow(sampler.get())), (std::vector<Item>{{1, 2}, {1, 3}}));
 }
 
+TEST_F(RateLimitTest, AClosedDatabaseHoldsNothingBack) {
+  CreateLimited(Queue(6));
+  ASSERT_OK(TryAppend(0, 6));
+  auto sampler = Sample(1, 2);
+  ASSERT_OK(NextNow(sampler.get()));
+  EXPECT_EQ(Limits().reserved, 2u);
+  ASSERT_OK(database_->Close());
+  EXPECT_STATUS(kCancelled, NextNow(sampler.get()).status(), "is closed");
+  EXPECT_EQ(Limits().reserved, 0u);
+  EXPECT_EQ(priority("limited")->DrawableCount(), 5u);
+}
+
+TEST_F(RateLimitTest, ABatchThatNoRecordCanNameIsRefused) {
+  CreateLimited(Limited({}, SelectorKind::kUniform, 1));
+  ASSERT_OK(TryAppend(0, 1));
+  EXPECT_STATUS(kInvalidArgument, NextNow(Sample(20'000).get()).status(),
+                "a batch of 20000 does not fit a record of this log; at most ");
+  EXPECT_OK(NextNow(Sample(1).get()));
+}
+
 TEST_F(RateLimitTest, AnObserverTouchesNothing) {
   CreateLimited(Queue(4));
   ASSERT_OK(TryAppend(0, 3));
