@@ -209,6 +209,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   if (!read.damage.ok()) report.note = read.damage.ToString();
   std::string damaged;
   GEARDB_RETURN_IF_ERROR(RemoveDamaged(impl.get(), recovery, &damaged));
+  engine::RemoveAllFinished(impl.get());
   NoteDamage(*impl, damaged, &report);
   GEARDB_RETURN_IF_ERROR(WatchTimes(*impl));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

@@ -4,6 +4,7 @@
 
 #include "engine/internal/core.h"
 #include "engine/internal/patch.h"
+#include "engine/internal/priority_limits.h"
 #include "engine/internal/sampler_impl.h"
 #include "engine/internal/sampling.h"
 #include "engine/internal/set_priorities.h"
@@ -137,8 +138,34 @@ PriorityTableStats PriorityTable::Stats() const {
   stats.drawable_items = priority.selector().drawable();
   stats.draws = priority.next_draw;
   stats.max_priority = priority.max_priority();
+  const index::RateLimiterState& counts = priority.limiter().state();
+  stats.limiter = {.limits = engine::Describe(engine::LimitsOf(priority.spec())),
+                   .inserts = counts.inserts,
+                   .samples = counts.samples,
+                   .reserved = counts.reserved,
+                   .deletes = counts.deletes,
+                   .deleted_unsampled = counts.deleted_unsampled,
+                   .exhausted = priority.CountExhausted()};
   if (priority.prioritized()) stats.scale_shift = priority.prioritized()->shift();
   return stats;
+}
+
+Status PriorityTable::Configure(const PriorityLimits& limits) {
+  return engine::ConfigureLimits(impl_.get(), limits);
+}
+
+BlockReport PriorityTable::WhyBlocked() const {
+  MutexLock lock(&impl_->table->state->mutex);
+  const engine::PriorityState& priority = impl_->state();
+  BlockReport report;
+  report.samples = {priority.BlockedSample(1).text, priority.samplers_waiting};
+  report.inserts = {priority.BlockedInsert(1).text, priority.appends_waiting};
+  if (report.samples.reason.empty() && !priority.CanDraw(1)) {
+    report.samples.reason = "no item can be drawn: of " +
+                            std::to_string(priority.selector().count()) + " items " +
+                            std::to_string(priority.CountExhausted()) + " are exhausted";
+  }
+  return report;
 }
 
 Result<std::unique_ptr<Sampler>> PriorityTable::NewSampler(const SamplerOptions& options) {

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/patch.h"
+#include "engine/rate_limit.h"
 #include "engine/sampler.h"
 #include "engine/schema.h"
 #include "engine/stats.h"
@@ -90,6 +91,17 @@ class PriorityTable {
   /// a batch beyond any memory (that it fits batch_bytes, Next sees); NotFound an unknown column;
   /// ResourceExhausted that the system has no thread for the prefetching.
   Result<std::unique_ptr<Sampler>> NewSampler(const SamplerOptions& options);
+
+  /// Other limits from now on, in the apply sequence, logged at Ack::kLog. A ratio with other
+  /// numbers begins as if up to min_size of what is there had just been inserted; a queue or stack,
+  /// where there was none, as if nothing of what is there had been sampled. An item that was
+  /// sampled before there was a maximum begins at 0. What is drawn and not handed over stays so.
+  /// InvalidArgument, with no change, for limits that cannot be; ResourceExhausted where the index
+  /// budget cannot hold what they count. Handles, this one too, and their spec() stay as they are;
+  /// the next open compares with the new limits.
+  Status Configure(const PriorityLimits& limits);
+  /// What samples and inserts wait for, and how many calls wait.
+  BlockReport WhyBlocked() const;
 
   PriorityTableStats Stats() const;
 

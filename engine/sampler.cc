@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "engine/internal/sampler_impl.h"
 #include "engine/internal/sampling.h"
+#include "engine/internal/table_change.h"
 #include "index/importance_weights.h"
 
 namespace geardb {
@@ -44,10 +45,19 @@ Sampler::Impl::~Impl() {
   }
   if (gatherer_.joinable()) gatherer_.join();
   if (options_.observer) return;
+  CancelDraws();
   // Once no sampler is left, numbers drawn ahead above the last one handed over are drawn again.
   MutexLock lock(&priority_table_->table->state->mutex);
   engine::PriorityState& priority = priority_table_->state();
   if (--priority.samplers == 0) priority.next_ahead = priority.next_draw;
+}
+
+void Sampler::Impl::CancelDraws() {
+  MutexLock lock(&priority_table_->table->state->mutex);
+  MutexLock queue_lock(&mutex_);
+  for (const auto& batch : queue_) {
+    priority_table_->table->state->CancelDraw(priority_table_->number, &batch->reservation);
+  }
 }
 
 void Sampler::Impl::CollectSampled(Drawn* batch) {
@@ -85,27 +95,25 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
   rep.draw_number = options_.observer ? observer_draw_ : priority.next_ahead;
   std::vector<uint64_t> leaves(n);
   rep.probabilities.resize(n);
-  const uint64_t drawn =
-      priority.selector().Draw({.seed = options_.observer ? options_.seed : priority.seed,
-                                .draw_number = rep.draw_number,
-                                .first_row = 0},
-                               leaves, rep.probabilities);
-  GEARDB_CHECK(drawn == n);  // The caller has seen that there is enough.
+  index::WeightRequest weights{.beta = options_.beta, .maximum = options_.weight_maximum};
+  index::PrioritizedSelector* const selector = priority.prioritized();
+  if (selector != nullptr) {  // As of before the draw, which may hide what it takes.
+    const bool of_table = options_.weight_maximum == WeightMaximum::kTable;
+    weights.drawable = selector->drawable();
+    weights.smallest_probability = of_table ? selector->SmallestProbability() : 0;
+  }
+  DrawLeaves(leaves, batch);
   batch->guard = database.epochs.Enter();
   // The last record of this table may have been applied, and not yet be published.
   const Lsn applied_end = priority_table_->table->state->applied_end;
   rep.lsn = database.log ? std::max(database.log->published(), applied_end) : database.recovery.end;
-  GEARDB_RETURN_IF_ERROR(batch->builder->Build(state, priority, leaves, &rep));
-  rep.weights.assign(n, 1.0f);
-  if (index::PrioritizedSelector* const selector = priority.prioritized()) {
-    const bool of_table = options_.weight_maximum == WeightMaximum::kTable;
-    index::ImportanceWeights(
-        {.beta = options_.beta,
-         .maximum = options_.weight_maximum,
-         .drawable = selector->drawable(),
-         .smallest_probability = of_table ? selector->SmallestProbability() : 0},
-        rep.probabilities, rep.weights);
+  const Status built = batch->builder->Build(state, priority, leaves, &rep);
+  if (!built.ok()) {
+    priority_table_->table->state->CancelDraw(priority_table_->number, &batch->reservation);
+    return built;
   }
+  rep.weights.assign(n, 1.0f);
+  if (selector != nullptr) index::ImportanceWeights(weights, rep.probabilities, rep.weights);
   if (options_.observer) {
     ++observer_draw_;
   } else {
@@ -113,6 +121,46 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
     CollectSampled(batch);
   }
   return Status::Ok();
+}
+
+Status Sampler::Impl::CheckHandOverFits() const {
+  const engine::DatabaseCore& database = *priority_table_->database;
+  if (options_.observer || !priority_table_->state().bounded()) return Status::Ok();
+  constexpr uint64_t kRowBytes = sizeof(engine::fb::Handed) + sizeof(engine::fb::Sampled);
+  const uint64_t rows_max = (database.log->record_bytes_max() - 4096) / kRowBytes;
+  if (static_cast<uint64_t>(options_.batch) <= rows_max) return Status::Ok();
+  return Status::InvalidArgument("priority table '", priority_table_->spec.name,
+                                 "' counts how often each item is sampled: a batch of ",
+                                 options_.batch, " does not fit a record of this log; at most ",
+                                 rows_max, " do (a quarter of its ring)");
+}
+
+bool Sampler::Impl::MayDraw() const {
+  const engine::PriorityState& priority = priority_table_->state();
+  const auto n = static_cast<uint64_t>(options_.batch);
+  return priority.CanDraw(n) && (options_.observer || priority.limiter().CanSample(n));
+}
+
+void Sampler::Impl::DrawLeaves(std::span<uint64_t> leaves, Drawn* batch) {
+  const engine::TableState& state = *priority_table_->table->state;
+  engine::PriorityState& priority = priority_table_->state();
+  Batch::Rep& rep = *batch->rep;
+  const index::DrawRequest request{.seed = options_.observer ? options_.seed : priority.seed,
+                                   .draw_number = rep.draw_number};
+  if (options_.observer) {
+    // The caller has seen that there is enough.
+    GEARDB_CHECK(priority.selector().Draw(request, leaves, rep.probabilities) == leaves.size());
+    return;
+  }
+  priority.DrawReserved(request, leaves, rep.probabilities);
+  batch->reservation.rows = leaves.size();
+  if (!priority.bounded()) return;
+  batch->reservation.items.reserve(leaves.size());
+  for (const uint64_t leaf : leaves) {
+    uint32_t generation = 0;
+    GEARDB_CHECK(state.GenerationOfLeaf(priority, leaf, &generation));
+    batch->reservation.items.emplace_back(leaf, generation);
+  }
 }
 
 Status Sampler::Impl::TryDraw(bool* drawn) {
@@ -142,7 +190,8 @@ Status Sampler::Impl::TryDrawOnce(bool* drawn) {
   Status status;
   {
     MutexLock lock(&priority_table_->table->state->mutex);
-    *drawn = priority_table_->state().CanDraw(static_cast<uint64_t>(options_.batch));
+    status = CheckHandOverFits();
+    *drawn = status.ok() && MayDraw();
     if (*drawn) status = DrawLocked(batch.get());
   }
   if (!*drawn || !status.ok()) {
@@ -186,22 +235,43 @@ void Sampler::Impl::WaitGathered(Drawn* batch) {
 
 Status Sampler::Impl::WaitForItems(Deadline deadline) {
   engine::TableState& state = *priority_table_->table->state;
-  MutexLock lock(&state.mutex);
-  const auto n = static_cast<uint64_t>(options_.batch);
-  while (!priority_table_->state().CanDraw(n)) {
+  MutexLock lock(&priority_table_->table->state->mutex);
+  while (!MayDraw()) {
     GEARDB_RETURN_IF_ERROR(priority_table_->database->CheckTable(*priority_table_->table));
-    if (deadline.passed() || !state.changed.WaitUntil(&state.mutex, deadline)) {
-      if (priority_table_->state().CanDraw(n)) break;
-      return NotEnough();
-    }
+    GEARDB_RETURN_IF_ERROR(NeverAdmitted());
+    engine::PriorityState& priority = priority_table_->state();
+    ++priority.samplers_waiting;
+    const bool woken = !deadline.passed() &&
+                       state.changed.WaitUntil(&priority_table_->table->state->mutex, deadline);
+    --priority.samplers_waiting;
+    if (woken) continue;
+    if (MayDraw()) break;
+    return NotEnough();
   }
   return Status::Ok();
 }
 
+Status Sampler::Impl::NeverAdmitted() const {
+  if (options_.observer) return Status::Ok();
+  const index::LimiterBlock block =
+      priority_table_->state().BlockedSample(static_cast<uint64_t>(options_.batch));
+  if (block.reason != index::LimiterBlock::Reason::kNever) return Status::Ok();
+  return Status::InvalidArgument("priority table '", priority_table_->spec.name, "' of table '",
+                                 priority_table_->table->layout().spec().name, "': ", block.text);
+}
+
 Status Sampler::Impl::NotEnough() const {
   const engine::TableState& state = *priority_table_->table->state;
-  const index::Selector& selector = priority_table_->state().selector();
-  if (selector.distinct() && selector.drawable() > 0) {
+  const engine::PriorityState& priority = priority_table_->state();
+  const index::Selector& selector = priority.selector();
+  const index::LimiterBlock block = priority.BlockedSample(static_cast<uint64_t>(options_.batch));
+  // That there is no item at all is said as ever.
+  const bool of_limiter = priority.spec().limiter != RateLimit() || selector.count() > 0;
+  if (!options_.observer && of_limiter && !block.text.empty()) {
+    return Status::DeadlineExceeded("priority table '", priority_table_->spec.name, "' of table '",
+                                    state.layout().spec().name, "' waits: ", block.text);
+  }
+  if ((selector.distinct() || priority.bounded()) && selector.drawable() > 0) {
     return Status::DeadlineExceeded("priority table '", priority_table_->spec.name, "' of table '",
                                     state.layout().spec().name, "' holds ", selector.drawable(),
                                     " items that can be drawn; the batch takes ", options_.batch,
@@ -213,20 +283,29 @@ Status Sampler::Impl::NotEnough() const {
                                   " of them with a priority above 0");
 }
 
-Status Sampler::Impl::HandOver(const Drawn& batch) {
+Status Sampler::Impl::HandOver(Drawn* batch) {
   engine::DatabaseCore& database = *priority_table_->database;
   auto table = priority_table_->table;
   const uint32_t number = priority_table_->number;
   engine::FunctionChange change(nullptr);
   change.set_apply([&](Lsn, Lsn end) {
     engine::ApplyLock lock(table->state.get(), end);
+    table->state->CancelDraw(number, &batch->reservation);
     table->state->Apply(*change.operation()->change_as_HandOver(), number);
   });
-  const auto sampled = change.body.CreateVectorOfStructs(batch.sampled);
-  change.FinishBody({.table = table->layout().id(), .priority_table = number}, fb::Change::HandOver,
-                    fb::CreateHandOver(change.body, batch.rep->draw_number, sampled).Union());
-  GEARDB_ASSIGN_OR_RETURN(const Lsn end, database.Commit(table.get(), &change, {}));
-  return database.Acknowledge(end, Ack::kLog);
+  const auto sampled = change.body.CreateVectorOfStructs(batch->sampled);
+  // Nobody else changes them before the record is applied.
+  const auto& handed = batch->reservation.items;
+  const bool counted = !handed.empty();
+  const auto items = !counted ? 0 : change.body.CreateVectorOfStructs(handed);
+  change.FinishBody(
+      {.table = table->layout().id(), .priority_table = number}, fb::Change::HandOver,
+      fb::CreateHandOver(change.body, batch->rep->draw_number, sampled, items).Union());
+  GEARDB_ASSIGN_OR_RETURN(const Lsn end,
+                          database.Commit(table.get(), &change, {.makes_room = true}));
+  GEARDB_RETURN_IF_ERROR(database.Acknowledge(end, Ack::kLog));
+  if (counted) engine::RemoveFinished(&database, table, batch->sampled);
+  return Status::Ok();
 }
 
 Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
@@ -262,7 +341,7 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
     front = queue_.front().get();
   }
   WaitGathered(front);
-  if (!options_.observer) GEARDB_RETURN_IF_ERROR(HandOver(*front));
+  if (!options_.observer) GEARDB_RETURN_IF_ERROR(HandOver(front));
   std::unique_ptr<Batch::Rep> rep;
   {
     MutexLock lock(&mutex_);
@@ -302,8 +381,11 @@ Sampler::~Sampler() {
 
 Result<Batch> Sampler::Next(std::optional<Deadline> deadline) {
   const Deadline until = deadline.value_or(Deadline::AfterMs(impl_->options().timeout_ms));
-  GEARDB_ASSIGN_OR_RETURN(auto rep, impl_->Next(until));
-  return Batch(std::move(rep));
+  auto rep = impl_->Next(until);
+  // Once the database is closed or the table dropped, no batch will ever be handed over.
+  if (rep.status().code() == StatusCode::kCancelled) impl_->CancelDraws();
+  GEARDB_RETURN_IF_ERROR(rep.status());
+  return Batch(std::move(*rep));
 }
 
 Status Sampler::set_beta(double beta) {

@@ -95,7 +95,7 @@ struct SamplerOptions {
   /// room for it then, the Next that would return it fails with ResourceExhausted, and the one
   /// after that draws as the first one did.
   int64_t prefetch = 0;
-  /// An observer has its own seed and touches no counts and no log.
+  /// An observer has its own seed, asks no limiter, and touches no counts and no log.
   bool observer = false;
   /// Observers: the key of its draws. Others: with `restart_draw`, sets the priority table's seed.
   uint64_t seed = 0;
@@ -107,22 +107,26 @@ struct SamplerOptions {
   int64_t timeout_ms = 10'000;
 };
 
-/// Draws batches. Used by one thread at a time; several samplers may draw from one priority table,
-/// whose draw numbers they then share.
+/// Draws batches. A batch drawn ahead reserves its rows and items until it is handed over: others
+/// do not draw what would be sampled too often then. A hand-over that the log refuses keeps the
+/// batch for the next Next; what is reserved is free again when the sampler is destroyed, or finds
+/// the database closed or the table dropped. Used by one thread at a time; several samplers may
+/// draw from one priority table, whose draw numbers they then share.
 class Sampler {
  public:
   ~Sampler();
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  /// The next batch. Waits while nothing can be drawn; DeadlineExceeded after `timeout_ms` (or
-  /// `deadline`), which uses up no draw number. The hand-over is logged at Ack::kLog. Draw numbers
-  /// go on after the largest one handed over when a store is opened, and when the last sampler of
-  /// the priority table (observers aside) is destroyed: the numbers above it that were drawn ahead
-  /// are drawn again then, from what there is by then. With one sampler that is every batch
-  /// prefetched and not handed over. With several, numbers below one that another has handed over
-  /// are passed over for good; and while another lives, those of a destroyed sampler are not drawn
-  /// again.
+  /// The next batch. Waits while nothing can be drawn, or the priority table's limiter does not
+  /// admit as many rows (InvalidArgument: it never will); DeadlineExceeded, saying why, after
+  /// `timeout_ms` (or `deadline`), which uses up no draw number. The hand-over is logged at
+  /// Ack::kLog. Draw numbers go on after the largest one handed over when a store is opened, and
+  /// when the last sampler of the priority table (observers aside) is destroyed: the numbers above
+  /// it that were drawn ahead are drawn again then, from what there is by then. With one sampler
+  /// that is every batch prefetched and not handed over. With several, numbers below one that
+  /// another has handed over are passed over for good; and while another lives, those of a
+  /// destroyed sampler are not drawn again.
   Result<Batch> Next(std::optional<Deadline> deadline = std::nullopt);
 
   /// Changes β for the batches drawn from now on. InvalidArgument unless it is finite and at least

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/page_view.h"
+#include "engine/internal/priority_limits.h"
 #include "index/trajectory_index.h"
 
 namespace geardb {
@@ -327,6 +328,10 @@ std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b)
   }
   if (a.required != b.required) return differs("required", Joined(a.required), Joined(b.required));
   if (a.alpha != b.alpha) return differs("alpha", Text(a.alpha), Text(b.alpha));
+  if (engine::LimitsOf(a) != engine::LimitsOf(b)) {
+    return differs("limits", engine::Describe(engine::LimitsOf(a)),
+                   engine::Describe(engine::LimitsOf(b)));
+  }
   if (a.seed != b.seed) return differs("seed", std::to_string(a.seed), std::to_string(b.seed));
   return differs("initial priority", DescribeInitial(a), DescribeInitial(b));
 }
@@ -352,6 +357,7 @@ Status ValidatePriorityTableSpec(const TableSpec& table, const PriorityTableSpec
                                    "; expected 0 to 4");
   }
   GEARDB_RETURN_IF_ERROR(ValidateRequired(table, spec));
+  GEARDB_RETURN_IF_ERROR(engine::ValidateLimits(spec));
   return ValidateInitialPriority(table, spec);
 }
 

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/dtype.h"
 #include "base/status.h"
 #include "base/window.h"
+#include "engine/rate_limit.h"
 #include "engine/tensor.h"
 
 namespace geardb {
@@ -138,6 +140,19 @@ struct PriorityTableSpec {
   std::vector<std::string> required = {};
   /// Key of every draw; with the draw number it decides which items come.
   uint64_t seed = 0;
+  /// When items may come and be drawn: an append waits (WriterOptions::admission_timeout_ms) until
+  /// the limiters of all priority tables admit the items that it makes drawable, a Next until this
+  /// one admits the rows of its batch. Items that come by Patch, SetColumns, Cut or
+  /// CreatePriorityTable count as inserts, and wait for nothing.
+  RateLimit limiter = {};
+  /// An item that was in so many rows of batches handed over is exhausted: it stays an item, and is
+  /// never drawn again. 0: any number, at most kMaxTimesSampledMax; 1 for a queue or stack. With a
+  /// maximum a batch waits until as many items can be drawn as it has rows.
+  uint32_t max_times_sampled = 0;
+  /// A closed trajectory of which an item here is exhausted, and all of its items in all priority
+  /// tables are, is removed behind the hand-over that exhausted the last one. Not set: for queues
+  /// and stacks.
+  std::optional<bool> remove_when_exhausted = {};
 
   friend bool operator==(const PriorityTableSpec&, const PriorityTableSpec&) = default;
 };

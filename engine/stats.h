@@ -48,6 +48,31 @@ struct TableStats {
   uint64_t trimmed_rows = 0;
 };
 
+/// What one side of a limiter waits for.
+struct BlockedSide {
+  /// Of a sample or an insert of one item: "" where it is admitted. Names the limiter, its counts,
+  /// and how much of what is needed.
+  std::string reason = {};
+  uint64_t waiting = 0;  ///< Calls that wait now; of appends those that wait for this limiter.
+};
+
+/// Why calls on a priority table wait.
+struct BlockReport {
+  BlockedSide samples = {};  ///< Calls of Sampler::Next, for items or for the limiter.
+  BlockedSide inserts = {};  ///< Appends.
+};
+
+/// Of a limiter and its counts, ever, as the log has them.
+struct LimiterStats {
+  std::string limits = {};         ///< In words: "queue of capacity 4, items sampled …".
+  uint64_t inserts = 0;            ///< Items that became drawable.
+  uint64_t samples = 0;            ///< Rows handed over.
+  uint64_t reserved = 0;           ///< Rows drawn and not handed over.
+  uint64_t deletes = 0;            ///< Items that left.
+  uint64_t deleted_unsampled = 0;  ///< Of those, never sampled, where items are counted.
+  uint64_t exhausted = 0;          ///< Items that will not be drawn again.
+};
+
 struct PriorityTableStats {
   uint64_t items = 0;
   uint64_t drawable_items = 0;
@@ -58,6 +83,7 @@ struct PriorityTableStats {
   uint64_t rescales = 0;         ///< Since the open.
   int scale_shift = 0;           ///< s of q = round(w * 2^s), -32 to 40: see PriorityTable.
   float max_priority = 1;
+  LimiterStats limiter = {};
   std::string mode = "host";
 };
 

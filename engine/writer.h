@@ -30,8 +30,11 @@ struct WriterOptions {
   /// and Resume wait for kLog at least.
   std::optional<Ack> ack = {};
   /// How long a call may wait for admission: for room in the log's ring, for frames that are given
-  /// back once a record is published or a reader has left, and for room in a table from which
-  /// nothing leaves by itself. A full disk or log is an error at once.
+  /// back once a record is published or a reader has left, for room in a table from which nothing
+  /// leaves by itself, and for the limiters of its priority tables (RateLimit). A call that waited
+  /// for a limiter in vain is refused with DeadlineExceeded, "never admitted", and takes no effect
+  /// later; one that brings more items than a limiter ever admits, with InvalidArgument. A full
+  /// disk or log is an error at once.
   int64_t admission_timeout_ms = 10'000;
 };
 

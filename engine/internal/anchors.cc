@@ -75,7 +75,7 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
   if (!priority_->draws_windows()) return;
   const index::TrajectoryRecord& record = state_->trajectories().record(slot);
   const WindowRule& rule = priority_->spec().window;
-  index::Selector& selector = priority_->selector();
+  const index::Selector& selector = priority_->selector();
   RowCursor cursor(*state_, record);
   begin = std::max(begin, static_cast<int64_t>(record.first_row));
   end = std::min(end, static_cast<int64_t>(record.rows_end));
@@ -117,7 +117,7 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
       const bool ready = ready_end == INT64_MAX || NeededEnd(rule, episode, row) <= ready_end;
       if (ready) Found({leaf, leaf + 1});
     } else if (!anchor && member) {
-      selector.Erase({leaf, leaf + 1});
+      priority_->Erase({leaf, leaf + 1});
     }
   }
 }
@@ -133,7 +133,7 @@ void AnchorUpdate::AddTrajectory(Slot slot) {
 }
 
 void AnchorUpdate::Insert(float raw_priority) {
-  for (const index::LeafRange& range : ranges_) priority_->selector().Insert(range, raw_priority);
+  for (const index::LeafRange& range : ranges_) priority_->Insert(range, raw_priority);
   Clear();
 }
 
@@ -143,7 +143,7 @@ void AnchorUpdate::Insert(std::span<const float> raw_priorities) {
   for (const index::LeafRange& range : ranges_) {
     for (uint64_t leaf = range.begin; leaf < range.end; ++leaf) leaves.push_back(leaf);
   }
-  priority_->selector().Insert(leaves, raw_priorities.first(leaves.size()));
+  priority_->Insert(leaves, raw_priorities.first(leaves.size()));
   Clear();
 }
 

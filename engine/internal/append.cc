@@ -42,6 +42,7 @@ Status NoFrames(const Status& refused, const engine::TableState& state) {
 void engine::AppendChange::Apply(Lsn lsn, Lsn end) {
   ApplyLock lock(table_->state.get(), end);
   table_->state->Apply(*operation()->change_as_Append(), lsn, {layout, new_frames});
+  table_->state->Arrived(admitted);
   if (table_->state->ScaleDue()) table_->scale_due.store(true);
   table_->state->changed.NotifyAll();
 }
@@ -361,6 +362,11 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   auto reserved = Reserve(calls, priorities, deadline, &plan, change.get());
   if (!reserved.ok()) {
     GiveUp(calls, &plan);
+    if (!plan.admitted.empty()) {
+      ReleaseItems(&plan);
+      MutexLock lock(&database_->commit);
+      database_->room_made.NotifyAll();
+    }
     if (plan.rescaled) engine::RescaleWhereDue(database_.get(), table_);
     return reserved.status();
   }
@@ -373,7 +379,6 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   } else {
     database_->Finish(reservation, plan.pieces, change.get());
   }
-  if (plan.eviction.size() > 0) database_->room_made.NotifyAll();
   status = database_->Acknowledge(reservation.end, ack);
   if (change) reused_ = std::move(change);
   GEARDB_RETURN_IF_ERROR(status);

@@ -26,6 +26,7 @@ class AppendChange final : public Change {
   explicit AppendChange(std::shared_ptr<TableCore> table) : table_(std::move(table)) {}
   std::vector<FrameRef> new_frames;  ///< PageFrames of it, in `layout`.
   const TableLayout* layout = nullptr;
+  std::vector<uint64_t> admitted;  ///< AppendPlan::admitted of it.
 
  private:
   void Apply(Lsn lsn, Lsn end) override;
@@ -118,6 +119,17 @@ class Writer::Impl {
   /// the call after it.
   Status Admit(Calls calls, Priorities priorities, engine::ChangeScope* scope,
                engine::AppendPlan* plan, bool* again) GEARDB_REQUIRES(database_->commit);
+  /// Waits for the limiters of all priority tables, and counts the items as admitted, in the plan.
+  /// InvalidArgument for more than one of them ever admits.
+  Status AdmitItems(Calls calls, engine::ChangeScope* scope, engine::AppendPlan* plan, bool* again)
+      GEARDB_REQUIRES(database_->commit);
+  /// Admits them all, or says which priority table does not, and why. The lanes were awaited.
+  std::optional<uint32_t> TryAdmitItems(Calls calls, engine::AppendPlan* plan,
+                                        index::LimiterBlock* block)
+      GEARDB_REQUIRES(database_->commit);
+  bool LimitsInserts() const GEARDB_REQUIRES(database_->commit);
+  /// Items that were admitted will not come.
+  void ReleaseItems(engine::AppendPlan* plan);
   /// InvalidArgument for a per-trajectory column that is a priority and no good one.
   Status CheckColumns(Calls calls) const;
   /// NotFound when a lane's trajectory was removed.

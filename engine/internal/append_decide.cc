@@ -80,6 +80,8 @@ Status Writer::Impl::Decide(Calls calls, Priorities priorities, ChangeScope* sco
                             AppendPlan* plan, bool* again) {
   *again = false;
   plan->eviction = {};
+  // Nobody waits for room, of the table or the log, with a place that another could take.
+  if (plan->parts == 0) ReleaseItems(plan);
   GEARDB_RETURN_IF_ERROR(scope->status());
   GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
   if (!table_->plan->HasIds(plan->growth)) {
@@ -92,6 +94,8 @@ Status Writer::Impl::Decide(Calls calls, Priorities priorities, ChangeScope* sco
   }
   GEARDB_RETURN_IF_ERROR(CheckItemCounts(calls, priorities, plan));
   GEARDB_RETURN_IF_ERROR(table_->plan->AdmitNumbers(plan->growth));
+  GEARDB_RETURN_IF_ERROR(AdmitItems(calls, scope, plan, again));
+  if (*again) return Status::Ok();
   // Last: a call that is refused leaves the scale alone.
   GEARDB_RETURN_IF_ERROR(RescaleIfDue(calls, priorities, scope, *plan, again));
   plan->rescaled |= *again;
@@ -336,6 +340,9 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   AdvanceLanes(calls, *plan, reservation);
   change->new_frames = plan->new_frames;
   change->layout = &layout();
+  change->admitted = std::move(plan->admitted);
+  plan->admitted.clear();
+  if (plan->eviction.size() > 0) database_->room_made.NotifyAll();
   return reservation;
 }
 

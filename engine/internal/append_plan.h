@@ -65,6 +65,8 @@ struct AppendPlan {
   Lsn group_lsn = 0;
   uint32_t parts = 0;  ///< Written.
   Eviction eviction;
+  /// Items that the limiters have admitted, by number of priority table; empty where none is asked.
+  std::vector<uint64_t> admitted;
   /// The largest initial priority given, by number of priority table: raises "max" once admitted.
   std::vector<std::pair<uint32_t, float>> largest_given;
 

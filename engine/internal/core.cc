@@ -5,6 +5,7 @@
 #include "base/break.h"
 #include "base/crash_point.h"
 #include "engine/internal/change_scope.h"
+#include "engine/internal/priority_limits.h"
 #include "engine/internal/table_fits.h"
 
 namespace geardb::engine {
@@ -96,6 +97,7 @@ Result<Lsn> DatabaseCore::Commit(const TableCore* table, Change* change, const C
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, how, &waited));
     reservation = scope.Reserve({.type = how.type, .size = size});
+    if (how.makes_room) room_made.NotifyAll();
   }
   Finish(reservation, {}, change);
   return reservation.end;
@@ -336,6 +338,7 @@ flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
   const auto name = builder->CreateString(spec.name);
   const auto column = builder->CreateString(spec.initial_priority_column);
   const auto required = spec.required.empty() ? 0 : builder->CreateVectorOfStrings(spec.required);
+  const auto limits = EncodeLimits(builder, LimitsOf(spec));
   fb::PriorityTableSpecBuilder stored(*builder);
   stored.add_name(name);
   stored.add_item(static_cast<uint8_t>(spec.item));
@@ -354,6 +357,7 @@ flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
   stored.add_initial_column(column);
   stored.add_seed(spec.seed);
   if (!spec.required.empty()) stored.add_required(required);
+  stored.add_limits(limits);
   return stored.Finish();
 }
 
@@ -395,6 +399,9 @@ Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* s
     }
     spec.required.push_back(name->str());
   }
+  const Result<PriorityLimits> limits = DecodeLimits(stored->limits());
+  if (!limits.ok()) return limits.status().WithContext("priority table '" + spec.name + "'");
+  SetLimits(*limits, &spec);
   return spec;
 }
 

@@ -95,6 +95,8 @@ struct CommitOptions {
   wal::RecordType type = wal::RecordType::kData;
   wal::Urgency urgency = wal::Urgency::kAppend;
   Deadline deadline = Deadline::Infinite();
+  /// It may let appends in that wait for room or for a limiter.
+  bool makes_room = false;
 };
 
 class ChangeScope;
@@ -129,7 +131,8 @@ class DatabaseCore {
   /// Of changes in parts that are being written: they were admitted together with the rest of the
   /// log, which others use meanwhile.
   uint64_t bytes_in_parts GEARDB_GUARDED_BY(commit) = 0;
-  /// Something has left a table; waited for with `commit`.
+  /// Something leaves a table, or a limiter may admit more, by a record that has its LSN or an
+  /// append that was refused; waited for with `commit`.
   CondVar room_made;
   std::atomic<bool> closed{false};
   /// Used of budgets.batch_bytes. Shared with the batches, which may outlive the database.

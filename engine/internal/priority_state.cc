@@ -1,5 +1,10 @@
 #include "engine/internal/priority_state.h"
 
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+#include "engine/internal/priority_limits.h"
 #include "index/uniform_selector.h"
 
 namespace geardb::engine {
@@ -22,10 +27,18 @@ std::optional<index::ItemOrder> OrderOf(SelectorKind kind) {
   return std::nullopt;
 }
 
+PriorityState::PriorityState(index::IndexMemory* memory, PriorityTableSpec spec,
+                             uint64_t leaf_capacity)
+    : seed(spec.seed),
+      memory_(memory),
+      leaf_capacity_(leaf_capacity),
+      spec_(std::move(spec)),
+      limiter_(LimiterSpec(spec_.limiter)) {}
+
 Result<std::unique_ptr<PriorityState>> PriorityState::Create(index::IndexMemory* memory,
                                                              const PriorityTableSpec& spec,
                                                              uint64_t leaf_capacity) {
-  std::unique_ptr<PriorityState> state(new PriorityState(spec));
+  std::unique_ptr<PriorityState> state(new PriorityState(memory, spec, leaf_capacity));
   if (const std::optional<index::ItemOrder> order = OrderOf(spec.selector)) {
     GEARDB_ASSIGN_OR_RETURN(
         auto made, index::OrderedSelector::Create(
@@ -46,7 +59,160 @@ Result<std::unique_ptr<PriorityState>> PriorityState::Create(index::IndexMemory*
     GEARDB_ASSIGN_OR_RETURN(state->selector_,
                             index::UniformSelector::Create(memory, spec.name, leaf_capacity));
   }
+  const uint32_t max_times = MaxTimes(LimitsOf(spec));
+  if (max_times > 0) {
+    GEARDB_RETURN_IF_ERROR(state->PrepareLimits(LimitsOf(spec)));
+    GEARDB_CHECK(state->counts_->SetMaxTimes(max_times).ok());  // It is valid.
+  }
   return state;
+}
+
+// ---- Items.
+
+Status PriorityState::Reserve(uint64_t leaf_count) {
+  if (counts_ != nullptr) GEARDB_RETURN_IF_ERROR(counts_->Reserve(leaf_count));
+  return selector_->Reserve(leaf_count);
+}
+
+void PriorityState::Insert(index::LeafRange range, float raw_priority) {
+  limiter_.Insert(selector_->Insert(range, raw_priority));
+}
+
+void PriorityState::Insert(std::span<const uint64_t> leaves,
+                           std::span<const float> raw_priorities) {
+  limiter_.Insert(selector_->Insert(leaves, raw_priorities));
+}
+
+void PriorityState::Erase(index::LeafRange range) {
+  uint64_t unsampled = 0;
+  if (counts_ != nullptr) {
+    selector_->ForEachMember(range, [&](uint64_t leaf) {
+      if (counts_->view().count(leaf).sampled == 0) ++unsampled;
+    });
+  }
+  const uint64_t items = selector_->Erase(range);
+  if (items > 0 && counts_ != nullptr) counts_->Reset(range);
+  // Also those that are reserved: their place is given back, and their row will be no sample of a
+  // queue. So it is the same where a log is replayed.
+  limiter_.Delete({.items = items, .unsampled = unsampled});
+}
+
+uint64_t PriorityState::committed_bytes() const {
+  return selector_->committed_bytes() + (counts_ ? counts_->committed_bytes() : 0);
+}
+
+uint64_t PriorityState::CountExhausted() const {
+  uint64_t exhausted = 0;
+  if (!bounded()) return exhausted;
+  selector_->ForEachMember({0, selector_->reserved()},
+                           [&](uint64_t leaf) { exhausted += IsExhausted(leaf) ? 1 : 0; });
+  return exhausted;
+}
+
+// ---- Limits.
+
+index::LimiterBlock PriorityState::BlockedInsert(uint64_t n) const {
+  index::RateLimiter with = limiter_;
+  with.Insert(admitted);
+  return with.Blocked(index::LimiterSide::kInsert, n);
+}
+
+void PriorityState::HideFull(std::span<const uint64_t> leaves) {
+  std::vector<uint64_t> full;
+  for (const uint64_t leaf : leaves) {
+    if (counts_->view().IsFull(leaf)) full.push_back(leaf);
+  }
+  selector_->Hide(full);
+}
+
+void PriorityState::DrawReserved(const index::DrawRequest& request, std::span<uint64_t> leaves,
+                                 std::span<double> probabilities) {
+  GEARDB_CHECK(selector_->Draw(request, leaves, probabilities) == leaves.size());
+  limiter_.Reserve(leaves.size());
+  if (!bounded()) return;
+  index::ItemCounts::ReserveOutcome outcome = counts_->Reserve(leaves);
+  selector_->Hide(outcome.full);
+  std::vector<size_t> places = outcome.refused;  // In the batch.
+  index::DrawRequest next = request;
+  next.first_row += static_cast<uint32_t>(leaves.size());
+  std::vector<uint64_t> again;
+  std::vector<double> weights;
+  while (!places.empty()) {
+    // Each row that finds its item makes at most one full: there are as many left as rows.
+    again.resize(places.size());
+    weights.resize(probabilities.empty() ? 0 : places.size());
+    GEARDB_CHECK(selector_->Draw(next, again, weights) == again.size());
+    next.first_row += static_cast<uint32_t>(again.size());
+    outcome = counts_->Reserve(again);
+    selector_->Hide(outcome.full);
+    for (size_t i = 0; i < again.size(); ++i) {
+      leaves[places[i]] = again[i];
+      if (!probabilities.empty()) probabilities[places[i]] = weights[i];
+    }
+    for (size_t& refused : outcome.refused) refused = places[refused];
+    places = std::move(outcome.refused);
+  }
+}
+
+void PriorityState::CancelReserved(uint64_t rows, std::span<const uint64_t> leaves) {
+  limiter_.Cancel(rows);
+  if (counts_ == nullptr) return;
+  std::vector<uint64_t> held;
+  for (const uint64_t leaf : leaves) {
+    // A place whose item left and came back has no reservation of this draw.
+    if (counts_->view().count(leaf).reserved == 0) continue;
+    for (const uint64_t shown : counts_->Cancel({&leaf, 1})) held.push_back(shown);
+  }
+  selector_->Show(held);
+}
+
+void PriorityState::Sample(uint64_t rows, std::span<const uint64_t> leaves) {
+  limiter_.Reserve(rows);
+  limiter_.Confirm(rows);
+  if (counts_ == nullptr) return;
+  counts_->Replay(leaves);
+  if (bounded()) HideFull(leaves);
+}
+
+Status PriorityState::PrepareLimits(const PriorityLimits& limits) {
+  if (MaxTimes(limits) == 0 || counts_ != nullptr) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(selector_->ReserveHidden());
+  GEARDB_ASSIGN_OR_RETURN(
+      auto counts, index::ItemCounts::Create(memory_, spec_.name + " times sampled",
+                                             {.leaf_capacity = leaf_capacity_, .max_times = 0}));
+  if (selector_->reserved() > 0) {
+    GEARDB_RETURN_IF_ERROR(counts->Reserve(selector_->reserved()));
+  }
+  counts_ = std::move(counts);
+  return Status::Ok();
+}
+
+void PriorityState::Configure(const PriorityLimits& limits) {
+  const auto is_queue = [](const index::RateLimiterSpec& spec) {
+    return spec.kind == index::LimiterKind::kQueue || spec.kind == index::LimiterKind::kStack;
+  };
+  const bool was_queue = is_queue(limiter_.spec());
+  GEARDB_CHECK(limiter_.Configure(LimiterSpec(limits.limiter)).ok());  // They are valid.
+  SetLimits(limits, &spec_);
+  if (counts_ == nullptr) return;
+  if (!was_queue && is_queue(limiter_.spec())) {
+    // A new queue holds all that is there, as if nothing of it had been sampled.
+    std::vector<uint64_t> hidden;
+    std::vector<uint64_t> reserved;
+    selector_->ForEachMember({0, selector_->reserved()}, [&](uint64_t leaf) {
+      if (selector_->IsHidden(leaf)) hidden.push_back(leaf);
+      if (counts_->view().count(leaf).reserved > 0) reserved.push_back(leaf);
+    });
+    selector_->Show(hidden);
+    counts_->Reset({0, counts_->reserved()});
+    GEARDB_CHECK(counts_->SetMaxTimes(MaxTimes(limits)).ok());
+    selector_->Hide(counts_->Reserve(reserved).full);
+    return;
+  }
+  const auto changes = counts_->SetMaxTimes(MaxTimes(limits));
+  GEARDB_CHECK(changes.ok());
+  selector_->Hide(changes->full);
+  selector_->Show(changes->shown);
 }
 
 float PriorityState::max_priority() const {

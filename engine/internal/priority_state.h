@@ -1,17 +1,25 @@
-// PriorityState: the published side of one priority table: its selector, where its draws stand, and
-// its counters. Guarded by its table's mutex.
+// PriorityState: the published side of one priority table: its selector, its limits, where its
+// draws stand, and its counters. Guarded by its table's mutex.
+//
+// Items come and go through Insert and Erase, which tell the limiter. What is *reserved*, and how
+// many items were admitted, is in memory alone; all else is a function of the log's records.
+//
+// Invariant: with a maximum of times an item is hidden iff its samples and reservations reach it.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "engine/schema.h"
 #include "engine/stats.h"
 #include "index/index_memory.h"
+#include "index/item_counts.h"
 #include "index/ordered_selector.h"
 #include "index/prioritized_selector.h"
+#include "index/rate_limiter.h"
 #include "index/selector.h"
 
 namespace geardb::engine {
@@ -32,6 +40,7 @@ class PriorityState {
 
   const PriorityTableSpec& spec() const { return spec_; }
   bool draws_windows() const { return spec_.item == ItemKind::kWindow; }
+  /// To read, draw, and set priorities; items come and go by the calls below.
   index::Selector& selector() { return *selector_; }
   const index::Selector& selector() const { return *selector_; }
   /// Null when the selector has no weights (HasWeights).
@@ -44,10 +53,58 @@ class PriorityState {
   float raw_priority(uint64_t leaf) const;
   /// Of an item: that of a row of the next draw, or 1 where items come in their order.
   double ProbabilityOf(uint64_t leaf) const;
-  /// There are items for a batch of `rows`: one, or as many distinct ones.
+  /// There are items for a batch of `rows`: one, or as many where they are distinct or bounded.
   bool CanDraw(uint64_t rows) const {
-    return selector_->distinct() ? selector_->drawable() >= rows : selector_->total() > 0;
+    return selector_->distinct() || bounded() ? selector_->drawable() >= rows
+                                              : selector_->total() > 0;
   }
+
+  // Items. Leaves are below the number that Reserve was given.
+
+  /// Makes leaves below usable: the admission of all that follows.
+  Status Reserve(uint64_t leaf_count);
+  /// As of the selector, by which there are so many more items, and fewer.
+  void Insert(index::LeafRange range, float raw_priority);
+  void Insert(std::span<const uint64_t> leaves, std::span<const float> raw_priorities);
+  void Erase(index::LeafRange range);
+  uint64_t committed_bytes() const;
+
+  // Limits.
+
+  const index::RateLimiter& limiter() const { return limiter_; }
+  /// Items are sampled a number of times, at most.
+  bool bounded() const { return counts_ != nullptr && counts_->view().max_times() > 0; }
+  bool IsExhausted(uint64_t leaf) const { return bounded() && counts_->view().IsExhausted(leaf); }
+  /// Items that can be sampled no more.
+  uint64_t CountExhausted() const;
+  /// Some appends may have to wait.
+  bool limits_inserts() const { return limiter_.spec().kind != index::LimiterKind::kMinSize; }
+  /// Why `rows` may not be sampled, n items not inserted beside those admitted; text "" if they
+  /// may.
+  index::LimiterBlock BlockedSample(uint64_t rows) const {
+    return limiter_.Blocked(index::LimiterSide::kSample, rows);
+  }
+  index::LimiterBlock BlockedInsert(uint64_t n) const;
+
+  /// A draw as of the selector, of as many rows as CanDraw has seen. Its rows and items are
+  /// reserved; rows that show an item more often than it may be are drawn again, by counters behind
+  /// those of the draw.
+  void DrawReserved(const index::DrawRequest& request, std::span<uint64_t> leaves,
+                    std::span<double> probabilities);
+  /// What was reserved by `rows` never will be sampled, or is about to be: by Sample. `leaves` are
+  /// those of the rows' items that are there, if the draw counted them.
+  void CancelReserved(uint64_t rows, std::span<const uint64_t> leaves);
+  /// So many rows were handed over, with these items.
+  void Sample(uint64_t rows, std::span<const uint64_t> leaves);
+  /// Admission of other limits: the memory for what they count.
+  Status PrepareLimits(const PriorityLimits& limits);
+  /// Other limits from here on: valid, and prepared.
+  void Configure(const PriorityLimits& limits);
+
+  /// Items of appends that were admitted and are not applied yet.
+  uint64_t admitted = 0;
+  uint32_t samplers_waiting = 0;  ///< Calls of Next.
+  uint32_t appends_waiting = 0;   ///< For this limiter.
 
   Requirements required;
 
@@ -61,9 +118,15 @@ class PriorityState {
   PriorityTableStats counters;  ///< Since the open; items and shift are filled in by Stats.
 
  private:
-  explicit PriorityState(PriorityTableSpec spec) : seed(spec.seed), spec_(std::move(spec)) {}
+  PriorityState(index::IndexMemory* memory, PriorityTableSpec spec, uint64_t leaf_capacity);
+  /// Hides those that are full.
+  void HideFull(std::span<const uint64_t> leaves);
 
+  index::IndexMemory* const memory_;
+  const uint64_t leaf_capacity_;
   PriorityTableSpec spec_;
+  index::RateLimiter limiter_;
+  std::unique_ptr<index::ItemCounts> counts_;  // Null where there never was a maximum.
   std::unique_ptr<index::Selector> selector_;
   index::PrioritizedSelector* prioritized_ = nullptr;
   index::OrderedSelector* ordered_ = nullptr;

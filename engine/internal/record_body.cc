@@ -39,6 +39,8 @@ bool VectorsAligned(const fb::Operation& operation) {
     case fb::Change::Remove:
       return Aligned(operation.change_as_Remove()->removed()) &&
              Aligned(operation.change_as_Remove()->trimmed());
+    case fb::Change::HandOver:
+      return Aligned(operation.change_as_HandOver()->items());
     case fb::Change::SetPriorities:
       return Aligned(operation.change_as_SetPriorities()->items());
     default:

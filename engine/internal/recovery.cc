@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "engine/internal/priority_limits.h"
 #include "engine/internal/record_body.h"
 
 namespace geardb::engine {
@@ -116,9 +117,25 @@ Status Recovery::ApplyToPriorityTable(const fb::Operation& operation, const wal:
       state.Apply(rescale, number);
       return Status::Ok();
     }
-    case fb::Change::HandOver:
-      state.Apply(*operation.change_as_HandOver(), number);
+    case fb::Change::HandOver: {
+      const fb::HandOver& hand_over = *operation.change_as_HandOver();
+      GEARDB_RETURN_IF_ERROR(Fits(record, CheckHandOver(hand_over, state.priority(number))));
+      state.Apply(hand_over, number);
       return Status::Ok();
+    }
+    case fb::Change::Configure: {
+      const fb::Configure& configure = *operation.change_as_Configure();
+      PriorityState& priority = state.priority(number);
+      PriorityTableSpec spec = priority.spec();
+      const Result<PriorityLimits> limits = DecodeLimits(configure.limits());
+      if (limits.status().code() == StatusCode::kUnsupported) return limits.status();
+      if (!limits.ok()) return BadRecord(record, limits.status().message());
+      SetLimits(*limits, &spec);
+      GEARDB_RETURN_IF_ERROR(Fits(record, ValidateLimits(spec)));
+      GEARDB_RETURN_IF_ERROR(priority.PrepareLimits(*limits));
+      state.Apply(configure, number);
+      return Status::Ok();
+    }
     default:
       state.Apply(*operation.change_as_RestartDraws(), number);
       return Status::Ok();

@@ -237,6 +237,24 @@ Status CheckRescale(const fb::Rescale& rescale) {
                             index::kShiftMin, " to ", index::kShiftMax);
 }
 
+Status CheckHandOver(const fb::HandOver& hand_over, const PriorityState& priority) {
+  if (hand_over.items() == nullptr || hand_over.items()->size() == 0) return Status::Ok();
+  uint64_t rows = 0;
+  for (uint32_t i = 0; hand_over.sampled() != nullptr && i < hand_over.sampled()->size(); ++i) {
+    rows += hand_over.sampled()->Get(i)->count();
+  }
+  if (hand_over.items()->size() != rows) {
+    return Status::Corruption("a batch of ", rows, " rows shows ", hand_over.items()->size(),
+                              " items");
+  }
+  for (const fb::Handed* item : *hand_over.items()) {
+    if (item->leaf() < priority.selector().reserved()) continue;
+    return Status::Corruption("a batch shows the item of leaf ", item->leaf(), " of ",
+                              priority.selector().reserved());
+  }
+  return Status::Ok();
+}
+
 Status CheckTag(const fb::WriteTag& tag, std::span<const wal::PieceView> pieces) {
   const size_t length = tag.name() != nullptr ? tag.name()->size() : 0;
   if (length == 0 || length > kTagNameMax) {

@@ -29,6 +29,8 @@ Status CheckSetPriorities(const fb::SetPriorities& set, std::span<const wal::Pie
 Status CheckSetAll(const fb::SetAll& set, std::span<const wal::PieceView> pieces,
                    const PriorityState& priority);
 Status CheckRescale(const fb::Rescale& rescale);
+/// Items are as many as the rows, where they are said, and have had a place.
+Status CheckHandOver(const fb::HandOver& hand_over, const PriorityState& priority);
 Status CheckTag(const fb::WriteTag& tag, std::span<const wal::PieceView> pieces);
 
 // Parts of operations.

@@ -25,6 +25,8 @@ class Sampler::Impl {
   Status StartGatherer();
 
   Result<std::unique_ptr<Batch::Rep>> Next(Deadline deadline);
+  /// Gives back what the batches drawn ahead have reserved: they will never be handed over.
+  void CancelDraws();
   void set_beta(double beta) { options_.beta = beta; }
   const SamplerOptions& options() const { return options_; }
   bool forked() const { return priority_table_->database->owner.forked(); }
@@ -37,6 +39,7 @@ class Sampler::Impl {
     std::unique_ptr<engine::BatchBuilder> builder;
     EpochRegistry::Guard guard;
     std::vector<engine::fb::Sampled> sampled;
+    engine::DrawReservation reservation;  ///< Guarded by the table's mutex.
     bool gathered = false;
   };
 
@@ -47,12 +50,22 @@ class Sampler::Impl {
   Status DrawLocked(Drawn* batch) GEARDB_REQUIRES(priority_table_->table->state->mutex);
   void CollectSampled(Drawn* batch);
   Status WaitForItems(Deadline deadline);
-  /// What there is to draw, when that is not enough for a batch. Under the state's mutex.
+  /// InvalidArgument for a batch whose hand-over, which names its items, is too large for the log.
+  Status CheckHandOverFits() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
+  /// There are items for a batch, and the limiter admits it; observers ask no limiter.
+  bool MayDraw() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
+  /// Draws, and reserves what is drawn.
+  void DrawLeaves(std::span<uint64_t> leaves, Drawn* batch)
+      GEARDB_REQUIRES(priority_table_->table->state->mutex);
+  /// What there is to draw, or what the limiter waits for, when that is not enough for a batch.
+  /// Under the state's mutex.
   Status NotEnough() const;
+  /// InvalidArgument for a batch that the limiter will never admit.
+  Status NeverAdmitted() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
   void Gather(Drawn* batch);
   void GatherAhead();
   void WaitGathered(Drawn* batch);
-  Status HandOver(const Drawn& batch);
+  Status HandOver(Drawn* batch);
 
   const std::shared_ptr<PriorityTable::Impl> priority_table_;
   SamplerOptions options_;

@@ -8,6 +8,7 @@
 
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
+#include "engine/internal/priority_limits.h"
 
 namespace geardb::engine {
 namespace {
@@ -287,6 +288,41 @@ Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float
   auto outcome = TrySetAll(impl, priorities);
   RescaleIfDue(impl->database.get(), impl->table, impl->number);
   return outcome;
+}
+
+Status ConfigureLimits(PriorityTable::Impl* impl, const PriorityLimits& limits) {
+  DatabaseCore& database = *impl->database;
+  TableState& state = *impl->table->state;
+  GEARDB_RETURN_IF_ERROR(database.CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database.CheckTable(*impl->table));
+  FunctionChange change(nullptr);
+  change.set_apply([&](Lsn, Lsn end) {
+    ApplyLock lock(&state, end);
+    state.Apply(*change.operation()->change_as_Configure(), impl->number);
+    state.changed.NotifyAll();
+  });
+  const auto stored = EncodeLimits(&change.body, limits);
+  change.FinishBody({.table = impl->table->layout().id(), .priority_table = impl->number},
+                    fb::Change::Configure, fb::CreateConfigure(change.body, stored).Union());
+  const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
+  // To the end: whoever has the commit mutex knows what the limits are.
+  ChangeScope scope(&database, impl->table.get(), {});
+  bool waited = false;
+  GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, {}, &waited));
+  GEARDB_RETURN_IF_ERROR(scope.status());
+  GEARDB_RETURN_IF_ERROR(database.CatchUp());
+  {
+    MutexLock lock(&state.mutex);
+    PriorityTableSpec spec = impl->state().spec();
+    SetLimits(limits, &spec);
+    GEARDB_RETURN_IF_ERROR(ValidateLimits(spec));
+    GEARDB_RETURN_IF_ERROR(impl->state().PrepareLimits(limits));
+  }
+  const wal::Reservation reservation = scope.Reserve({.size = size});
+  database.Finish(reservation, {}, &change);
+  const Status published = database.Acknowledge(reservation.end, Ack::kLog);
+  database.room_made.NotifyAll();
+  return published;
 }
 
 }  // namespace geardb::engine

@@ -56,4 +56,7 @@ Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item
 /// Logs and applies a priority for every item: in order of (id, row), or one for all.
 Result<SetOutcome> CommitSetAll(PriorityTable::Impl* impl, std::span<const float> priorities);
 
+/// See PriorityTable::Configure.
+Status ConfigureLimits(PriorityTable::Impl* impl, const PriorityLimits& limits);
+
 }  // namespace geardb::engine

@@ -297,19 +297,6 @@ void TableState::Apply(const fb::Rescale& rescale, size_t priority_table) {
   ++priority.counters.rescales;
 }
 
-void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
-  PriorityState& priority = *priorities_[priority_table];
-  priority.next_draw = std::max(priority.next_draw, hand_over.draw_number() + 1);
-  priority.next_ahead = std::max(priority.next_ahead, priority.next_draw);
-  if (hand_over.sampled() == nullptr) return;
-  for (const fb::Sampled* sampled : *hand_over.sampled()) {
-    index::TrajectoryRecord* record =
-        trajectories_->FindLive(sampled->slot(), sampled->generation());
-    if (record != nullptr) record->times_sampled += sampled->count();
-    priority.counters.sampled_items += sampled->count();
-  }
-}
-
 void TableState::Apply(const fb::RestartDraws& restart, size_t priority_table) {
   PriorityState& priority = *priorities_[priority_table];
   priority.seed = restart.seed();

@@ -113,6 +113,54 @@ Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<Ta
   return uint64_t{slots.size()};
 }
 
+namespace {
+
+/// Removes any number, by as many records as that takes.
+Status RemoveMany(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                  std::span<const TrajectoryId> ids) {
+  const uint64_t each_max = RemovedMax(*database);
+  for (uint64_t done = 0; done < ids.size(); done += each_max) {
+    const uint64_t count = std::min<uint64_t>(each_max, ids.size() - done);
+    GEARDB_RETURN_IF_ERROR(RemoveTrajectories(database, table, ids.subspan(done, count)));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                    std::span<const fb::Sampled> sampled) {
+  for (Status status = Status::NotFound(""); status.code() == StatusCode::kNotFound;) {
+    std::vector<TrajectoryId> ids;
+    {
+      MutexLock state_lock(&table->state->mutex);
+      if (!table->state->RemovesFinished()) return;
+      for (const fb::Sampled& seen : sampled) {
+        const index::TrajectoryRecord& record = table->state->trajectories().record(seen.slot());
+        const bool there =
+            record.generation == seen.generation() && record.state != index::TrajectoryState::kFree;
+        if (there && table->state->IsFinished(seen.slot())) ids.push_back(record.id);
+      }
+    }
+    // NotFound: somebody else has removed one meanwhile.
+    status = RemoveMany(database, table, ids);
+  }
+}
+
+void RemoveAllFinished(DatabaseCore* database) {
+  if (database->log == nullptr) return;  // Read-only.
+  for (const auto& table : database->AllTables()) {
+    std::vector<TrajectoryId> ids;
+    {
+      MutexLock state_lock(&table->state->mutex);
+      for (const Slot slot : table->state->FinishedTrajectories()) {
+        ids.push_back(table->state->trajectories().record(slot).id);
+      }
+    }
+    if (!RemoveMany(database, table, ids).ok()) return;
+  }
+}
+
 void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {
   MutexLock lock(&table->state->mutex);
   std::vector<fb::Removed> hidden;

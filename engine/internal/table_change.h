@@ -29,4 +29,11 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
 Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                            const PriorityTableSpec& spec);
 
+/// Removes those of the trajectories that nobody can draw any more (TableState::IsFinished), by a
+/// record of its own. Where the log refuses it they stay until the next open, as after a crash.
+void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                    std::span<const fb::Sampled> sampled);
+/// Likewise of all trajectories of all tables, when a database has been opened.
+void RemoveAllFinished(DatabaseCore* database);
+
 }  // namespace geardb::engine

@@ -149,7 +149,7 @@ Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
   }
   const uint64_t leaves = priority->draws_windows() ? pages_->reserved() * layout_.steps_per_page()
                                                     : trajectories_->reserved();
-  if (leaves > 0) GEARDB_RETURN_IF_ERROR(priority->selector().Reserve(leaves));
+  if (leaves > 0) GEARDB_RETURN_IF_ERROR(priority->Reserve(leaves));
   priorities_.push_back(std::move(priority));
   return Status::Ok();
 }
@@ -164,7 +164,7 @@ Status TableState::Reserve(uint64_t lpn_count, uint64_t slot_count) {
       for (const auto& priority : priorities_) {
         if (!status.ok()) break;
         if (!priority->draws_windows()) continue;
-        status = priority->selector().Reserve((lpn_count + extra) * layout_.steps_per_page());
+        status = priority->Reserve((lpn_count + extra) * layout_.steps_per_page());
       }
       if (status.ok()) status = pages_->Reserve(lpn_count + extra);
       if (status.ok()) break;
@@ -177,7 +177,7 @@ Status TableState::Reserve(uint64_t lpn_count, uint64_t slot_count) {
       for (const auto& priority : priorities_) {
         if (!status.ok()) break;
         if (priority->draws_windows()) continue;
-        status = priority->selector().Reserve(slot_count + extra);
+        status = priority->Reserve(slot_count + extra);
       }
       if (status.ok()) status = trajectories_->Reserve(slot_count + extra);
       if (status.ok()) break;
@@ -279,7 +279,7 @@ int64_t TableState::ReadyEnd(const PriorityState& priority, Slot slot,
 
 uint64_t TableState::index_bytes() const {
   uint64_t bytes = pages_->committed_bytes() + trajectories_->committed_bytes();
-  for (const auto& priority : priorities_) bytes += priority->selector().committed_bytes();
+  for (const auto& priority : priorities_) bytes += priority->committed_bytes();
   return bytes;
 }
 
@@ -292,7 +292,7 @@ void TableState::ReleaseHeadPage(index::TrajectoryRecord* record) {
   record->tail_lpn = list.tail;
   const uint64_t steps = layout_.steps_per_page();
   for (const auto& priority : priorities_) {
-    if (priority->draws_windows()) priority->selector().Erase({lpn * steps, (lpn + 1) * steps});
+    if (priority->draws_windows()) priority->Erase({lpn * steps, (lpn + 1) * steps});
   }
   RetireFrames(lpn);
   --page_count_;
@@ -314,7 +314,7 @@ void TableState::RemoveTrajectory(const fb::Removed& removed) {
   while (record->head_lpn != kNoLpn) ReleaseHeadPage(record);
   for (const auto& priority : priorities_) {
     if (!priority->draws_windows()) {
-      priority->selector().Erase({removed.slot(), uint64_t{removed.slot()} + 1});
+      priority->Erase({removed.slot(), uint64_t{removed.slot()} + 1});
     }
   }
   if (record->state == index::TrajectoryState::kOpen) --open_count_;
@@ -349,11 +349,11 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
     PriorityState& priority = *priorities_[i];
     if (!priority.draws_windows()) {
       if (!IsTrajectoryItem(*record)) {
-        priority.selector().Erase({trimmed.slot(), uint64_t{trimmed.slot()} + 1});
+        priority.Erase({trimmed.slot(), uint64_t{trimmed.slot()} + 1});
       }
       continue;
     }
-    priority.selector().Erase({page_leaf, page_leaf + offset});
+    priority.Erase({page_leaf, page_leaf + offset});
     AnchorUpdate update(this, i);
     const WindowRule& rule = priority.spec().window;
     const auto first = static_cast<int64_t>(record->first_row);

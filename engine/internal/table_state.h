@@ -61,6 +61,12 @@ struct PatchedRows {
   const flatbuffers::Vector<flatbuffers::Offset<fb::NewItems>>* items = nullptr;
 };
 
+/// What a draw holds until it is handed over or given up.
+struct DrawReservation {
+  uint64_t rows = 0;
+  std::vector<fb::Handed> items = {};  ///< Of each row; empty where nobody counts them.
+};
+
 /// What setting priorities came to.
 struct PriorityOutcome {
   uint64_t applied = 0;
@@ -124,6 +130,12 @@ class TableState {
   void Apply(const fb::Rescale& rescale, size_t priority_table);
   void Apply(const fb::HandOver& hand_over, size_t priority_table);
   void Apply(const fb::RestartDraws& restart, size_t priority_table);
+  /// Its limits are valid, and were prepared.
+  void Apply(const fb::Configure& configure, size_t priority_table);
+  /// Items that were admitted, by priority table, are there now, or never will be.
+  void Arrived(std::span<const uint64_t> admitted);
+  /// What a draw reserved is free again; a hand-over does that before it is applied.
+  void CancelDraw(size_t priority_table, DrawReservation* draw);
   /// Recovery: between the two, sums of weights are not kept up to date.
   void BeginBulk();
   void EndBulk();
@@ -177,6 +189,14 @@ class TableState {
   /// The generation that names a leaf of a priority table now; false when its place is free.
   bool GenerationOfLeaf(const PriorityState& priority, uint64_t leaf, uint32_t* generation) const;
 
+  /// Some priority table removes what is exhausted.
+  bool RemovesFinished() const;
+  /// Whether a trajectory is to be removed, since nobody can draw it any more
+  /// (PriorityTableSpec::remove_when_exhausted).
+  bool IsFinished(Slot slot) const;
+  /// All of them. Looks at every trajectory, if any may be.
+  std::vector<Slot> FinishedTrajectories() const;
+
   /// Index memory behind the table: records, pages, selectors.
   uint64_t index_bytes() const;
 
@@ -196,6 +216,8 @@ class TableState {
 
   TableState(const Memory& memory, const TableSpec& spec, TableId id);
 
+  /// Whether the item is there.
+  bool FindHanded(const PriorityState& priority, const fb::Handed& item) const;
   void RemoveTrajectory(const fb::Removed& removed);
   void Trim(const fb::Trimmed& trimmed);
   void ReleaseHeadPage(index::TrajectoryRecord* record);

@@ -85,6 +85,7 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
     }
     lane.Reset();
     lane.removed.store(false);
+    database_->room_made.NotifyAll();
   }
   database_->Finish(reservation, {}, &change);
   GEARDB_RETURN_IF_ERROR(AwaitOwn(reservation.end));

@@ -200,6 +200,22 @@ std::string Describe(const fb::HandOver& hand_over) {
          Counted(Size(hand_over.sampled()), "trajectory");
 }
 
+std::string Describe(const fb::Configure& configure) {
+  const fb::Limits* limits = configure.limits();
+  if (limits == nullptr) return "the default limits";
+  constexpr const char* kKinds[] = {"min size", "samples per insert", "queue", "stack"};
+  const bool known = limits->kind() < std::size(kKinds);
+  std::string text = known ? kKinds[limits->kind()] : "limiter " + std::to_string(limits->kind());
+  if (limits->kind() == 0) text += " " + Grouped(limits->min_size());
+  if (limits->kind() == 1) {
+    text += " " + NumberText(limits->samples_per_insert()) + " with error buffer " +
+            NumberText(limits->error_buffer()) + " from min size " + Grouped(limits->min_size());
+  }
+  if (limits->kind() > 1) text += " of capacity " + Grouped(limits->capacity());
+  if (limits->max_times_sampled() == 0) return text;
+  return text + ", items sampled at most " + Grouped(limits->max_times_sampled()) + " times";
+}
+
 std::string Describe(const fb::RestartDraws& restart) {
   return "seed " + std::to_string(restart.seed()) + ", next draw " + Grouped(restart.draw_number());
 }
@@ -267,6 +283,8 @@ OperationWords NameChange(const fb::Operation& operation, const Place& place) {
       return Words("tag", operation.change_as_WriteTag());
     case fb::Change::Patch:
       return Words("patch", operation.change_as_Patch());
+    case fb::Change::Configure:
+      return Words("configure", operation.change_as_Configure());
     case fb::Change::NONE:
       break;
   }
@@ -277,8 +295,8 @@ OperationWords NameChange(const fb::Operation& operation, const Place& place) {
 
 bool IsOfPriorityTable(fb::Change change) {
   constexpr fb::Change kChanges[] = {fb::Change::SetPriorities, fb::Change::SetAll,
-                                     fb::Change::Rescale, fb::Change::HandOver,
-                                     fb::Change::RestartDraws};
+                                     fb::Change::Rescale,       fb::Change::HandOver,
+                                     fb::Change::RestartDraws,  fb::Change::Configure};
   return std::find(std::begin(kChanges), std::end(kChanges), change) != std::end(kChanges);
 }
 

@@ -44,7 +44,8 @@ void PrintColumns(const TableSpec& spec, std::ostream* out) {
 
 void PrintPriorityTables(const TableSummary& table, std::ostream* out) {
   TextTable rows({"priority table", "items", "drawable", "draws", "max priority", "scale",
-                  "selector", "new items", "items are"});
+                  "selector", "new items", "items are", "limits", "inserts", "samples", "deletes",
+                  "exhausted"});
   for (const auto& [spec, stats] : table.priority_tables) {
     const bool weighted = HasWeights(spec.selector);
     rows.Add({spec.name, Grouped(stats.items), Grouped(stats.drawable_items), Grouped(stats.draws),
@@ -52,7 +53,9 @@ void PrintPriorityTables(const TableSummary& table, std::ostream* out) {
               "2^" + std::to_string(stats.scale_shift),
               std::string(Word(spec.selector)) +
                   (weighted ? ", α " + NumberText(spec.alpha) : std::string()),
-              InitialText(spec), ItemsText(spec)});
+              InitialText(spec), ItemsText(spec), stats.limiter.limits,
+              Grouped(stats.limiter.inserts), Grouped(stats.limiter.samples),
+              Grouped(stats.limiter.deletes), Grouped(stats.limiter.exhausted)});
   }
   if (rows.empty()) return;
   *out << '\n';
@@ -169,6 +172,12 @@ void WritePriorityTable(const PriorityTableSummary& summary, JsonWriter* json) {
   json->Field("draws", stats.draws);
   json->Field("max_priority", stats.max_priority);
   json->Field("scale_shift", stats.scale_shift);
+  json->Field("limits", stats.limiter.limits);
+  json->Field("inserts", stats.limiter.inserts);
+  json->Field("samples", stats.limiter.samples);
+  json->Field("deletes", stats.limiter.deletes);
+  json->Field("deleted_unsampled", stats.limiter.deleted_unsampled);
+  json->Field("exhausted", stats.limiter.exhausted);
   json->EndObject();
 }
 

@@ -210,6 +210,48 @@ TEST_F(RecoveryTest, DrawNumbersAndSampledTrajectoriesMayBeAnyNumbers) {
   EXPECT_OK(feed_.Finish());
 }
 
+TEST_F(RecoveryTest, ABatchShowsAsManyItemsAsRows) {
+  CreateSteps();
+  ASSERT_OK(Feed(Begins(1, 0, 3)));
+  const auto hand_over = [&](const std::vector<fb::Handed>& items, uint32_t rows) {
+    const fb::Sampled sampled[1] = {fb::Sampled(0, 11, rows)};
+    const auto sampled_offset = builder_.CreateVectorOfStructs(sampled, 1);
+    const auto items_offset = builder_.CreateVectorOfStructs(items);
+    return Feed(fb::Change::HandOver,
+                fb::CreateHandOver(builder_, 0, sampled_offset, items_offset));
+  };
+  EXPECT_STATUS(kCorruption, hand_over({fb::Handed(0, 21)}, 2), "2 rows shows 1 items");
+  EXPECT_STATUS(kCorruption, hand_over({fb::Handed(uint64_t{1} << 50, 21)}, 1),
+                "shows the item of leaf 1125899906842624");
+  // Of an item that is gone, or where nobody counts.
+  EXPECT_OK(hand_over({fb::Handed(0, 21), fb::Handed(1, 99)}, 2));
+}
+
+TEST_F(RecoveryTest, OtherLimitsAreCheckedBeforeTheyCount) {
+  CreateSteps();
+  const auto configure = [&](flatbuffers::Offset<fb::Limits> limits) {
+    return Feed(fb::Change::Configure, fb::CreateConfigure(builder_, limits));
+  };
+  EXPECT_STATUS(kUnsupported, configure(fb::CreateLimits(builder_, 4)), "limiter of kind 4");
+  EXPECT_STATUS(kCorruption, configure(fb::CreateLimits(builder_, 2)), "the capacity of a queue");
+  EXPECT_STATUS(kCorruption, configure(fb::CreateLimits(builder_, 0, 1, 1, 0, 0, 65'535)),
+                "max_times_sampled 65535");
+  ASSERT_OK(configure(fb::CreateLimits(builder_, 2, 1, 1, 0, 2)));
+  ASSERT_OK(Feed(Begins(1, 0, 3)));
+  const fb::Sampled sampled[1] = {fb::Sampled(0, 11, 1)};
+  const fb::Handed items[1] = {fb::Handed(1, 21)};
+  const auto sampled_offset = builder_.CreateVectorOfStructs(sampled, 1);
+  const auto items_offset = builder_.CreateVectorOfStructs(items, 1);
+  ASSERT_OK(
+      Feed(fb::Change::HandOver, fb::CreateHandOver(builder_, 0, sampled_offset, items_offset)));
+  EXPECT_OK(feed_.Finish());
+  MutexLock lock(&steps().mutex);
+  const PriorityState& priority = steps().priority(0);
+  EXPECT_TRUE(priority.IsExhausted(1));
+  EXPECT_EQ(priority.selector().drawable(), 2u);
+  EXPECT_EQ(priority.limiter().state().samples, 1u);
+}
+
 TEST_F(RecoveryTest, TagsHaveNamesAndBlobs) {
   EXPECT_STATUS(kCorruption, WriteTag("", {}), "a tag's name has 0 characters");
   EXPECT_STATUS(kCorruption, WriteTag(std::string(257, 'x'), {}), "has 257 characters");

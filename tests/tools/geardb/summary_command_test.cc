@@ -63,9 +63,11 @@ TEST_F(SummaryCommandTest, KeysOfJsonAreStable) {
                                 "priority_tables"}));
   EXPECT_EQ(table["columns"][0].keys(),
             (Keys{"name", "dtype", "shape", "kind", "in_final_row", "group", "default"}));
-  const Keys priority_keys = {"name",    "item",         "selector",   "alpha",
-                              "initial", "seed",         "items",      "drawable_items",
-                              "draws",   "max_priority", "scale_shift"};
+  const Keys priority_keys = {"name",     "item",         "selector",    "alpha",
+                              "initial",  "seed",         "items",       "drawable_items",
+                              "draws",    "max_priority", "scale_shift", "limits",
+                              "inserts",  "samples",      "deletes",     "deleted_unsampled",
+                              "exhausted"};
   EXPECT_EQ(Named(table["priority_tables"], "episodes").keys(), priority_keys);
   Keys window_keys = priority_keys;
   window_keys.insert(window_keys.begin() + 2, "window");

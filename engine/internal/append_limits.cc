@@ -1,0 +1,84 @@
+// Limiters, in step 3 of an append: whether they admit the items that it makes drawable.
+// engine/internal/append.h has the other steps.
+//
+// A limiter sees what is published. Whoever finds it closed first waits until all that has an LSN
+// is published, and then for the next record that may open it: which has its LSN, and has woken
+// whoever waits, by the time the commit mutex is free again.
+
+#include "engine/internal/append.h"
+
+namespace geardb {
+
+using engine::AppendPlan;
+using engine::ChangeScope;
+using engine::LaneRows;
+
+bool Writer::Impl::LimitsInserts() const {
+  // Needs no lock: limits change while whoever logs them has the commit mutex.
+  for (size_t i = 0; i < table_->state->priority_table_count(); ++i) {
+    if (table_->state->priority(i).limits_inserts()) return true;
+  }
+  return false;
+}
+
+std::optional<uint32_t> Writer::Impl::TryAdmitItems(Calls calls, AppendPlan* plan,
+                                                    index::LimiterBlock* block) {
+  engine::TableState& state = *table_->state;
+  MutexLock lock(&table_->state->mutex);
+  std::vector<uint64_t> items(state.priority_table_count(), 0);
+  for (uint32_t i = 0; i < items.size(); ++i) {
+    if (!state.priority(i).limits_inserts()) continue;
+    for (const LaneRows& call : calls) items[i] += NewItems(i, call, *plan);
+    *block = state.priority(i).BlockedInsert(items[i]);
+    if (!block->text.empty()) return i;
+  }
+  for (size_t i = 0; i < items.size(); ++i) state.priority(i).admitted += items[i];
+  plan->admitted = std::move(items);
+  return std::nullopt;
+}
+
+Status Writer::Impl::AdmitItems(Calls calls, ChangeScope* scope, AppendPlan* plan, bool* again) {
+  // What went ahead in parts was admitted before.
+  if (!plan->admitted.empty() || !LimitsInserts()) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(AwaitLanes(calls));
+  index::LimiterBlock block;
+  std::optional<uint32_t> closed = TryAdmitItems(calls, plan, &block);
+  if (closed && database_->log->published() < database_->log->end()) {
+    GEARDB_RETURN_IF_ERROR(database_->CatchUp());
+    closed = TryAdmitItems(calls, plan, &block);
+  }
+  if (!closed) return Status::Ok();
+  engine::TableState& state = *table_->state;
+  std::string name;
+  {
+    MutexLock lock(&state.mutex);
+    name = state.priority(*closed).spec().name;
+  }
+  if (block.reason == index::LimiterBlock::Reason::kNever) {
+    return Status::InvalidArgument("table '", layout().spec().name, "': priority table '", name,
+                                   "' never admits the call: ", block.text);
+  }
+  const Deadline deadline = scope->how().deadline;
+  const auto waiting = [&](bool begins) {
+    MutexLock lock(&state.mutex);
+    state.priority(*closed).appends_waiting += begins ? 1u : ~0u;
+  };
+  // Once the database is closed nobody will sample.
+  GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
+  waiting(true);
+  *again = !deadline.passed() && database_->room_made.WaitUntil(&database_->commit, deadline);
+  waiting(false);
+  if (*again) return Status::Ok();
+  return Status::DeadlineExceeded("table '", layout().spec().name,
+                                  "': the append was never admitted: priority table '", name,
+                                  "' waits: ", block.text);
+}
+
+void Writer::Impl::ReleaseItems(AppendPlan* plan) {
+  if (plan->admitted.empty()) return;
+  MutexLock lock(&table_->state->mutex);
+  table_->state->Arrived(plan->admitted);
+  plan->admitted.clear();
+}
+
+}  // namespace geardb

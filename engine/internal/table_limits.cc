@@ -1,0 +1,111 @@
+// How limits see records: hand-overs, other limits, and trajectories that nobody can draw any more.
+
+#include <algorithm>
+
+#include "engine/internal/priority_limits.h"
+#include "engine/internal/table_state.h"
+
+namespace geardb::engine {
+
+bool TableState::FindHanded(const PriorityState& priority, const fb::Handed& item) const {
+  uint32_t generation = 0;
+  return GenerationOfLeaf(priority, item.leaf(), &generation) && generation == item.generation() &&
+         priority.selector().Contains(item.leaf());
+}
+
+void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
+  PriorityState& priority = *priorities_[priority_table];
+  priority.next_draw = std::max(priority.next_draw, hand_over.draw_number() + 1);
+  priority.next_ahead = std::max(priority.next_ahead, priority.next_draw);
+  uint64_t rows = 0;
+  for (uint32_t i = 0; hand_over.sampled() != nullptr && i < hand_over.sampled()->size(); ++i) {
+    const fb::Sampled& sampled = *hand_over.sampled()->Get(i);
+    index::TrajectoryRecord* record = trajectories_->FindLive(sampled.slot(), sampled.generation());
+    if (record != nullptr) record->times_sampled += sampled.count();
+    rows += sampled.count();
+  }
+  priority.counters.sampled_items += rows;
+  std::vector<uint64_t> leaves;
+  uint64_t gone = 0;
+  for (uint32_t i = 0; hand_over.items() != nullptr && i < hand_over.items()->size(); ++i) {
+    const fb::Handed& item = *hand_over.items()->Get(i);
+    if (FindHanded(priority, item)) {
+      leaves.push_back(item.leaf());
+    } else {
+      ++gone;
+    }
+  }
+  // What has left a queue has given its place back: it takes no second one.
+  const index::LimiterKind kind = priority.limiter().spec().kind;
+  const bool is_queue = kind == index::LimiterKind::kQueue || kind == index::LimiterKind::kStack;
+  priority.Sample(is_queue ? rows - std::min(gone, rows) : rows, leaves);
+}
+
+void TableState::CancelDraw(size_t priority_table, DrawReservation* draw) {
+  if (draw->rows == 0) return;
+  PriorityState& priority = *priorities_[priority_table];
+  std::vector<uint64_t> leaves;
+  for (const fb::Handed& item : draw->items) {
+    if (FindHanded(priority, item)) leaves.push_back(item.leaf());
+  }
+  priority.CancelReserved(draw->rows, leaves);
+  draw->rows = 0;
+  draw->items.clear();
+  changed.NotifyAll();
+}
+
+void TableState::Apply(const fb::Configure& configure, size_t priority_table) {
+  // Whoever logged or read it has seen that it can be decoded.
+  priorities_[priority_table]->Configure(*DecodeLimits(configure.limits()));
+}
+
+void TableState::Arrived(std::span<const uint64_t> admitted) {
+  for (size_t i = 0; i < admitted.size(); ++i) priorities_[i]->admitted -= admitted[i];
+}
+
+bool TableState::RemovesFinished() const {
+  return std::any_of(priorities_.begin(), priorities_.end(), [](const auto& priority) {
+    return priority->bounded() && RemovesExhausted(LimitsOf(priority->spec()));
+  });
+}
+
+bool TableState::IsFinished(Slot slot) const {
+  const index::TrajectoryRecord& record = trajectories_->record(slot);
+  if (record.state != index::TrajectoryState::kClosed) return false;
+  bool removes = false;
+  for (const auto& priority : priorities_) {
+    const auto steps_end = StepsEnd(record);
+    if (!priority->required.empty() && ReadyEnd(*priority, slot) < steps_end) return false;
+    uint64_t exhausted = 0;
+    bool drawable = false;
+    const auto visit = [&](uint64_t leaf) {
+      if (priority->IsExhausted(leaf)) {
+        ++exhausted;
+      } else {
+        drawable = true;
+      }
+    };
+    if (priority->draws_windows()) {
+      const uint64_t steps = layout_.steps_per_page();
+      for (Lpn lpn = record.head_lpn; lpn != kNoLpn && !drawable; lpn = pages_->page(lpn).next) {
+        priority->selector().ForEachMember({lpn * steps, (lpn + 1) * steps}, visit);
+      }
+    } else {
+      priority->selector().ForEachMember({slot, uint64_t{slot} + 1}, visit);
+    }
+    if (drawable) return false;
+    removes |= exhausted > 0 && RemovesExhausted(LimitsOf(priority->spec()));
+  }
+  return removes;
+}
+
+std::vector<Slot> TableState::FinishedTrajectories() const {
+  std::vector<Slot> slots;
+  if (!RemovesFinished()) return slots;
+  trajectories_->ForEach([&](Slot slot, const index::TrajectoryRecord&) {
+    if (IsFinished(slot)) slots.push_back(slot);
+  });
+  return slots;
+}
+
+}  // namespace geardb::engine
