@@ -15,10 +15,14 @@ void AnchorUpdate::Found(index::LeafRange leaves) {
 
 namespace {
 
-/// One past the last step that an anchor's window shows or promises.
-int64_t NeededEnd(const WindowRule& rule, const Episode& episode, int64_t row) {
+/// One past the last step that an anchor's window shows or promises. It does not depend on what
+/// follows: a promised row that is no step is none when others follow it, either.
+int64_t NeededEnd(RowCursor* cursor, const WindowRule& rule, const Episode& episode, int64_t row) {
   const PlacedWindow window = PlaceWindow(rule, episode, row);
-  return std::min(window.anchor + window.steps + rule.extent.after, episode.steps_end);
+  const int64_t shown_end = window.anchor + window.steps;
+  int64_t end = std::min(shown_end + rule.extent.after, episode.steps_end);
+  while (end > shown_end && !MayBeAnchor(cursor, rule, end - 1)) --end;
+  return end;
 }
 
 }  // namespace
@@ -101,7 +105,8 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
       const uint64_t first = cursor.LeafOf(row);
       const index::LeafRange leaves{first, first + static_cast<uint64_t>(rows)};
       if (IsAnchor(rule, episode, row) && IsAnchor(rule, episode, row + rows - 1) &&
-          (ready_end == INT64_MAX || NeededEnd(rule, episode, row + rows - 1) <= ready_end) &&
+          (ready_end == INT64_MAX ||
+           NeededEnd(&cursor, rule, episode, row + rows - 1) <= ready_end) &&
           selector.members().Count(leaves) == 0) {
         Found(leaves);
         row += rows - 1;
@@ -114,7 +119,8 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
     const uint64_t leaf = cursor.LeafOf(row);
     const bool member = selector.Contains(leaf);
     if (anchor && !member) {
-      const bool ready = ready_end == INT64_MAX || NeededEnd(rule, episode, row) <= ready_end;
+      const bool ready =
+          ready_end == INT64_MAX || NeededEnd(&cursor, rule, episode, row) <= ready_end;
       if (ready) Found({leaf, leaf + 1});
     } else if (!anchor && member) {
       priority_->Erase({leaf, leaf + 1});

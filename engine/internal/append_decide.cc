@@ -318,6 +318,7 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   ChangeScope scope(database_.get(), table_.get(), how);
   if (plan->SizeWith(1024).total() > database_->log->record_bytes_max() / 2) {
     guard = database_->epochs.Enter();
+    GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
     FollowPatches(calls, plan);
     GEARDB_RETURN_IF_ERROR(WriteParts(calls, priorities, &scope, plan));
   }

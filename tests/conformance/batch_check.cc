@@ -63,6 +63,7 @@ const BatchCheck::Expected& BatchCheck::ExpectedOf(const ModelItem& item) {
 void BatchCheck::Check(const Batch& batch) {
   CheckItems(batch);
   if (::testing::Test::HasFatalFailure()) return;
+  CheckOrder();
   CheckWeights(batch);
   for (size_t view = 0; view < sampler_.views.size(); ++view) {
     SCOPED_TRACE("view " + NameOf(view));
@@ -111,6 +112,20 @@ void BatchCheck::CheckItems(const Batch& batch) {
   times_sampled_.push_back(twin_->times_sampled());
 }
 
+/// Distinct items where the selector says so; where it has an order, the first ones of it.
+void BatchCheck::CheckOrder() {
+  if (!drawn_->distinct()) return;
+  const std::set<ModelItem> different(items_.begin(), items_.end());
+  EXPECT_EQ(different.size(), items_.size()) << "an item comes twice";
+  if (!drawn_->ordered()) return;
+  std::vector<std::tuple<double, int64_t, int64_t, int64_t>> places, first;
+  for (const auto& [item, priority] : drawn_->priorities) first.push_back(drawn_->Place(item));
+  std::sort(first.begin(), first.end());
+  first.resize(items_.size());
+  for (const ModelItem& item : items_) places.push_back(drawn_->Place(item));
+  EXPECT_EQ(places, first) << "not the first items of the order";
+}
+
 /// (n·P)^-β, divided by the largest of the batch.
 void BatchCheck::CheckWeights(const Batch& batch) {
   double n = 0;
@@ -118,7 +133,8 @@ void BatchCheck::CheckWeights(const Batch& batch) {
   std::vector<double> weights;
   for (const ModelItem& item : items_) {
     const double probability = ExpectedOf(item).probability;
-    weights.push_back(drawn_->uniform() ? 1 : std::pow(n * probability, -sampler_.options.beta));
+    weights.push_back(drawn_->has_weights() ? std::pow(n * probability, -sampler_.options.beta)
+                                            : 1);
   }
   const double largest = *std::max_element(weights.begin(), weights.end());
   ASSERT_EQ(batch.weights().size(), weights.size());

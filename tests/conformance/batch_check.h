@@ -47,6 +47,7 @@ class BatchCheck {
 
   const Expected& ExpectedOf(const ModelItem& item);
   void CheckItems(const Batch& batch);
+  void CheckOrder();
   void CheckWeights(const Batch& batch);
   void CheckView(const Batch& batch, size_t view);
   void CheckTrajectoryColumn(const Batch& batch, size_t view);

@@ -105,7 +105,11 @@ PriorityTableSpec RandomPriorityTable(RandomChoice* choice, const TableSpec& tab
     spec.window.right = rule();
     spec.window.cross_ends = table.stream && choice->Percent(50);
   }
-  spec.selector = choice->Of({SelectorKind::kUniform, SelectorKind::kPrioritized});
+  spec.selector =
+      choice->Percent(50)
+          ? choice->Of({SelectorKind::kUniform, SelectorKind::kPrioritized})
+          : choice->Of({SelectorKind::kFifo, SelectorKind::kLifo, SelectorKind::kMinHeap,
+                        SelectorKind::kMaxHeap, SelectorKind::kWithoutReplacement});
   spec.alpha = choice->Of({0.0, 0.6, 1.0});
   spec.initial = static_cast<InitialPriority>(choice->Below(3));
   spec.initial_priority_value = choice->Of({0.5f, 1.0f, 3.0f});
@@ -271,10 +275,12 @@ std::string DescribeTable(const RandomTable& table) {
 }
 
 std::string DescribePriorityTable(const PriorityTableSpec& spec) {
+  static constexpr const char* kSelectors[] = {
+      "uniform", "prioritized", "fifo", "lifo", "min heap", "max heap", "without replacement"};
   static constexpr const char* kRules[] = {"require", "clip", "pad", "repeat", "shift"};
   const WindowRule& window = spec.window;
   std::ostringstream out;
-  out << spec.name << ": " << (spec.selector == SelectorKind::kUniform ? "uniform" : "prioritized");
+  out << spec.name << ": " << kSelectors[static_cast<size_t>(spec.selector)];
   if (spec.item == ItemKind::kTrajectory) {
     out << " trajectories";
   } else {

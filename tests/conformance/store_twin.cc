@@ -55,7 +55,7 @@ float* DrawnTable::Find(const ModelItem& item) {
 }
 
 double DrawnTable::Weight(float priority) const {
-  if (uniform()) return 1;
+  if (!has_weights()) return 1;
   return priority == 0 ? 0 : std::pow(static_cast<double>(priority), spec.alpha);
 }
 
@@ -63,6 +63,21 @@ double DrawnTable::TotalWeight() const {
   double total = 0;
   for (const auto& [item, priority] : priorities) total += Weight(priority);
   return total;
+}
+
+double DrawnTable::Probability(float priority) const {
+  if (ordered()) return 1;
+  const double total = TotalWeight();
+  return total > 0 ? Weight(priority) / total : 0;
+}
+
+std::tuple<double, int64_t, int64_t, int64_t> DrawnTable::Place(const ModelItem& item) const {
+  const auto [change, place, row] = ages.at(item);
+  const auto priority = static_cast<double>(priorities.at(item));
+  if (spec.selector == SelectorKind::kLifo) return {0, -change, -place, -row};
+  if (spec.selector == SelectorKind::kMinHeap) return {priority, change, place, row};
+  if (spec.selector == SelectorKind::kMaxHeap) return {-priority, change, place, row};
+  return {0, change, place, row};
 }
 
 StoreTwin::StoreTwin(RandomTable table, std::string directory, Env* env, RandomChoice* choice)
@@ -73,7 +88,7 @@ StoreTwin::StoreTwin(RandomTable table, std::string directory, Env* env, RandomC
       model_(ModelTableOf(random_table_)),
       capacity_(ModelCapacityOf(random_table_)) {
   for (const PriorityTableSpec& spec : random_table_.spec.priority_tables) {
-    drawn_.push_back(DrawnTable{spec, ModelRuleOf(spec), {}, 1});
+    drawn_.push_back(DrawnTable{spec, ModelRuleOf(spec), {}, {}, 1});
   }
   OpenDatabase();
 }
@@ -308,6 +323,7 @@ void StoreTwin::AppendToLane(Lane* lane) {
   MakeRoom({lane}, {&rows});
   TakeOver(lane, rows, *appended);
   CheckCapacity();
+  places_ = {{appended->id, 0}};
   Settle(given);
 }
 
@@ -320,7 +336,7 @@ bool StoreTwin::EpisodeHasEnded(const Lane& lane) const {
 void StoreTwin::GivePriorities(const Lane& lane, const Rows& rows, GivenPriorities* given,
                                std::vector<float>* values) {
   const DrawnTable& drawn = choice_->Of(drawn_);
-  if (has_capacity() || drawn.uniform() || !drawn.spec.required.empty()) return;
+  if (has_capacity() || !drawn.has_priorities() || !drawn.spec.required.empty()) return;
   const size_t items = CountNewItems(drawn, lane, rows);
   if (items == 0) return;
   const bool single = choice_->Percent(30);
@@ -395,6 +411,7 @@ void StoreTwin::AppendToLanes(size_t writer) {
       ASSERT_EQ((*appended)[i].id, 0u);
     } else {
       TakeOver(lanes[i], rows[i], (*appended)[i]);
+      places_[(*appended)[i].id] = static_cast<int64_t>(i);
     }
     if (::testing::Test::HasFatalFailure()) return;
   }

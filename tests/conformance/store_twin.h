@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/env.h"
@@ -18,19 +19,33 @@
 
 namespace geardb::conformance {
 
+/// When an item became drawable: the change, the place of its trajectory in it, its row. Where the
+/// model does not know how the changes of one call follow each other, both are 0.
+using ItemAge = std::tuple<int64_t, int64_t, int64_t>;
+
 /// A priority table as it must be.
 struct DrawnTable {
   PriorityTableSpec spec;
   ModelRule rule;
-  std::map<ModelItem, float> priorities;  ///< Of all items; what it says is ignored if uniform.
+  std::map<ModelItem, float> priorities;  ///< Of all items; ignored where there are none.
+  std::map<ModelItem, ItemAge> ages;      ///< Of the same items.
   float max_priority = 1;
 
   /// The raw priority of an item, or null; of a trajectory whatever its row.
   float* Find(const ModelItem& item);
-  bool uniform() const { return spec.selector == SelectorKind::kUniform; }
+  bool has_priorities() const { return HasPriorities(spec.selector); }
+  bool has_weights() const { return HasWeights(spec.selector); }
+  /// A batch has each item once.
+  bool distinct() const { return spec.selector >= SelectorKind::kFifo; }
+  /// Items come in an order: always the first ones.
+  bool ordered() const { return distinct() && !has_weights(); }
   /// w of an item, and the sum over all.
   double Weight(float priority) const;
   double TotalWeight() const;
+  /// What Probability says of an item.
+  double Probability(float priority) const;
+  /// Where an item stands in the order: items of the same place may come in any.
+  std::tuple<double, int64_t, int64_t, int64_t> Place(const ModelItem& item) const;
 };
 
 class StoreTwin {
@@ -132,6 +147,9 @@ class StoreTwin {
   std::map<TrajectoryId, uint64_t> times_sampled_;
   std::map<TrajectoryId, int64_t> filled_;  ///< Of the late group.
   TrajectoryId last_id_ = 0;
+  int64_t changes_ = 0;
+  /// Places of the trajectories of the change that is to be settled, where they are known.
+  std::map<TrajectoryId, int64_t> places_;
 };
 
 }  // namespace geardb::conformance

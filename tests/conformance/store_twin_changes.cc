@@ -147,6 +147,7 @@ void StoreTwin::SetTrajectoryColumns() {
   ASSERT_OK(table_->SetColumns(chosen->first, {&value, 1}));
   trajectory_values_[chosen->first][goal] = bytes;
   model_.Mark(chosen->first);
+  places_ = {{chosen->first, 0}};
   Settle();
 }
 
@@ -234,7 +235,7 @@ void StoreTwin::PatchSome() {
 
 void StoreTwin::SetPriorities() {
   DrawnTable& drawn = drawn_[choice_->Below(drawn_.size())];
-  if (drawn.uniform()) return;
+  if (!drawn.has_priorities()) return;
   if (choice_->Percent(25)) return SetAllPriorities(&drawn);
   std::vector<RowId> rows;
   std::vector<float> priorities;
@@ -302,17 +303,24 @@ void StoreTwin::SetByHandle(DrawnTable* drawn, std::span<const ItemHandle> handl
 
 void StoreTwin::Settle(const GivenPriorities& given) {
   const size_t column = random_table_.TrajectoryColumn("first_priority");
+  ++changes_;
   for (DrawnTable& drawn : drawn_) {
     const auto explicit_values = given.find(&drawn);
     size_t next_given = 0;
     std::map<ModelItem, float> priorities;
+    std::map<ModelItem, ItemAge> ages;
     const float max_before = drawn.max_priority;
     for (const ModelItem& item : model_.Items(drawn.rule)) {
       // A trajectory stays the same item when its head is trimmed.
       if (const float* const kept = drawn.Find(item)) {
         priorities[item] = *kept;
+        ages[item] = drawn.rule.trajectories ? drawn.ages.lower_bound({item.id, 0})->second
+                                             : drawn.ages.at(item);
         continue;
       }
+      const auto place = places_.find(item.id);
+      const bool known = place != places_.end();
+      ages[item] = known ? ItemAge(changes_, place->second, item.row) : ItemAge(changes_, 0, 0);
       float priority = max_before;
       if (explicit_values != given.end()) {
         ASSERT_LT(next_given, explicit_values->second.size());
@@ -326,7 +334,9 @@ void StoreTwin::Settle(const GivenPriorities& given) {
       drawn.max_priority = std::max(drawn.max_priority, priority);
     }
     drawn.priorities = std::move(priorities);
+    drawn.ages = std::move(ages);
   }
+  places_.clear();
 }
 
 void StoreTwin::MakeRoom(const std::vector<Lane*>& lanes, const std::vector<const Rows*>& rows) {

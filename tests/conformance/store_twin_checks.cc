@@ -64,13 +64,11 @@ void StoreTwin::CheckItems(DrawnTable* drawn) {
   const std::vector<ModelItem> expected = model_.Items(drawn->rule);
   ASSERT_EQ(stored, expected) << "stored:" << ListOf(stored) << "\nexpected:" << ListOf(expected);
   EXPECT_EQ(priority->Count(), expected.size());
-  const double total = drawn->TotalWeight();
   uint64_t drawable = 0;
   for (const auto& [item, raw] : drawn->priorities) {
     const RowId row{item.id, item.row};
-    const double exact = total > 0 ? drawn->Weight(raw) / total : 0;
-    drawable += exact > 0 ? 1 : 0;
-    if (!drawn->uniform()) {
+    drawable += drawn->Weight(raw) > 0 ? 1 : 0;
+    if (drawn->has_priorities()) {
       ASSERT_OK_AND_ASSIGN(const float stored_raw, priority->Priority(row));
       ASSERT_EQ(stored_raw, raw) << row.id << ":" << row.row;
     }
@@ -78,13 +76,13 @@ void StoreTwin::CheckItems(DrawnTable* drawn) {
   EXPECT_EQ(priority->DrawableCount(), drawable);
   for (const auto& [item, raw] : drawn->priorities) {
     const RowId row{item.id, item.row};
-    const double exact = total > 0 ? drawn->Weight(raw) / total : 0;
+    const double exact = drawn->Probability(raw);
     ASSERT_OK_AND_ASSIGN(const double probability, priority->Probability(row));
     // Weights are fixed point: of each at least 8 bits count, of most 20.
-    ASSERT_NEAR(probability, exact, drawn->uniform() ? 1e-15 : exact * 4e-3)
+    ASSERT_NEAR(probability, exact, drawn->has_weights() ? exact * 4e-3 : 1e-15)
         << row.id << ":" << row.row;
   }
-  EXPECT_TRUE(drawn->uniform() || priority->MaxPriority() == drawn->max_priority)
+  EXPECT_TRUE(!drawn->has_priorities() || priority->MaxPriority() == drawn->max_priority)
       << priority->MaxPriority() << ", expected " << drawn->max_priority;
   EXPECT_STATUS(kNotFound, priority->Priority(RowId{last_id_ + 1, 0}), "");
 }

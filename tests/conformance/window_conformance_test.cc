@@ -43,14 +43,14 @@ struct KnownItems {
 
 /// Sets what was drawn just now, and what was drawn in an earlier round: of that, some is gone.
 void SetPriorities(StoreTwin* twin, DrawnTable* drawn, const KnownItems& now, KnownItems* earlier) {
-  if (drawn->uniform()) return;
+  if (!drawn->has_priorities()) return;
   twin->SetByHandle(drawn, earlier->handles, earlier->items);
   twin->SetByHandle(drawn, now.handles, now.items);
   *earlier = now;
 }
 
-/// Draws with one random sampler; with `see_all` until every drawable item has come.
-void CheckDraws(StoreTwin* twin, DrawnTable* drawn, bool see_all, RandomChoice* choice,
+/// Draws with one random sampler; in the last round until every drawable item has come, if it may.
+void CheckDraws(StoreTwin* twin, DrawnTable* drawn, bool last_round, RandomChoice* choice,
                 KnownItems* earlier) {
   SCOPED_TRACE(DescribePriorityTable(drawn->spec));
   const RandomSampler sampler = MakeRandomSampler(twin->random_table(), drawn->rule, choice);
@@ -60,10 +60,12 @@ void CheckDraws(StoreTwin* twin, DrawnTable* drawn, bool see_all, RandomChoice* 
   for (const auto& [item, priority] : drawn->priorities) {
     drawable += drawn->Weight(priority) > 0 ? 1 : 0;
   }
-  if (drawable == 0) {
+  const auto batch_items = static_cast<size_t>(sampler.options.batch);
+  if (drawable == 0 || (drawn->distinct() && drawable < batch_items)) {
     EXPECT_STATUS(kDeadlineExceeded, draws->Next(Deadline::Now()), "");
     return;
   }
+  const bool see_all = last_round && !drawn->ordered();
   BatchCheck check(twin, drawn, sampler);
   const double most =
       see_all ? DrawsToSeeAll(*drawn) : 3 * static_cast<double>(sampler.options.batch);

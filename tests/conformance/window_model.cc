@@ -259,9 +259,11 @@ bool WindowModel::IsReady(const ModelRule& rule, const ModelItem& item) const {
       std::max(found == filled_.end() ? 0 : found->second, trajectory.first_row());
   if (rule.trajectories) return filled >= trajectory.steps_end();
   const Window window = Place(rule, item);
-  const auto end = static_cast<size_t>(std::min(window.anchor + window.steps + rule.after,
-                                                static_cast<int64_t>(window.episode.steps_end)));
-  return filled > window.episode.rows[end - 1]->number;
+  const int64_t shown_end = window.anchor + window.steps;
+  auto end = std::min(shown_end + rule.after, static_cast<int64_t>(window.episode.steps_end));
+  const auto last = [&] { return window.episode.rows[static_cast<size_t>(end) - 1]; };
+  while (end > shown_end && NoStep(rule, *last())) --end;
+  return filled > last()->number;
 }
 
 // What an item shows.

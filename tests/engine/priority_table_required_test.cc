@@ -141,6 +141,28 @@ TEST_F(PriorityTableRequiredTest, APriorityTableThatComesLaterFindsWhatIsReady) 
   EXPECT_EQ(Rows("single"), (std::vector<int64_t>{0, 1, 2, 3}));
 }
 
+// A promised final row is not waited for while it is the last one, nor when others follow it.
+TEST_F(PriorityTableRequiredTest, WhatFollowsChangesNothingOfWhatIsWaitedFor) {
+  TableSpec spec = testing::StepSpec(true);
+  spec.stream = true;
+  spec.groups = {{.name = "late", .late = true}};
+  spec.columns.push_back({.name = "target", .group = "late"});
+  PriorityTableSpec before = testing::WindowSpec("before", {.before = 0, .length = 3, .after = 1});
+  before.window.cross_ends = true;
+  before.required = {"late"};
+  spec.priority_tables = {before};
+  Create(spec);
+  const TrajectoryId id = Append(0, 3, End::kTerminated).id;  // Final row 3.
+  Fill("target", id, 0, 3);
+  EXPECT_EQ(Rows("before"), std::vector<int64_t>{0});
+  Append(3, 5);
+  PriorityTableSpec after = before;
+  after.name = "after";
+  ASSERT_OK(table_->CreatePriorityTable(after));
+  EXPECT_EQ(Rows("before"), std::vector<int64_t>{0});
+  EXPECT_EQ(Rows("after"), std::vector<int64_t>{0});
+}
+
 TEST_F(PriorityTableRequiredTest, WrongNamesAreRefused) {
   CreateWaiting({});
   const auto check = [&](std::vector<std::string> required, const char* why) {

@@ -1,11 +1,14 @@
 // What the seeds of the engine's fuzzers come to, so that neither goes blind: logs of real stores
 // (store-*) are taken up to their last record, all other seeds are refused. A store that uses every
 // operation is taken up, too; with GEARDB_WRITE_SEED=path its records are written there as a seed.
+// What a patch must not say is made here, from one that is right; with GEARDB_WRITE_HOSTILE=folder
+// each such log is written there.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string>
 
@@ -108,7 +111,7 @@ TEST(CorpusTest, HostileSeedsAreRefusedWithTheirLsn) {
 
 // ---- A store that uses every operation.
 
-class EveryOperationTest : public testing::StoreTest {
+class StoreRecordsTest : public testing::StoreTest {
  protected:
   /// Every record of the closed store, in order; pieces become full of zeros.
   std::vector<InputRecord> Records() {
@@ -128,7 +131,10 @@ class EveryOperationTest : public testing::StoreTest {
     EXPECT_OK(opened);
     return records;
   }
+};
 
+class EveryOperationTest : public StoreRecordsTest {
+ protected:
   void CreateTables() {
     TableSpec spec = testing::StepSpec(/*final_row=*/true);
     spec.groups = {{.name = "late", .late = true}, {.name = "apart"}};
@@ -247,6 +253,157 @@ TEST_F(EveryOperationTest, ALogWithEveryOperationIsTakenUp) {
     WriteRecords(records, &seed);
     testing::WriteBytes(path, {reinterpret_cast<const char*>(seed.data()), seed.size()});
   }
+}
+
+// ---- Patches that no store writes.
+
+class HostilePatchTest : public StoreRecordsTest {
+ protected:
+  /// Trajectories of 6, 3 and 2 rows in pages of 4. One record fills the late group of the first
+  /// two: it names two groups of trajectories and three pages.
+  void SetUp() override {
+    StoreTest::SetUp();
+    TableSpec spec = testing::StepSpec();
+    spec.groups = {{.name = "late", .late = true}, {.name = "cache", .is_volatile = true}};
+    spec.columns[1].group = "cache";
+    spec.columns.push_back({.name = "target", .group = "late"});
+    PriorityTableSpec waits = testing::WindowSpec("waits");
+    waits.required = {"late"};
+    spec.priority_tables = {waits};
+    Create(spec);
+    const RowSpan spans[2] = {{AppendClosed(0, 6), 0, 6}, {AppendClosed(10, 3), 0, 3}};
+    AppendClosed(20, 2);
+    const std::vector<float> values(9, 1);
+    const ColumnValue target[1] = {{"target", TensorView::Of(std::span<const float>(values))}};
+    ASSERT_OK(table_->Patch(spans, target));
+    Close();
+    records_ = Records();
+    for (size_t i = 0; i < records_.size(); ++i) {
+      if (PatchOf(records_[i]) != nullptr) records_.resize(i + 1);
+    }
+    const fb::Patch* patch = PatchOf(records_.back());
+    ASSERT_NE(patch, nullptr);
+    ASSERT_EQ(patch->patched()->size(), 2u);
+    ASSERT_EQ(patch->pieces()->size(), 3u);
+  }
+
+  static const fb::Patch* PatchOf(const InputRecord& record) {
+    const auto body = engine::ReadBody(record.body());
+    if (!body.ok()) return nullptr;
+    for (const fb::Operation* operation : *(*body)->operations()) {
+      if (operation->change_as_Patch() != nullptr) return operation->change_as_Patch();
+    }
+    return nullptr;
+  }
+  template <typename T>
+  static T* At(const flatbuffers::Vector<const T*>* entries, uint32_t i) {
+    return const_cast<T*>(entries->Get(i));
+  }
+
+  /// Feeds the log with its patch changed; the status of that.
+  template <typename Edit>
+  Status Feed(const std::string& name, Edit&& edit) {
+    std::vector<InputRecord> records = records_;
+    InputRecord& last = records.back();
+    const fb::Patch* patch = PatchOf(last);
+    edit(&last, patch->patched(), patch->pieces());
+    if (const char* folder = std::getenv("GEARDB_WRITE_HOSTILE")) {
+      std::vector<uint8_t> seed;
+      WriteRecords(records, &seed);
+      testing::WriteBytes(std::string(folder) + "/" + name,
+                          {reinterpret_cast<const char*>(seed.data()), seed.size()});
+    }
+    RecordFeed feed;
+    EXPECT_TRUE(feed.ready());
+    const Status status = FeedAll(&feed, records);
+    rows_ = RowsIn(&feed);
+    damaged_pages_ = feed.recovery().damaged_pages();
+    damaged_ = 0;
+    for (const auto& [table, slots] : feed.recovery().damaged()) damaged_ += slots.size();
+    return status;
+  }
+
+  std::vector<InputRecord> records_;
+  uint64_t rows_ = 0;
+  uint64_t damaged_pages_ = 0;
+  uint64_t damaged_ = 0;  // Trajectories.
+};
+
+using PatchedEntries = const flatbuffers::Vector<const fb::Patched*>*;
+using PieceEntries = const flatbuffers::Vector<const fb::PieceRows*>*;
+
+TEST_F(HostilePatchTest, WhatAPatchMustNotSayIsRefused) {
+  EXPECT_OK(Feed("store-patch", [](InputRecord*, PatchedEntries, PieceEntries) {}));
+  EXPECT_EQ(rows_, 11u);
+  EXPECT_EQ(damaged_, 0u);
+  const auto patched = [](const fb::Patched& p, uint64_t filled, uint32_t generation,
+                          uint16_t group) {
+    return fb::Patched(filled, p.slot(), generation, group);
+  };
+  const auto piece = [](const fb::PieceRows& p, uint16_t first, uint16_t count, uint16_t group) {
+    return fb::PieceRows(p.previous_lsn(), p.lpn(), p.generation(), first, count, group);
+  };
+  struct Case {
+    const char* name;
+    std::function<void(InputRecord*, fb::Patched*, fb::PieceRows*)> edit;  // Their first entries.
+    const char* says;
+  };
+  const std::vector<Case> cases = {
+      {"patch_piece_in_other_group", [&](auto*, auto*, auto* p) { *p = piece(*p, 0, 4, 0); },
+       "which it does not name"},
+      {"patch_group_beyond_table",
+       [&](auto*, auto* g, auto*) { *g = patched(*g, 6, g->generation(), 9); }, "group 9"},
+      {"patch_of_volatile_group",
+       [&](auto*, auto* g, auto*) { *g = patched(*g, 6, g->generation(), 2); }, "group 2"},
+      {"patch_filled_beyond_end",
+       [&](auto*, auto* g, auto*) { *g = patched(*g, 7, g->generation(), 1); }, "of 6"},
+      {"patch_filled_behind_pieces",
+       [&](auto*, auto* g, auto*) { *g = patched(*g, 5, g->generation(), 1); }, "has 2 rows"},
+      {"patch_filled_ahead_of_pieces",
+       [&](auto*, auto* g, auto* p) {
+         *g = patched(*g, 3, g->generation(), 1);
+         *p = piece(*p, 0, 4, 1);
+       },
+       "has 4 rows"},
+      {"patch_of_gone_trajectory",
+       [&](auto*, auto* g, auto*) { *g = patched(*g, 6, g->generation() + 1, 1); }, "not there"},
+      {"patch_groups_out_of_order", [&](auto*, auto* g, auto*) { std::swap(g[0], g[1]); },
+       "not in order"},
+      {"patch_group_twice", [&](auto*, auto* g, auto*) { g[1] = g[0]; }, "not in order"},
+      {"patch_page_twice",
+       [&](InputRecord* record, auto*, auto* p) {
+         p[1] = p[0];
+         record->piece_bytes[1] = record->piece_bytes[0];
+       },
+       "a page twice"},
+      {"patch_page_not_there",
+       [&](auto*, auto*, auto* p) {
+         *p = fb::PieceRows(p->previous_lsn(), p->lpn() + 77, p->generation(), 0, 4, 1);
+       },
+       "which is not there"},
+      {"patch_piece_of_no_rows", [&](auto*, auto*, auto* p) { *p = piece(*p, 0, 0, 1); },
+       "has 0 rows"},
+      {"patch_piece_not_from_first", [&](auto*, auto*, auto* p) { *p = piece(*p, 1, 4, 1); },
+       "rows from 1"},
+      {"patch_piece_too_long",
+       [&](InputRecord* record, auto*, auto*) { record->piece_bytes[0] += 4; }, "rows take 16"},
+      {"patch_piece_missing",
+       [&](InputRecord* record, auto*, auto*) { record->piece_bytes.pop_back(); }, "3 pieces"},
+  };
+  for (const Case& one : cases) {
+    const Status status = Feed(one.name, [&](InputRecord* r, PatchedEntries g, PieceEntries p) {
+      one.edit(r, At(g, 0), At(p, 0));
+    });
+    EXPECT_STATUS(kCorruption, status, one.says) << one.name;
+    EXPECT_STATUS(kCorruption, status, "the record at LSN ") << one.name;
+  }
+}
+
+TEST_F(HostilePatchTest, ADamagedPieceCostsItsTrajectoriesAlone) {
+  EXPECT_OK(Feed("store-patch-damaged",
+                 [](InputRecord* record, PatchedEntries, PieceEntries) { record->flags |= 1; }));
+  EXPECT_EQ(damaged_pages_, 3u);
+  EXPECT_EQ(damaged_, 2u) << "the third was not patched";
 }
 
 }  // namespace
