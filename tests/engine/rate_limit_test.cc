@@ -176,7 +176,7 @@ TEST_F(RateLimitTest, WhatIsThereOrBecomesReadyIsNeverRefused) {
   spec.required = {"score"};
   CreateLimited(spec);
   for (int64_t k = 0; k < 3; ++k) ASSERT_OK(TryAppend(k, 1));
-  for (const TrajectoryId id : {1, 2, 3}) {
+  for (TrajectoryId id = 1; id <= 3; ++id) {
     const ColumnValue value = {"score", TensorView::Scalar(1.0f)};
     ASSERT_OK(table_->SetColumns(id, {&value, 1}));
   }
