@@ -176,8 +176,9 @@ TEST_F(RateLimitTest, WhatIsThereOrBecomesReadyIsNeverRefused) {
   spec.required = {"score"};
   CreateLimited(spec);
   for (int64_t k = 0; k < 3; ++k) ASSERT_OK(TryAppend(k, 1));
+  const float score = 1;
   for (TrajectoryId id = 1; id <= 3; ++id) {
-    const ColumnValue value = {"score", TensorView::Scalar(1.0f)};
+    const ColumnValue value = {"score", TensorView::Scalar(score)};
     ASSERT_OK(table_->SetColumns(id, {&value, 1}));
   }
   EXPECT_EQ(Limits().inserts, 3u);
