@@ -23,7 +23,8 @@ class RateLimitConcurrentTest : public RateLimitFixture {
   static constexpr int64_t kEach = 200;  ///< Trajectories of one row, by each producer.
 
   void Produce(int thread, int64_t count) {
-    auto writer = table_->NewWriter({.admission_timeout_ms = 600'000});
+    auto writer = table_->NewWriter(
+        {.ack = thread % 2 == 1 ? Ack::kMemory : Ack::kLog, .admission_timeout_ms = 600'000});
     ASSERT_OK(writer);
     for (int64_t k = 0; k < count; ++k) {
       const Rows rows(thread * 1'000'000 + k, 1);

@@ -105,11 +105,12 @@ TEST_F(RateLimitTest, AClosedDatabaseHoldsNothingBack) {
   ASSERT_OK(TryAppend(0, 6));
   auto sampler = Sample(1, 2);
   ASSERT_OK(NextNow(sampler.get()));
-  EXPECT_EQ(Limits().reserved, 2u);
+  PriorityTable* const limited = priority("limited");
+  EXPECT_EQ(limited->Stats().limiter.reserved, 2u);
   ASSERT_OK(database_->Close());
   EXPECT_STATUS(kCancelled, NextNow(sampler.get()).status(), "is closed");
-  EXPECT_EQ(Limits().reserved, 0u);
-  EXPECT_EQ(priority("limited")->DrawableCount(), 5u);
+  EXPECT_EQ(limited->Stats().limiter.reserved, 0u);
+  EXPECT_EQ(limited->DrawableCount(), 5u);
 }
 
 TEST_F(RateLimitTest, ABatchThatNoRecordCanNameIsRefused) {
@@ -157,6 +158,43 @@ TEST_F(RateLimitTest, WhatComesByACutIsNeverRefused) {
   EXPECT_STATUS(kInvalidArgument, Sample(3)->Next(Deadline::Now()).status(), "never allowed");
   ASSERT_OK(NextNow(sampler.get()));
   EXPECT_EQ(table_->Stats().trajectories, 0u);
+}
+
+TEST_F(RateLimitTest, WhatIsThereOrBecomesReadyIsNeverRefused) {
+  Create(StepSpec(), {.admission_timeout_ms = 0});
+  for (int64_t k = 0; k < 3; ++k) ASSERT_OK(TryAppend(k, 1));
+  ASSERT_OK(table_->CreatePriorityTable(Queue(1)));
+  EXPECT_EQ(Limits().inserts, 3u);
+  EXPECT_STATUS(kDeadlineExceeded, TryAppend(3, 1).status(), "3 more samples are needed");
+  auto sampler = Sample(1);
+  for (int i = 0; i < 3; ++i) ASSERT_OK(NextNow(sampler.get()));
+  ASSERT_OK(TryAppend(3, 1));
+
+  sampler.reset();
+  OpenEmpty();
+  PriorityTableSpec spec = Queue(1);
+  spec.required = {"score"};
+  CreateLimited(spec);
+  for (int64_t k = 0; k < 3; ++k) ASSERT_OK(TryAppend(k, 1));
+  const float score = 1;
+  for (TrajectoryId id = 1; id <= 3; ++id) {
+    const ColumnValue value = {"score", TensorView::Scalar(score)};
+    ASSERT_OK(table_->SetColumns(id, {&value, 1}));
+  }
+  EXPECT_EQ(Limits().inserts, 3u);
+  ASSERT_OK(TryAppend(3, 1));  // No item yet.
+  sampler = Sample(1);
+  for (int i = 0; i < 3; ++i) ASSERT_OK(NextNow(sampler.get()));
+  // The one without a score may still become an item.
+  EXPECT_EQ(table_->Stats().trajectories, 1u);
+}
+
+TEST_F(RateLimitTest, ALargeAppendIsAdmittedOnce) {
+  CreateLimited(Queue(20'000));
+  ASSERT_OK(TryAppend(0, 16'000));  // In parts.
+  EXPECT_STATUS(kDeadlineExceeded, TryAppend(0, 4'001).status(), "1 more sample is needed");
+  ASSERT_OK(TryAppend(0, 4'000));
+  EXPECT_EQ(Limits().inserts, 20'000u);
 }
 
 TEST_F(RateLimitTest, EachItemIsSampledAsOftenAsItMay) {

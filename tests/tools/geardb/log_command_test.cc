@@ -48,10 +48,11 @@ TEST_F(LogCommandTest, EveryTypeAndEveryOperationIsShown) {
     }
   }
   EXPECT_EQ(types, (std::set<std::string>{"data", "pad", "part", "seal", "segment", "tag"}));
-  EXPECT_EQ(operations, (std::set<std::string>{"adopt", "append", "close", "create_priority_table",
-                                               "create_table", "drop_table", "hand_over", "ranges",
-                                               "remove", "rescale", "restart_draws", "set_all",
-                                               "set_columns", "set_priorities", "tag"}));
+  EXPECT_EQ(operations,
+            (std::set<std::string>{"adopt", "append", "close", "configure", "create_priority_table",
+                                   "create_table", "drop_table", "hand_over", "ranges", "remove",
+                                   "rescale", "restart_draws", "set_all", "set_columns",
+                                   "set_priorities", "tag"}));
 }
 
 TEST_F(LogCommandTest, RecordsFollowOneAnotherToTheEnd) {
@@ -97,6 +98,7 @@ TEST_F(LogCommandTest, RecordsSayWhatTheyDo) {
         "rescale 'arcade'/'per': weights are stored",
         "set_all 'arcade'/'episodes': all 4 items, each its own",
         "create_priority_table 'walkers': 'late'",
+        "configure 'walkers'/'late': min size 2, items sampled at most 9 times",
         "tag: 'step-10' with a blob",
         "tag: 'quote\" back\\slash?ä' with a blob in pieces, written 20",
         "fills the segment",

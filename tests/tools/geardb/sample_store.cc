@@ -215,6 +215,8 @@ void FirstLife(const std::string& directory, SampleStore* store) {
   late.window.extent.length = 4;
   late.window.right = EdgeRule::kClip;
   Must(walkers->CreatePriorityTable(late));
+  Must(walkers->priority_table("late")->Configure(
+      {.limiter = {.min_size = 2}, .max_times_sampled = 9}));
   const std::vector<std::byte> blob(70'000, std::byte{42});
   Must(database->WriteTag("step-10", std::span(blob).first(3)));
   Must(database->WriteTag(store->odd_tag, blob));  // Its parts are in two segments.
