@@ -51,24 +51,12 @@ uint64_t RowBytes(const Column& column) {
 
 /// Whether every element of the dtype can be `value`; a float is rounded.
 bool IsValueOf(DType dtype, double value) {
-  const int bits = static_cast<int>(DTypeBytes(dtype)) * 8;
-  switch (dtype) {
-    case DType::kBool:
-      return value == 0 || value == 1;
-    case DType::kU8:
-    case DType::kU16:
-    case DType::kU32:
-    case DType::kU64:
-      return value == std::floor(value) && value >= 0 && value < std::ldexp(1.0, bits);
-    case DType::kI8:
-    case DType::kI16:
-    case DType::kI32:
-    case DType::kI64:
-      return value == std::floor(value) && value >= -std::ldexp(1.0, bits - 1) &&
-             value < std::ldexp(1.0, bits - 1);
-    default:
-      return true;
-  }
+  if (dtype == DType::kBool) return value == 0 || value == 1;
+  if (dtype > DType::kI64) return true;
+  // Integers come in pairs, unsigned and signed, of the same size.
+  const bool is_signed = static_cast<int>(dtype) % 2 == 1;
+  const double end = std::ldexp(1.0, static_cast<int>(DTypeBytes(dtype)) * 8 - is_signed);
+  return value == std::floor(value) && value < end && value >= (is_signed ? -end : 0.0);
 }
 
 Status ValidateGroups(const TableSpec& spec) {
