@@ -191,6 +191,7 @@ class EveryOperationTest : public StoreRecordsTest {
                                                         .restart_draw = 5,
                                                         .timeout_ms = 0}));
     ASSERT_OK(sampler->Next());
+    ASSERT_OK(per->Configure({.limiter = {.min_size = 2}, .max_times_sampled = 9}));
   }
 
   std::shared_ptr<Table> stream_;
