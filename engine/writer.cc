@@ -270,6 +270,7 @@ Result<std::vector<Appended>> Writer::AppendLanes(ColumnValues rows,
     call.columns.resize(bases.size());
     if (NeedsFinal(layout, end)) call.final_columns.resize(bases.size(), nullptr);
     for (size_t c = 0; c < bases.size(); ++c) {
+      if (bases[c] == nullptr) continue;  // A late column.
       const uint64_t row_bytes = layout.step_columns()[c].row_bytes;
       call.columns[c] = bases[c] + i * row_bytes;
       if (!call.final_columns.empty() && final_bases[c] != nullptr) {
