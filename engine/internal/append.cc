@@ -102,13 +102,13 @@ uint64_t Writer::Impl::CountRows(Calls calls, AppendPlan* plan) const {
 
 Status Writer::Impl::CheckFits(const AppendPlan& plan, uint64_t pieces) const {
   GEARDB_RETURN_IF_ERROR(table_->plan->CheckFits(plan.growth));
-  const uint64_t pages_max = engine::PagesMax(*database_->arena, layout());
-  if (plan.growth.pages > pages_max) {
+  const engine::HostArena& arena = *database_->arena;
+  if (engine::SlabsOfPages(plan.growth.pages, layout()) > arena.slab_count()) {
     return Status::ResourceExhausted(
         "table '", layout().spec().name, "': a call with ", plan.growth.rows, " rows in ",
         plan.growth.pages, " new pages of ", layout().page_bytes(), " bytes; the frame budget of ",
-        database_->arena->budget_bytes(), " bytes (budgets.frames_bytes) has ", pages_max,
-        " such frames");
+        arena.budget_bytes(), " bytes (budgets.frames_bytes) has ",
+        engine::PagesMax(arena, layout()), " such frames");
   }
   return CheckRecordFits(plan, pieces, LeastRecord(pieces));
 }

@@ -34,7 +34,8 @@ std::optional<uint64_t> BoundInPages(const TableLayout& layout) {
   return pages;
 }
 
-/// The slabs of so many pages, and of the frames of defaults.
+}  // namespace
+
 uint64_t SlabsOfPages(uint64_t pages, const TableLayout& layout) {
   uint64_t slabs = 0;
   for (const GroupLayout& group : layout.groups()) {
@@ -42,8 +43,6 @@ uint64_t SlabsOfPages(uint64_t pages, const TableLayout& layout) {
   }
   return slabs;
 }
-
-}  // namespace
 
 uint64_t PagesIn(uint64_t slabs, const TableLayout& layout) {
   uint64_t most = UINT64_MAX;

@@ -7,6 +7,9 @@
 
 namespace geardb::engine {
 
+/// The slabs of so many pages of a table, each with a frame in every column group, and of the
+/// frames of defaults.
+uint64_t SlabsOfPages(uint64_t pages, const TableLayout& layout);
 /// How many pages of a table, each with a frame in every column group, so many slabs hold.
 uint64_t PagesIn(uint64_t slabs, const TableLayout& layout);
 /// How many there are when all slabs hold such.
