@@ -6,7 +6,6 @@
 
 #include "base/break.h"
 #include "base/crash_point.h"
-#include "base/hash.h"
 #include "engine/internal/set_priorities.h"
 #include "engine/internal/table_fits.h"
 
@@ -145,10 +144,7 @@ Status Writer::Impl::TakeFrames(Calls calls, Deadline deadline, AppendPlan* plan
                               database_->arena->Allocate(state.pool(groups[a]), deadline));
       plan->frames[at] = plan->new_frames[at];
       // The page has rows that nobody wrote in this group.
-      if (there.valid()) {
-        std::memcpy(database_->arena->Resolve(plan->frames[at]), database_->arena->Resolve(there),
-                    layout().group(groups[a]).pages.frame_bytes());
-      }
+      if (there.valid()) state.CopyDefaults(groups[a], plan->frames[at]);
     }
   }
   return Status::Ok();
@@ -263,17 +259,7 @@ void Writer::Impl::FillPart(const wal::Reservation& reservation, const engine::P
                             AppendPlan* plan) {
   const auto pieces = std::span(plan->pieces).subspan(part.first, part.count);
   database_->Finish(reservation, pieces, nullptr);
-  uint64_t offset = 0;
-  for (size_t i = part.first; i < part.first + part.count; ++i) {
-    Hasher64 hasher(database_->manifest.Seed());
-    for (const auto& run : plan->pieces[i].runs) hasher.Add(run);
-    offset = AlignUp(offset, wal::kPieceAlignment);
-    plan->pieces[i] = {.foreign = {.lsn = reservation.lsn,
-                                   .offset = static_cast<uint32_t>(offset),
-                                   .bytes = static_cast<uint32_t>(plan->piece_bytes[i]),
-                                   .checksum = hasher.Finish()}};
-    offset += plan->piece_bytes[i];
-  }
+  engine::NamePieces(reservation.lsn, database_->manifest.Seed(), pieces);
 }
 
 Status Writer::Impl::WriteParts(Calls calls, Priorities priorities, engine::ChangeScope* scope,

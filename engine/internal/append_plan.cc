@@ -88,13 +88,6 @@ void CopyRowsIntoPage(const PageCopy& copy) {
   }
 }
 
-void CopyPageRows(const GroupCopy& copy) {
-  for (size_t c = 0; c < copy.layout->column_count(); ++c) {
-    const ColumnRegion& region = copy.layout->region(c);
-    std::memcpy(copy.into + region.offset, copy.from + region.offset, region.row_bytes * copy.rows);
-  }
-}
-
 std::optional<uint32_t> FindPriorityTable(const TableState& state, std::string_view name) {
   for (size_t i = 0; i < state.priority_table_count(); ++i) {
     if (state.priority(i).spec().name == name) return static_cast<uint32_t>(i);

@@ -90,14 +90,6 @@ struct PageCopy {
   bool begins_episode = false;  ///< Streams: the call's first row is the first of an episode.
 };
 void CopyRowsIntoPage(const PageCopy& copy);
-/// Copies what is there of the rows [0, `rows`) of a page of one group.
-struct GroupCopy {
-  const PageLayout* layout = nullptr;
-  const std::byte* from = nullptr;
-  std::byte* into = nullptr;
-  uint32_t rows = 0;
-};
-void CopyPageRows(const GroupCopy& copy);
 
 /// The rows that a call stores on one lane, as far as their flags go.
 struct StoredRows {

@@ -32,6 +32,24 @@ std::vector<PartOfPieces> SplitIntoParts(std::span<const uint64_t> piece_bytes,
   return split;
 }
 
+void NamePieces(Lsn part_lsn, uint64_t seed, std::span<wal::PieceSource> pieces) {
+  uint64_t offset = 0;
+  for (wal::PieceSource& piece : pieces) {
+    Hasher64 hasher(seed);
+    uint64_t bytes = 0;
+    for (const auto& run : piece.runs) {
+      hasher.Add(run);
+      bytes += run.size();
+    }
+    offset = AlignUp(offset, wal::kPieceAlignment);
+    piece = {.foreign = {.lsn = part_lsn,
+                         .offset = static_cast<uint32_t>(offset),
+                         .bytes = static_cast<uint32_t>(bytes),
+                         .checksum = hasher.Finish()}};
+    offset += bytes;
+  }
+}
+
 void BulkRecord::AddPiece(std::span<const std::span<const std::byte>> runs) {
   uint64_t bytes = 0;
   for (const auto& run : runs) bytes += run.size();
@@ -108,26 +126,13 @@ Status BulkRecord::WriteParts(ChangeScope* scope, CommitOptions* how) {
                                                 .size = part.size,
                                                 .part = parts_++,
                                                 .group_lsn = group_lsn_});
-    database_->Finish(at, std::span(pieces_).subspan(part.first, part.count), nullptr);
+    const auto pieces = std::span(pieces_).subspan(part.first, part.count);
+    database_->Finish(at, pieces, nullptr);
     how->deadline = Deadline::Infinite();  // What has begun is finished.
     group_lsn_ = at.group_lsn;
-    NamePart(part, at);
+    NamePieces(at.lsn, database_->manifest.Seed(), pieces);
   }
   return Status::Ok();
-}
-
-void BulkRecord::NamePart(const PartOfPieces& part, const wal::Reservation& at) {
-  uint64_t offset = 0;
-  for (size_t i = part.first; i < part.first + part.count; ++i) {
-    Hasher64 hasher(database_->manifest.Seed());
-    for (const auto& run : pieces_[i].runs) hasher.Add(run);
-    offset = AlignUp(offset, wal::kPieceAlignment);
-    pieces_[i] = {.foreign = {.lsn = at.lsn,
-                              .offset = static_cast<uint32_t>(offset),
-                              .bytes = static_cast<uint32_t>(piece_bytes_[i]),
-                              .checksum = hasher.Finish()}};
-    offset += piece_bytes_[i];
-  }
 }
 
 Status BulkRecord::Reserve(ChangeScope* scope) {

@@ -21,6 +21,10 @@ struct PartOfPieces {
 std::vector<PartOfPieces> SplitIntoParts(std::span<const uint64_t> piece_bytes,
                                          uint64_t record_bytes_max);
 
+/// Makes pieces that lie in the part at `part_lsn`, one behind the other from its first, say where
+/// they are there instead of what they hold. `seed` is that of the log's checksums.
+void NamePieces(Lsn part_lsn, uint64_t seed, std::span<wal::PieceSource> pieces);
+
 /// What the bytes are, for errors: each of `things` has `bytes`.
 struct BulkUnit {
   std::string_view things = "bytes";
@@ -57,8 +61,6 @@ class BulkRecord {
   wal::RecordSize Whole() const;
   wal::RecordSize NamingParts() const;
   Status WriteParts(ChangeScope* scope, CommitOptions* how) GEARDB_REQUIRES(database_->commit);
-  /// Where the pieces of a part that lies at `at` are.
-  void NamePart(const PartOfPieces& part, const wal::Reservation& at);
 
   DatabaseCore* const database_;
   Change* const change_;

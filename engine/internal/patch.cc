@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "base/break.h"
@@ -73,7 +72,7 @@ class PatchCall {
  private:
   /// Step 1.
   Status Resolve(const ResolvePatch& resolve) GEARDB_REQUIRES(table_->state->mutex);
-  Status AddTarget(const PatchTarget& target) GEARDB_REQUIRES(table_->state->mutex);
+  void AddTarget(const PatchTarget& target) GEARDB_REQUIRES(table_->state->mutex);
   Status CheckFilled(const std::vector<PatchTarget>& targets) GEARDB_REQUIRES(table_->state->mutex);
   uint32_t RowsOf(const PageCopyWork& work) const GEARDB_REQUIRES(table_->state->mutex);
   /// Step 2.
@@ -119,7 +118,7 @@ Status PatchCall::Resolve(const ResolvePatch& resolve) {
   GEARDB_RETURN_IF_ERROR(rows.CheckWhole());
   GEARDB_RETURN_IF_ERROR(CheckFilled(rows.targets()));
   stale_ = rows.stale();
-  for (const PatchTarget& target : rows.targets()) GEARDB_RETURN_IF_ERROR(AddTarget(target));
+  for (const PatchTarget& target : rows.targets()) AddTarget(target);
   return Status::Ok();
 }
 
@@ -148,7 +147,7 @@ Status PatchCall::CheckFilled(const std::vector<PatchTarget>& targets) {
   return Status::Ok();
 }
 
-Status PatchCall::AddTarget(const PatchTarget& target) {
+void PatchCall::AddTarget(const PatchTarget& target) {
   TableState& state = *table_->state;
   const index::TrajectoryRecord& record = state.trajectories().record(target.slot);
   RowCursor cursor(state, record);
@@ -173,7 +172,6 @@ Status PatchCall::AddTarget(const PatchTarget& target) {
     }
     done += count;
   }
-  return Status::Ok();
 }
 
 /// Rows of a page that hold something in its group.
@@ -206,12 +204,7 @@ Status PatchCall::MakeCopies(EpochRegistry::Guard* guard) {
     *guard = database_->epochs.Enter();
   }
   for (auto& [key, work] : work_) {
-    const uint32_t g = work.page.group;
-    const FrameRef unwritten = table_->state->default_frame(g);
-    if (unwritten.valid()) {
-      std::memcpy(database_->arena->Resolve(work.page.frame), database_->arena->Resolve(unwritten),
-                  layout_.group(g).pages.frame_bytes());
-    }
+    table_->state->CopyDefaults(work.page.group, work.page.frame);
     CopyOld(work, 0, work.rows_before);
     PutValues(work);
   }

@@ -45,6 +45,8 @@ class Recovery {
                              TableCore* table);
   Status Append(const fb::Append& append, const wal::RecordView& record, TableCore* table);
   Result<FrameRef> TakeFrame(const TableState& state, size_t group);
+  /// Likewise, and it shows the group's defaults.
+  Result<FrameRef> TakeUnwrittenFrame(const TableState& state, size_t group);
   /// Pages lie elsewhere than when they were written, perhaps in more slabs: puts them into as few
   /// as they need.
   void PackFrames();
@@ -63,8 +65,8 @@ class Recovery {
   /// `*fresh` is set where the page has no frame of its own in that group yet.
   Status CopyPiece(const PieceOf& of, FrameRef* fresh);
   Status Patch(const fb::Patch& patch, const wal::RecordView& record, TableCore* table);
-  /// Into `page->frame`, or into a new one where that shows the defaults.
-  Status CopyPatchedPage(const wal::PieceView& piece, TableCore* table, PatchedPage* page);
+  void CopyPatchedPage(const wal::PieceView& piece, const TableState& state,
+                       const PatchedPage& page);
   Status SetPriorities(const fb::Operation& operation, const wal::RecordView& record,
                        TableCore* table);
   Status SetAll(const fb::Operation& operation, const wal::RecordView& record, TableCore* table);

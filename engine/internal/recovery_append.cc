@@ -65,38 +65,38 @@ Status Recovery::CopyPiece(const PieceOf& of, FrameRef* fresh) {
   const GroupLayout& group = state.layout().group(g);
   FrameRef frame;
   if (of.where->first() > 0) frame = state.FrameOf(g, of.where->lpn());
-  if (!frame.valid() || frame == state.default_frame(g)) {
+  if (!frame.valid()) {
     GEARDB_ASSIGN_OR_RETURN(*fresh, TakeFrame(state, g));
-    if (frame.valid()) {
-      std::memcpy(core_->arena->Resolve(*fresh), core_->arena->Resolve(state.default_frame(g)),
-                  group.pages.frame_bytes());
-    }
+    frame = *fresh;
+  } else if (frame == state.default_frame(g)) {
+    GEARDB_ASSIGN_OR_RETURN(*fresh, TakeUnwrittenFrame(state, g));
     frame = *fresh;
   }
-  const wal::PieceView& view = *of.piece;
-  if (!view.good) {
-    damaged_[state.layout().id()].emplace(of.rows->slot(), of.rows->generation());
-    ++damaged_pages_;
+  if (of.piece->good) {
+    state.CopyPiece({.group = of.where->group(),
+                     .first = of.where->first(),
+                     .count = of.where->count(),
+                     .frame = frame},
+                    of.piece->bytes);
+    return Status::Ok();
   }
+  damaged_[state.layout().id()].emplace(of.rows->slot(), of.rows->generation());
+  ++damaged_pages_;
   std::byte* base = core_->arena->Resolve(frame);
-  PieceColumns(group.pages, of.where->count())
-      .ForEach([&](size_t place, uint64_t offset, uint64_t bytes) {
-        std::byte* into = base + group.pages.FrameOffset(place, of.where->first());
-        if (view.good) {
-          // Behind the columns of group 0 are a stream's flags.
-          const DType dtype = place < group.columns.size()
-                                  ? state.layout().step_columns()[group.columns[place]].dtype
-                                  : DType::kU8;
-          CopyElements(dtype, into, view.bytes.subspan(offset, bytes));
-        } else {
-          std::memset(into, 0, bytes);
-        }
-      });
-  if (state.layout().flags_column() && g == 0 && !view.good) {
+  PieceColumns(group.pages, of.where->count()).ForEach([&](size_t place, uint64_t, uint64_t bytes) {
+    std::memset(base + group.pages.FrameOffset(place, of.where->first()), 0, bytes);
+  });
+  if (state.layout().flags_column() && g == 0) {
     RestoreFlags(state, *of.rows, of.row - of.rows->first_row(),
                  {base + state.layout().FlagsOffset(of.where->first()), of.where->count()});
   }
   return Status::Ok();
+}
+
+Result<FrameRef> Recovery::TakeUnwrittenFrame(const TableState& state, size_t group) {
+  GEARDB_ASSIGN_OR_RETURN(const FrameRef frame, TakeFrame(state, group));
+  state.CopyDefaults(group, frame);
+  return frame;
 }
 
 Result<FrameRef> Recovery::TakeFrame(const TableState& state, size_t group) {

@@ -1,7 +1,6 @@
 // Recovery of patches: whole pages of column groups, in place of those that are there.
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "engine/internal/recovery.h"
@@ -127,44 +126,33 @@ Status Recovery::Patch(const fb::Patch& patch, const wal::RecordView& record, Ta
                       .filled = patched->filled()});
   }
   std::vector<PatchedPage> pages;
-  for (uint32_t i = 0; i < record.pieces.size(); ++i) {
-    const fb::PieceRows& where = *patch.pieces()->Get(i);
-    pages.push_back({.lpn = where.lpn(),
-                     .generation = where.generation(),
-                     .group = where.group(),
-                     .rows = where.count(),
-                     .frame = state.FrameOf(where.group(), where.lpn())});
-    GEARDB_RETURN_IF_ERROR(CopyPatchedPage(record.pieces[i], table, &pages.back()));
+  for (const fb::PieceRows* where : *patch.pieces()) {
+    PatchedPage& page = pages.emplace_back(PatchedPage{.lpn = where->lpn(),
+                                                       .generation = where->generation(),
+                                                       .group = where->group(),
+                                                       .rows = where->count()});
+    if (state.FrameOf(page.group, page.lpn) != state.default_frame(page.group)) continue;
+    GEARDB_ASSIGN_OR_RETURN(page.frame, TakeUnwrittenFrame(state, page.group));
+  }
+  // Taking a frame may move those that pages have: they are looked for once all are taken.
+  for (size_t i = 0; i < pages.size(); ++i) {
+    if (!pages[i].frame.valid()) pages[i].frame = state.FrameOf(pages[i].group, pages[i].lpn);
+    CopyPatchedPage(record.pieces[i], state, pages[i]);
   }
   state.ApplyPatch({groups, pages, patch.items()}, record.lsn);
   return Status::Ok();
 }
 
-Status Recovery::CopyPatchedPage(const wal::PieceView& piece, TableCore* table, PatchedPage* page) {
-  const TableState& state = *table->state;
-  const GroupLayout& group = state.layout().group(page->group);
-  const FrameRef unwritten = state.default_frame(page->group);
-  if (page->frame == unwritten) {
-    GEARDB_ASSIGN_OR_RETURN(page->frame, TakeFrame(state, page->group));
-    std::memcpy(core_->arena->Resolve(page->frame), core_->arena->Resolve(unwritten),
-                group.pages.frame_bytes());
+void Recovery::CopyPatchedPage(const wal::PieceView& piece, const TableState& state,
+                               const PatchedPage& page) {
+  if (piece.good) {
+    state.CopyPiece({.group = page.group, .count = page.rows, .frame = page.frame}, piece.bytes);
+    return;
   }
-  if (!piece.good) {
-    const index::PageRecord& place = state.pages().page(page->lpn);
-    damaged_[state.layout().id()].emplace(place.slot,
-                                          state.trajectories().record(place.slot).generation);
-    ++damaged_pages_;
-    return Status::Ok();
-  }
-  std::byte* base = core_->arena->Resolve(page->frame);
-  PieceColumns(group.pages, page->rows).ForEach([&](size_t place, uint64_t from, uint64_t bytes) {
-    // Behind the columns of group 0 are a stream's flags.
-    const DType dtype = place < group.columns.size()
-                            ? state.layout().step_columns()[group.columns[place]].dtype
-                            : DType::kU8;
-    CopyElements(dtype, base + group.pages.FrameOffset(place, 0), piece.bytes.subspan(from, bytes));
-  });
-  return Status::Ok();
+  const index::PageRecord& place = state.pages().page(page.lpn);
+  damaged_[state.layout().id()].emplace(place.slot,
+                                        state.trajectories().record(place.slot).generation);
+  ++damaged_pages_;
 }
 
 }  // namespace geardb::engine

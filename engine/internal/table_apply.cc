@@ -14,8 +14,8 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& fram
   if (append.opened()) {
     for (const fb::Opened* opened : *append.opened()) Open(*opened, lsn);
   }
-  std::vector<uint64_t> set_before;  // Of each of its rows.
-  if (append.rows() != nullptr) {
+  std::vector<uint64_t> set_before;  // Of each of its rows, where it sets columns.
+  if (append.rows() != nullptr && append.column_sets() != nullptr) {
     for (const fb::Rows* rows : *append.rows()) {
       set_before.push_back(trajectories_->record(rows->slot()).columns_set);
     }
@@ -57,7 +57,7 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& fram
     const bool per_rows =
         items && items->per_rows() && items->values() && items->values()->size() == changes.size();
     for (size_t c = 0; c < changes.size(); ++c) {
-      update.Add(changes[c], set_before[c]);
+      update.Add(changes[c], set_before.empty() ? UINT64_MAX : set_before[c]);
       if (per_rows) update.Insert(items->values()->Get(static_cast<uint32_t>(c)));
     }
     if (per_rows) continue;

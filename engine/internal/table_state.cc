@@ -104,6 +104,25 @@ Status TableState::MakeDefaultFrame(size_t group) {
   return Status::Ok();
 }
 
+void TableState::CopyDefaults(size_t group, FrameRef into) const {
+  if (!defaults_[group].valid()) return;
+  std::memcpy(memory_.arena->Resolve(into), memory_.arena->Resolve(defaults_[group]),
+              pools_[group]->frame_bytes());
+}
+
+void TableState::CopyPiece(const PieceOfPage& piece, std::span<const std::byte> bytes) const {
+  const GroupLayout& group = layout_.group(piece.group);
+  std::byte* base = memory_.arena->Resolve(piece.frame);
+  PieceColumns(group.pages, piece.count).ForEach([&](size_t place, uint64_t from, uint64_t count) {
+    // Behind the columns of group 0 are a stream's flags.
+    const DType dtype = place < group.columns.size()
+                            ? layout_.step_columns()[group.columns[place]].dtype
+                            : DType::kU8;
+    CopyElements(dtype, base + group.pages.FrameOffset(place, piece.first),
+                 bytes.subspan(from, count));
+  });
+}
+
 Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, const TableSpec& spec,
                                                        TableId id) {
   std::unique_ptr<TableState> state(new TableState(memory, spec, id));

@@ -182,6 +182,17 @@ class TableState {
   /// The frame that shows a group's defaults in every row: of all its pages in which nobody has
   /// written. Not valid for a group whose pages are all written when they begin.
   FrameRef default_frame(size_t group) const { return defaults_[group]; }
+  /// Copies that frame, where there is one, into one that nobody reads.
+  void CopyDefaults(size_t group, FrameRef into) const;
+  /// Rows [first, first + count) of a page of a group, as a piece has them, into a frame that
+  /// nobody reads them in.
+  struct PieceOfPage {
+    uint32_t group = 0;
+    uint32_t first = 0;
+    uint32_t count = 0;
+    FrameRef frame;
+  };
+  void CopyPiece(const PieceOfPage& piece, std::span<const std::byte> bytes) const;
   /// The leaf of a row that is there, or UINT64_MAX.
   uint64_t LeafOfRow(const index::TrajectoryRecord& record, int64_t row) const;
   /// The leaf that (slot, row) has in a priority table, whether or not it is an item.
