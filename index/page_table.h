@@ -62,6 +62,8 @@ inline constexpr size_t kPageGroupsMax = 32;
 struct PageTableHeader {
   uint64_t reserved = 0;  ///< LPNs that may be touched.
   uint64_t pages_offset = 0;
+  uint64_t flags_offset = 0;    ///< Of the row flags, where there are some.
+  uint64_t flags_per_page = 0;  ///< Bytes; 0: none.
   uint64_t group_count = 0;
   uint64_t group_offset[kPageGroupsMax] = {};
 };
@@ -75,6 +77,11 @@ class PageView {
   const PageRecord& page(Lpn lpn) const { return pages_[lpn]; }
   const GroupPageRecord& group_page(size_t group, Lpn lpn) const {
     return reinterpret_cast<const GroupPageRecord*>(base_ + header_->group_offset[group])[lpn];
+  }
+  /// A byte for each row of a page; only where Options::row_flags asked for them.
+  const uint8_t* row_flags(Lpn lpn) const {
+    return reinterpret_cast<const uint8_t*>(base_ + header_->flags_offset) +
+           lpn * header_->flags_per_page;
   }
   /// The page with this number, or kNoLpn when the list does not have it.
   Lpn Find(PageList list, uint32_t page_number) const;
@@ -93,6 +100,7 @@ class PageTable {
   struct Options {
     uint64_t lpn_capacity = 0;  ///< 1…2^32 - 2; costs address space alone.
     size_t group_count = 1;     ///< 1…kPageGroupsMax.
+    uint32_t row_flags = 0;     ///< Bytes of row flags of a page: its rows, or none.
   };
   static Result<std::unique_ptr<PageTable>> Create(IndexMemory* memory, std::string_view name,
                                                    const Options& options);
@@ -126,6 +134,8 @@ class PageTable {
   const GroupPageRecord& group_page(size_t group, Lpn lpn) const {
     return view_.group_page(group, lpn);
   }
+  uint8_t* row_flags(Lpn lpn) { return const_cast<uint8_t*>(view_.row_flags(lpn)); }
+  const uint8_t* row_flags(Lpn lpn) const { return view_.row_flags(lpn); }
   /// The page is in use and has this generation.
   bool IsLive(Lpn lpn, uint32_t generation) const;
 
@@ -141,7 +151,7 @@ class PageTable {
 
   IndexMemory* const memory_;
   const uint64_t lpn_capacity_;
-  Region region_;  // parts: header, pages
+  Region region_;  // parts: header, pages, row flags
   std::vector<Region> groups_;
   PageView view_;
 };

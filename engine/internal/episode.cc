@@ -49,10 +49,7 @@ Lpn RowCursor::PageOf(int64_t row) {
 }
 
 uint8_t RowCursor::FlagsOf(int64_t row) {
-  const Lpn lpn = PageOf(row);
-  const TableLayout& layout = state_->layout();
-  const uint64_t offset = layout.FlagsOffset(layout.OffsetInPage(row));
-  return static_cast<uint8_t>(state_->FrameOf(lpn)[offset]);
+  return state_->pages().row_flags(PageOf(row))[state_->layout().OffsetInPage(row)];
 }
 
 Episode FindEpisode(RowCursor* cursor, const WindowRule& rule, int64_t row, Reach reach) {

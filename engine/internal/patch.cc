@@ -275,7 +275,7 @@ void PatchCall::CatchUpCopy(PageCopyWork* work) {
   work->page.rows = std::max(work->page.rows, rows_now);
   if (work->page.group != 0 || !layout_.flags_column()) return;
   std::memcpy(database_->arena->Resolve(work->page.frame) + layout_.FlagsOffset(0),
-              database_->arena->Resolve(now) + layout_.FlagsOffset(0), rows_now);
+              state.pages().row_flags(work->page.lpn), rows_now);
 }
 
 void PatchCall::BuildBody() {

@@ -54,11 +54,10 @@ class Recovery {
   /// that go on.
   Status TakePageFrames(const fb::Append& append, const wal::RecordView& record, TableCore* table,
                         std::vector<FrameRef>* frames);
-  /// A piece of an append: for `where`, with row `row` of `rows` first.
+  /// A piece of an append, of `rows`.
   struct PieceOf {
     TableCore* table = nullptr;
     const fb::Rows* rows = nullptr;
-    uint64_t row = 0;
     const fb::PieceRows* where = nullptr;
     const wal::PieceView* piece = nullptr;
   };

@@ -8,28 +8,6 @@
 #include "engine/internal/recovery.h"
 
 namespace geardb::engine {
-namespace {
-
-/// Writes the flags of `flags.size()` rows whose piece is damaged, from row `number` of `rows` on:
-/// the record's metadata says what they were, and later records count on the items that follow.
-void RestoreFlags(const TableState& state, const fb::Rows& rows, uint64_t number,
-                  std::span<std::byte> flags) {
-  StoredRows stored{.steps = rows.count() - (rows.has_final() ? 1u : 0u),
-                    .end = static_cast<End>(rows.end()),
-                    .begins_episode = rows.first_row() == 0};
-  if (rows.first_row() > 0) {
-    const index::TrajectoryRecord& record = state.trajectories().record(rows.slot());
-    RowCursor cursor(state, record);
-    if (record.first_row < rows.first_row()) {
-      const auto before = static_cast<int64_t>(rows.first_row()) - 1;
-      stored.begins_episode = (cursor.FlagsOf(before) & kRowEndMask) != 0;
-    }
-  }
-  for (std::byte& byte : flags)
-    byte = std::byte{FlagsOfStoredRow(state.layout(), stored, number++)};
-}
-
-}  // namespace
 
 Status Recovery::TakePageFrames(const fb::Append& append, const wal::RecordView& record,
                                 TableCore* table, std::vector<FrameRef>* frames) {
@@ -48,7 +26,6 @@ Status Recovery::TakePageFrames(const fb::Append& append, const wal::RecordView&
         while (groups[a] != where.group()) ++a;
         GEARDB_RETURN_IF_ERROR(CopyPiece({.table = table,
                                           .rows = rows,
-                                          .row = row,
                                           .where = &where,
                                           .piece = &record.pieces[piece]},
                                          &(*frames)[page + a]));
@@ -86,10 +63,6 @@ Status Recovery::CopyPiece(const PieceOf& of, FrameRef* fresh) {
   PieceColumns(group.pages, of.where->count()).ForEach([&](size_t place, uint64_t, uint64_t bytes) {
     std::memset(base + group.pages.FrameOffset(place, of.where->first()), 0, bytes);
   });
-  if (state.layout().flags_column() && g == 0) {
-    RestoreFlags(state, *of.rows, of.row - of.rows->first_row(),
-                 {base + state.layout().FlagsOffset(of.where->first()), of.where->count()});
-  }
   return Status::Ok();
 }
 

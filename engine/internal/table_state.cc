@@ -5,6 +5,7 @@
 
 #include "base/break.h"
 #include "engine/internal/anchors.h"
+#include "engine/internal/append_plan.h"
 
 namespace geardb::engine {
 namespace {
@@ -136,7 +137,9 @@ Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, con
   }
   auto pages = index::PageTable::Create(
       memory.index, spec.name + " pages",
-      {.lpn_capacity = LpnCapacity(*memory.index), .group_count = state->layout_.group_count()});
+      {.lpn_capacity = LpnCapacity(*memory.index),
+       .group_count = state->layout_.group_count(),
+       .row_flags = spec.stream ? state->layout_.steps_per_page() : 0});
   auto trajectories = index::TrajectoryIndex::Create(
       memory.index, spec.name + " trajectories",
       {.slot_capacity = SlotCapacity(*memory.index), .column_bytes = column_bytes});
@@ -417,9 +420,18 @@ void TableState::WriteGroups(Lpn lpn, Lsn lsn, uint32_t rows_filled, const PageF
   }
 }
 
+bool TableState::BeginsEpisode(const index::TrajectoryRecord& record) const {
+  if (record.rows_end == record.first_row) return record.rows_end == 0;
+  RowCursor cursor(*this, record, record.tail_lpn);
+  return (cursor.FlagsOf(static_cast<int64_t>(record.rows_end) - 1) & kRowEndMask) != 0;
+}
+
 size_t TableState::ExtendRows(const fb::Rows& rows, Lsn lsn, const fb::NewPage* pages,
                               const PageFrames& frames, size_t* page) {
   index::TrajectoryRecord& record = trajectories_->record(rows.slot());
+  StoredRows stored{.steps = rows.count() - (rows.has_final() ? 1u : 0u),
+                    .end = static_cast<End>(rows.end())};
+  if (layout_.spec().stream) stored.begins_episode = BeginsEpisode(record);
   size_t taken = 0;
   uint64_t row = record.rows_end;
   const uint64_t end = row + rows.count();
@@ -442,6 +454,11 @@ size_t TableState::ExtendRows(const fb::Rows& rows, Lsn lsn, const fb::NewPage* 
     }
     const uint64_t here = std::min<uint64_t>(end - row, layout_.steps_per_page() - offset);
     WriteGroups(record.tail_lpn, lsn, static_cast<uint32_t>(offset + here), frames, (*page)++);
+    if (layout_.spec().stream) {
+      uint8_t* flags = pages_->row_flags(record.tail_lpn) + offset;
+      const uint64_t first = row - record.rows_end;
+      for (uint64_t k = 0; k < here; ++k) flags[k] = FlagsOfStoredRow(layout_, stored, first + k);
+    }
     row += here;
   }
   record.rows_end = end;
@@ -461,9 +478,7 @@ void TableState::CloseTrajectory(index::TrajectoryRecord* record, End end, bool 
 
 void TableState::SetRowFlags(const index::TrajectoryRecord& record, int64_t row, uint8_t flags) {
   RowCursor cursor(*this, record);
-  const Lpn lpn = cursor.PageOf(row);
-  std::byte* frame = memory_.arena->Resolve(FrameOf(0, lpn));
-  frame[layout_.FlagsOffset(layout_.OffsetInPage(row))] = std::byte{flags};
+  pages_->row_flags(cursor.PageOf(row))[layout_.OffsetInPage(row)] = flags;
 }
 
 void TableState::SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>* sets,

@@ -169,8 +169,7 @@ class TableState {
            ((record.flags & index::kFinalRowStored) != 0 ? 1 : 0);
   }
   bool IsTrajectoryItem(const index::TrajectoryRecord& record) const;
-  /// The bytes of a page of group 0, and the frame of a page in any group.
-  const std::byte* FrameOf(Lpn lpn) const { return memory_.arena->Resolve(FrameOf(0, lpn)); }
+  /// The frame of a page in a group.
   FrameRef FrameOf(size_t group, Lpn lpn) const { return pages_->group_page(group, lpn).frame; }
   /// The first byte of a row of a step column, in the page that has it.
   FrameRef RowIn(size_t column, Lpn lpn, uint32_t offset_in_page) const {
@@ -248,6 +247,8 @@ class TableState {
                    const flatbuffers::Vector<flatbuffers::Offset<fb::NewItems>>* items);
   void SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>* sets,
                        const flatbuffers::Vector<uint8_t>* values);
+  /// Streams: the next row of the trajectory is the first of an episode.
+  bool BeginsEpisode(const index::TrajectoryRecord& record) const;
   /// Sets the flags byte of a stored row of a stream.
   void SetRowFlags(const index::TrajectoryRecord& record, int64_t row, uint8_t flags);
 
