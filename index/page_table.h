@@ -35,14 +35,17 @@ static_assert(sizeof(PageRecord) == 32 && std::is_trivially_copyable_v<PageRecor
 
 /// Where the bytes of a page of one column group are. Fixed layout, no pointers.
 struct GroupPageRecord {
-  FrameRef frame;            ///< Not valid: no frame.
-  Lsn newest_lsn = kNoLsn;   ///< Of its newest piece in the log.
-  Lsn birth_lsn = kNoLsn;    ///< Of its first piece.
-  uint32_t rows_filled = 0;  ///< Rows written, from the page's first.
-  uint16_t piece_count = 0;
-  uint16_t flags = 0;  ///< The engine's.
+  FrameRef frame;           ///< Not valid: no frame.
+  Lsn newest_lsn = kNoLsn;  ///< Of the record of its newest piece in the log.
+  Lsn birth_lsn = kNoLsn;   ///< Of the record of its first piece.
+  /// Where the log has all its rows in one piece, and half of that one's checksum; kNoLsn: nowhere.
+  Lsn piece_at = kNoLsn;
+  uint32_t piece_checksum = 0;
+  uint16_t rows_filled = 0;  ///< Rows written, from the page's first.
+  uint8_t piece_count = 0;   ///< 255: or more.
+  uint8_t flags = 0;         ///< The engine's.
 };
-static_assert(sizeof(GroupPageRecord) == 32 && std::is_trivially_copyable_v<GroupPageRecord>);
+static_assert(sizeof(GroupPageRecord) == 40 && std::is_trivially_copyable_v<GroupPageRecord>);
 
 /// Head and tail of a trajectory's list; both kNoLpn when it is empty.
 struct PageList {

@@ -146,15 +146,25 @@ void LogReader::Core::Accept(const ParsedRecord& record, bool damaged) {
   }
 }
 
+namespace {
+
+Lsn PieceArea(const RecordHeader& header) {
+  return header.lsn + PieceAreaOffset(header.metadata_length);
+}
+
+}  // namespace
+
 void LogReader::Core::KeepPart(const ParsedRecord& record) {
   Part& part = parts_[record.header.lsn];
   part.group_lsn = record.header.group_lsn;
+  part.area = PieceArea(record.header);
   part.bytes.assign(record.piece_area.begin(), record.piece_area.end());
 }
 
 PieceView LogReader::Core::ResolvePiece(const ParsedRecord& record, const PieceEntry& entry) {
   PieceView piece{.lsn = entry.lsn == 0 ? record.header.lsn : entry.lsn,
                   .offset = entry.offset,
+                  .at = PieceArea(record.header) + entry.offset,
                   .good = true,
                   .bytes = {},
                   .checksum = entry.checksum};
@@ -165,6 +175,7 @@ PieceView LogReader::Core::ResolvePiece(const ParsedRecord& record, const PieceE
   }
   const auto part = parts_.find(entry.lsn);
   piece.good = false;
+  piece.at = part == parts_.end() ? kNoLsn : part->second.area + entry.offset;
   if (part == parts_.end() || uint64_t{entry.offset} + entry.bytes > part->second.bytes.size()) {
     return piece;
   }

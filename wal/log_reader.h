@@ -22,6 +22,7 @@ namespace geardb::wal {
 struct PieceView {
   Lsn lsn = 0;          ///< The record that holds the bytes: this one, or a part.
   uint32_t offset = 0;  ///< In that record's piece area.
+  Lsn at = kNoLsn;      ///< Of its first byte; kNoLsn where that record is not in the log read.
   bool good = true;  ///< False: page damage. Its bytes do not fit its checksum, or are not there.
   std::span<const std::byte> bytes;  ///< Empty when the part that held them is not in the log read.
   uint64_t checksum = 0;

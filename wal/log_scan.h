@@ -47,6 +47,7 @@ class LogReader::Core {
   // The bytes of a part's piece area, kept until its group's final record.
   struct Part {
     Lsn group_lsn = 0;
+    Lsn area = 0;  // Where it begins.
     std::vector<std::byte> bytes;
   };
 

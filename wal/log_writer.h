@@ -67,11 +67,18 @@ struct Reservation {
   RecordRequest request;
 };
 
+/// Where the bytes of a piece are, to be read by themselves later.
+struct PiecePlace {
+  Lsn at = kNoLsn;        ///< Of their first byte.
+  uint64_t checksum = 0;  ///< PieceEntry::checksum.
+};
+
 /// The bytes of one piece: of this record, given as runs that are copied one after the other, or in
 /// an earlier part of the group.
 struct PieceSource {
   std::span<const std::span<const std::byte>> runs = {};  ///< Of this record.
   PieceEntry foreign = {};                                ///< lsn != 0: in a part; `runs` is empty.
+  PiecePlace* place = nullptr;  ///< Where to say where `runs` went, once they are there.
 };
 
 /// The content of a record; sizes must be those of its RecordSize.

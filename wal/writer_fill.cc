@@ -67,6 +67,7 @@ uint64_t LogWriter::Core::CopyPieces(const Reservation& reservation, const Recor
       entry.offset = static_cast<uint32_t>(aligned);
       entry.bytes = static_cast<uint32_t>(bytes);
       entry.checksum = CopyAndHash(piece.runs, record + area + aligned, bytes, seed_);
+      if (piece.place) *piece.place = {reservation.lsn + area + aligned, entry.checksum};
       offset = aligned + bytes;
       CrashPoint("copy_into_ring");
     }

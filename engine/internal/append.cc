@@ -40,7 +40,7 @@ Status NoFrames(const Status& refused, const engine::TableState& state) {
 
 void engine::AppendChange::Apply(Lsn lsn, Lsn end) {
   ApplyLock lock(table_->state.get(), end);
-  table_->state->Apply(*operation()->change_as_Append(), lsn, {layout, new_frames});
+  table_->state->Apply(*operation()->change_as_Append(), lsn, {layout, new_frames, places});
   table_->state->Arrived(admitted);
   if (table_->state->ScaleDue()) table_->scale_due.store(true);
   table_->state->changed.NotifyAll();

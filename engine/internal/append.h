@@ -24,7 +24,8 @@ namespace geardb::engine {
 class AppendChange final : public Change {
  public:
   explicit AppendChange(std::shared_ptr<TableCore> table) : table_(std::move(table)) {}
-  std::vector<FrameRef> new_frames;  ///< PageFrames of it, in `layout`.
+  std::vector<FrameRef> new_frames;     ///< PageFrames of it, in `layout`.
+  std::vector<wal::PiecePlace> places;  ///< Likewise.
   const TableLayout* layout = nullptr;
   std::vector<uint64_t> admitted;  ///< AppendPlan::admitted of it.
 

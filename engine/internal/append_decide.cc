@@ -340,6 +340,7 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
                      .group_lsn = plan->group_lsn});
   AdvanceLanes(calls, *plan, reservation);
   change->new_frames = plan->new_frames;
+  change->places.swap(plan->places);  // Pieces point into it.
   change->layout = &layout();
   change->admitted = std::move(plan->admitted);
   plan->admitted.clear();

@@ -21,6 +21,7 @@ void AppendPlan::DescribePieces(const TableLayout& layout, const HostArena& aren
   const auto groups = layout.appended_groups();
   const size_t piece_count = pages.size() * layout.logged_groups().size();
   runs.clear();
+  places.assign(pages.size() * groups.size(), {});
   pieces.clear();
   piece_bytes.clear();
   pieces.reserve(piece_count);
@@ -39,12 +40,12 @@ void AppendPlan::DescribePieces(const TableLayout& layout, const HostArena& aren
     }
   }
   size_t first = 0;
-  for (size_t i = 0; i < pages.size(); ++i) {
-    for (const uint32_t g : layout.logged_groups()) {
-      const size_t columns = layout.group(g).pages.column_count();
-      pieces.push_back({.runs = std::span(runs).subspan(first, columns)});
-      first += columns;
-    }
+  for (size_t i = 0; i < places.size(); ++i) {
+    const GroupLayout& group = layout.group(groups[i % groups.size()]);
+    if (!group.logged()) continue;
+    const size_t columns = group.pages.column_count();
+    pieces.push_back({.runs = std::span(runs).subspan(first, columns), .place = &places[i]});
+    first += columns;
   }
 }
 

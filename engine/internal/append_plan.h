@@ -55,6 +55,8 @@ struct AppendPlan {
   std::vector<FrameRef> frames;
   std::vector<FrameRef> new_frames;
   std::vector<Lsn> previous_lsns;
+  // Where its piece is, once that is in the log.
+  std::vector<wal::PiecePlace> places;
   // Pieces: of each of `pages`, one for each group that is logged.
   std::vector<std::span<const std::byte>> runs;
   std::vector<wal::PieceSource> pieces;

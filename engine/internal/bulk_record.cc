@@ -50,10 +50,11 @@ void NamePieces(Lsn part_lsn, uint64_t seed, std::span<wal::PieceSource> pieces)
   }
 }
 
-void BulkRecord::AddPiece(std::span<const std::span<const std::byte>> runs) {
+void BulkRecord::AddPiece(std::span<const std::span<const std::byte>> runs,
+                          wal::PiecePlace* place) {
   uint64_t bytes = 0;
   for (const auto& run : runs) bytes += run.size();
-  pieces_.push_back({.runs = runs});
+  pieces_.push_back({.runs = runs, .place = place});
   piece_bytes_.push_back(bytes);
 }
 

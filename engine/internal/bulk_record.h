@@ -37,8 +37,8 @@ class BulkRecord {
   BulkRecord(DatabaseCore* database, Change* change) : database_(database), change_(change) {}
 
   /// Adds a piece. `runs` are copied one behind the other, and must stay until Finish. It fits a
-  /// record.
-  void AddPiece(std::span<const std::span<const std::byte>> runs);
+  /// record. `place`, if not null, says where they went before the change is applied.
+  void AddPiece(std::span<const std::span<const std::byte>> runs, wal::PiecePlace* place = nullptr);
   /// Adds bytes, cut into pieces at multiples of 16 bytes; once. They must stay until Finish.
   void AddBytes(std::span<const std::byte> bytes);
 

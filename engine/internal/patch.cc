@@ -101,8 +101,12 @@ class PatchCall {
   uint64_t stale_ = 0;
   PatchChange change_;
   bool applied_change_ = false;
-  // Runs of the pieces, one vector for each page.
-  std::vector<std::vector<std::span<const std::byte>>> runs_;
+  // The pieces: which of change_.pages, and its runs.
+  struct Piece {
+    size_t page = 0;
+    std::vector<std::span<const std::byte>> runs;
+  };
+  std::vector<Piece> pieces_;
 };
 
 // ---- Step 1.
@@ -282,7 +286,7 @@ void PatchCall::BuildBody() {
   change_.groups.clear();
   change_.pages.clear();
   change_.logged = false;
-  runs_.clear();
+  pieces_.clear();
   std::vector<fb::Patched> patched;
   std::vector<fb::PieceRows> pieces;
   MutexLock lock(&table_->state->mutex);
@@ -309,7 +313,7 @@ void PatchCall::BuildBody() {
     pieces.emplace_back(kNoLsn, work.page.lpn, work.page.generation, uint16_t{0},
                         static_cast<uint16_t>(work.page.rows),
                         static_cast<uint16_t>(work.page.group));
-    auto& runs = runs_.emplace_back();
+    auto& runs = pieces_.emplace_back(Piece{.page = change_.pages.size() - 1, .runs = {}}).runs;
     const std::byte* frame = database_->arena->Resolve(work.page.frame);
     for (size_t c = 0; c < group.pages.column_count(); ++c) {
       runs.emplace_back(frame + group.pages.FrameOffset(c, 0),
@@ -356,7 +360,9 @@ Result<Lsn> PatchCall::Commit() {
       applied_change_ = true;
       return Lsn{0};
     }
-    for (const auto& runs : runs_) record.AddPiece(runs);
+    for (const Piece& piece : pieces_) {
+      record.AddPiece(piece.runs, &change_.pages[piece.page].place);
+    }
     GEARDB_RETURN_IF_ERROR(
         record.CheckFits().WithContext("Patch of table '" + layout_.spec().name + "'"));
     GEARDB_RETURN_IF_ERROR(record.Reserve(&scope));

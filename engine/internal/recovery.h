@@ -51,9 +51,9 @@ class Recovery {
   /// as they need.
   void PackFrames();
   /// Copies an append's pieces into frames: new ones, in `frames` (PageFrames), or those of pages
-  /// that go on.
+  /// that go on. `places` likewise.
   Status TakePageFrames(const fb::Append& append, const wal::RecordView& record, TableCore* table,
-                        std::vector<FrameRef>* frames);
+                        std::vector<FrameRef>* frames, std::vector<wal::PiecePlace>* places);
   /// A piece of an append, of `rows`.
   struct PieceOf {
     TableCore* table = nullptr;

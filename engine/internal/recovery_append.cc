@@ -10,7 +10,8 @@
 namespace geardb::engine {
 
 Status Recovery::TakePageFrames(const fb::Append& append, const wal::RecordView& record,
-                                TableCore* table, std::vector<FrameRef>* frames) {
+                                TableCore* table, std::vector<FrameRef>* frames,
+                                std::vector<wal::PiecePlace>* places) {
   const auto groups = table->layout().appended_groups();
   uint32_t piece = 0;
   for (const fb::Rows* rows : *append.rows()) {
@@ -19,16 +20,16 @@ Status Recovery::TakePageFrames(const fb::Append& append, const wal::RecordView&
       const fb::PieceRows& first = *append.pieces()->Get(piece);
       const size_t page = frames->size();
       frames->resize(page + groups.size());
+      places->resize(page + groups.size());
       // A page's pieces follow one another in the order of their groups, from group 0 on.
       for (size_t a = 0; piece < append.pieces()->size(); ++piece) {
         const fb::PieceRows& where = *append.pieces()->Get(piece);
         if (where.group() == 0 && &where != &first) break;
         while (groups[a] != where.group()) ++a;
-        GEARDB_RETURN_IF_ERROR(CopyPiece({.table = table,
-                                          .rows = rows,
-                                          .where = &where,
-                                          .piece = &record.pieces[piece]},
-                                         &(*frames)[page + a]));
+        const wal::PieceView& read = record.pieces[piece];
+        if (read.good) (*places)[page + a] = {read.at, read.checksum};
+        GEARDB_RETURN_IF_ERROR(CopyPiece(
+            {.table = table, .rows = rows, .where = &where, .piece = &read}, &(*frames)[page + a]));
       }
       row += first.count();
     }
@@ -111,8 +112,9 @@ Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
   // What leaves gives its frames back first: nobody reads during recovery.
   state.Leave(append.removed(), append.trimmed());
   std::vector<FrameRef> frames;
-  GEARDB_RETURN_IF_ERROR(TakePageFrames(append, record, table, &frames));
-  state.Apply(append, record.lsn, {&table->layout(), frames});
+  std::vector<wal::PiecePlace> places;
+  GEARDB_RETURN_IF_ERROR(TakePageFrames(append, record, table, &frames, &places));
+  state.Apply(append, record.lsn, {&table->layout(), frames, places});
   return Status::Ok();
 }
 

@@ -136,6 +136,8 @@ Status Recovery::Patch(const fb::Patch& patch, const wal::RecordView& record, Ta
   }
   // Taking a frame may move those that pages have: they are looked for once all are taken.
   for (size_t i = 0; i < pages.size(); ++i) {
+    const wal::PieceView& piece = record.pieces[i];
+    if (piece.good) pages[i].place = {piece.at, piece.checksum};
     if (!pages[i].frame.valid()) pages[i].frame = state.FrameOf(pages[i].group, pages[i].lpn);
     CopyPatchedPage(record.pieces[i], state, pages[i]);
   }

@@ -187,11 +187,13 @@ void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
       memory_.arena->Retire(pools_[page.group], record.frame);
     }
     record.frame = page.frame;
-    record.rows_filled = page.rows;
+    record.rows_filled = static_cast<uint16_t>(page.rows);
     if (!layout_.group(page.group).logged()) continue;
     if (record.birth_lsn == kNoLsn) record.birth_lsn = lsn;
     record.newest_lsn = lsn;
     record.piece_count = 1;
+    record.piece_at = page.place.at;
+    record.piece_checksum = static_cast<uint32_t>(page.place.checksum);
   }
   std::vector<uint64_t> filled_before;
   for (const PatchedGroup& group : patched.groups) {

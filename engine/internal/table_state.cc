@@ -135,11 +135,11 @@ Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, con
     state->filled_.push_back(column_bytes.size());
     if (group.late) column_bytes.push_back(sizeof(uint64_t));
   }
-  auto pages = index::PageTable::Create(
-      memory.index, spec.name + " pages",
-      {.lpn_capacity = LpnCapacity(*memory.index),
-       .group_count = state->layout_.group_count(),
-       .row_flags = spec.stream ? state->layout_.steps_per_page() : 0});
+  auto pages =
+      index::PageTable::Create(memory.index, spec.name + " pages",
+                               {.lpn_capacity = LpnCapacity(*memory.index),
+                                .group_count = state->layout_.group_count(),
+                                .row_flags = spec.stream ? state->layout_.steps_per_page() : 0});
   auto trajectories = index::TrajectoryIndex::Create(
       memory.index, spec.name + " trajectories",
       {.slot_capacity = SlotCapacity(*memory.index), .column_bytes = column_bytes});
@@ -402,21 +402,24 @@ void TableState::Open(const fb::Opened& opened, Lsn lsn) {
   ++open_count_;
 }
 
-void TableState::WriteGroups(Lpn lpn, Lsn lsn, uint32_t rows_filled, const PageFrames& frames,
+void TableState::WriteGroups(Lpn lpn, Lsn lsn, uint16_t rows_filled, const PageFrames& frames,
                              size_t page) {
-  const auto given = frames.OfPage(page);
   const auto groups = frames.layout->appended_groups();
   for (size_t a = 0; a < groups.size(); ++a) {
     index::GroupPageRecord& record = pages_->group_page(groups[a], lpn);
-    if (given[a].valid()) {
-      record.frame = given[a];
+    if (const FrameRef given = frames.FrameOf(page, a); given.valid()) {
+      record.frame = given;
       frame_bytes_ += pools_[groups[a]]->frame_bytes();
     }
     if (record.birth_lsn == kNoLsn) record.birth_lsn = lsn;
     record.rows_filled = rows_filled;
     if (!layout_.group(groups[a]).logged()) continue;
     record.newest_lsn = lsn;
-    if (record.piece_count < UINT16_MAX) ++record.piece_count;
+    const wal::PiecePlace whole =
+        record.piece_count == 0 ? frames.PieceOf(page, a) : wal::PiecePlace{};
+    record.piece_at = whole.at;
+    record.piece_checksum = static_cast<uint32_t>(whole.checksum);
+    if (record.piece_count < UINT8_MAX) ++record.piece_count;
   }
 }
 
@@ -453,7 +456,7 @@ size_t TableState::ExtendRows(const fb::Rows& rows, Lsn lsn, const fb::NewPage* 
       ++page_count_;
     }
     const uint64_t here = std::min<uint64_t>(end - row, layout_.steps_per_page() - offset);
-    WriteGroups(record.tail_lpn, lsn, static_cast<uint32_t>(offset + here), frames, (*page)++);
+    WriteGroups(record.tail_lpn, lsn, static_cast<uint16_t>(offset + here), frames, (*page)++);
     if (layout_.spec().stream) {
       uint8_t* flags = pages_->row_flags(record.tail_lpn) + offset;
       const uint64_t first = row - record.rows_end;

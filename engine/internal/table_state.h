@@ -23,6 +23,7 @@
 #include "engine/operations_generated.h"
 #include "index/page_table.h"
 #include "index/trajectory_index.h"
+#include "wal/log_writer.h"
 
 namespace geardb::engine {
 
@@ -32,10 +33,16 @@ namespace geardb::engine {
 struct PageFrames {
   const TableLayout* layout = nullptr;  ///< That the writer knew.
   std::span<const FrameRef> frames;
+  std::span<const wal::PiecePlace> places;  ///< Of the pieces, likewise.
 
-  std::span<const FrameRef> OfPage(size_t page) const {
-    const size_t groups = layout->appended_groups().size();
-    return frames.subspan(page * groups, groups);
+  FrameRef FrameOf(size_t page, size_t group) const { return frames[PlaceOf(page, group)]; }
+  const wal::PiecePlace& PieceOf(size_t page, size_t group) const {
+    return places[PlaceOf(page, group)];
+  }
+
+ private:
+  size_t PlaceOf(size_t page, size_t group) const {
+    return page * layout->appended_groups().size() + group;
   }
 };
 
@@ -44,8 +51,9 @@ struct PatchedPage {
   Lpn lpn = kNoLpn;
   uint32_t generation = 0;
   uint32_t group = 0;
-  uint32_t rows = 0;    ///< From the page's first on.
-  FrameRef frame = {};  ///< Holds them; the page's own frame, when nobody reads it.
+  uint32_t rows = 0;           ///< From the page's first on.
+  FrameRef frame = {};         ///< Holds them; the page's own frame, when nobody reads it.
+  wal::PiecePlace place = {};  ///< Of the piece that has them, in a group that is logged.
 };
 /// A column group of a trajectory with such pages.
 struct PatchedGroup {
@@ -237,7 +245,7 @@ class TableState {
   size_t ExtendRows(const fb::Rows& rows, Lsn lsn, const fb::NewPage* pages,
                     const PageFrames& frames, size_t* page);
   /// Of the page that rows up to `offset_in_page` of it were written into.
-  void WriteGroups(Lpn lpn, Lsn lsn, uint32_t rows_filled, const PageFrames& frames, size_t page);
+  void WriteGroups(Lpn lpn, Lsn lsn, uint16_t rows_filled, const PageFrames& frames, size_t page);
   void RetireFrames(Lpn lpn);
   Status MakeDefaultFrame(size_t group);
   void CloseTrajectory(index::TrajectoryRecord* record, End end, bool last_row_is_final);

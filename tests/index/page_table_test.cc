@@ -147,7 +147,7 @@ TEST(PageTableTest, GroupRecordsAreFreshForEveryPage) {
       EXPECT_EQ(page.rows_filled, 0u);
       EXPECT_EQ(page.piece_count, 0u);
       page.frame = FrameRef::Make(1, 128 * (group + 1));
-      page.rows_filled = static_cast<uint32_t>(group) + 3;
+      page.rows_filled = static_cast<uint16_t>(group + 3);
     }
     EXPECT_EQ(table->view().group_page(1, 5).rows_filled, 4u);
     EXPECT_EQ(table->view().group_page(0, 5).frame, FrameRef::Make(1, 128));

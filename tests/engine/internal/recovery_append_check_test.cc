@@ -269,8 +269,8 @@ TEST_F(FinalRowCheckTest, AFinalRowIsNotAllThereIs) {
   EXPECT_OK(Feed(parts));
 }
 
-TEST_F(FinalRowCheckTest, FlagsThatPromiseAFinalRowDoNotReachBeyondTheRows) {
-  // All rows of a page say that their episode has terminated; no final row follows the last one.
+TEST_F(FinalRowCheckTest, FlagsComeFromTheRecordAndNotFromItsPieces) {
+  // In the piece all rows say that their episode has terminated; the record says that they go on.
   CreateSteps(/*final_row=*/true, /*stream=*/true);
   row_bytes_ = kRowBytes + 1;
   std::vector<std::byte> bytes(4 * row_bytes_, std::byte{0});
@@ -293,7 +293,7 @@ TEST_F(FinalRowCheckTest, FlagsThatPromiseAFinalRowDoNotReachBeyondTheRows) {
   const index::TrajectoryRecord& record = steps().trajectories().record(0);
   RowCursor cursor(steps(), record);
   const WindowRule rule;
-  EXPECT_EQ(FindEpisode(&cursor, rule, 0, {1, 4}).rows_end, 2);
+  EXPECT_EQ(FindEpisode(&cursor, rule, 0, {1, 4}).rows_end, 4);
   EXPECT_EQ(FindEpisode(&cursor, rule, 3, {1, 4}).rows_end, 4);
 }
 
