@@ -6,10 +6,12 @@
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/core.h"
+#include "engine/internal/database_image.h"
 #include "engine/internal/index_budget.h"
 #include "engine/internal/recovery.h"
 #include "engine/internal/table_change.h"
 #include "engine/internal/table_fits.h"
+#include "wal/segment_map.h"
 
 namespace geardb {
 namespace {
@@ -132,6 +134,32 @@ void NoteDamage(const engine::DatabaseCore& core, const std::string& trajectorie
   }
 }
 
+/// Opens the cold store, if there is one, and takes the tables from its image, whose head goes to
+/// `image`.
+Status LoadImage(engine::DatabaseCore* core, Env* env, engine::ImageHead* image) {
+  if (core->env != Env::Posix()) return Status::Ok();  // RocksDB knows no other files.
+  core->cold = std::make_unique<engine::ColdTier>(
+      core->directory, engine::ColdTier::Options{.read_only = core->options.read_only});
+  GEARDB_ASSIGN_OR_RETURN(
+      const wal::SegmentMap map,
+      wal::SegmentMap::Read(env, JoinPath(core->directory, wal::kLogDirectoryName), core->manifest,
+                            0));
+  GEARDB_RETURN_IF_ERROR(
+      core->cold->OpenExisting(map.names.empty() ? 0 : map.names.begin()->first));
+  if (core->cold->if_open() != nullptr) core->page_source->UseColdStore(core->cold->if_open());
+  *image = core->cold->head();
+  if (image->number == 0) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(engine::LoadDatabase(core, image->lsn, core->cold->CurrentImage()));
+  core->log_start.store(image->log_start);
+  core->log_released.store(std::min(image->log_start, image->log_from));
+  core->read_from_segments.store(image->log_from);
+  for (const auto& table : core->AllTables()) {
+    MutexLock lock(&table->state->mutex);
+    table->state->frames().ResolvePlaces(image->log_start);
+  }
+  return Status::Ok();
+}
+
 Status WatchTimes(const engine::DatabaseCore& core) {
   if (core.timekeeper == nullptr) return Status::Ok();
   for (const auto& table : core.AllTables()) {
@@ -179,23 +207,39 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
                                                       .budget_name = "budgets.index_bytes"}));
   GEARDB_ASSIGN_OR_RETURN(wal::CreatedLog found, FindOrCreate(impl->env, directory, options, log));
 
+  GEARDB_ASSIGN_OR_RETURN(impl->manifest, wal::ReadManifest(found.directory.get(), directory));
+  if (found.lock == nullptr) {
+    const LockMode mode = options.read_only ? LockMode::kShared : LockMode::kExclusive;
+    GEARDB_ASSIGN_OR_RETURN(found.lock,
+                            found.directory->Lock(JoinPath(directory, wal::kLockName), mode));
+    GEARDB_ASSIGN_OR_RETURN(impl->manifest, wal::ReadManifest(found.directory.get(), directory));
+  }
+  impl->UsePages(found.directory, impl->manifest);
+  engine::ImageHead image;
+  GEARDB_RETURN_IF_ERROR(LoadImage(impl.get(), found.directory.get(), &image));
   engine::Recovery recovery(impl.get());
-  GEARDB_ASSIGN_OR_RETURN(
-      wal::OpenedLog opened,
-      wal::OpenLog(found.directory.get(), directory,
-                   {.log = log,
-                    .read_only = options.read_only,
-                    .allow_damaged_prefix = options.read_only,
-                    .take_lock = found.lock == nullptr},
-                   [&](const wal::RecordView& record) { return recovery.Visit(record); }));
+  GEARDB_ASSIGN_OR_RETURN(wal::OpenedLog opened,
+                          wal::OpenLog(found.directory.get(), directory,
+                                       {.log = log,
+                                        .from = image.log_from,
+                                        .keep = image.log_start,
+                                        .read_only = options.read_only,
+                                        .allow_damaged_prefix = options.read_only,
+                                        .take_lock = false},
+                                       [&](const wal::RecordView& record) {
+                                         return record.lsn < image.lsn ? Status::Ok()
+                                                                       : recovery.Visit(record);
+                                       }));
   impl->manifest = opened.manifest;
-  impl->lock = std::move(found.lock != nullptr ? found.lock : opened.lock);
+  impl->page_source->UseManifest(opened.manifest);
+  impl->lock = std::move(found.lock);
   impl->UseLog(std::move(opened.writer));
   const wal::ReadReport& read = opened.report.read;
   RecoveryReport& report = impl->recovery;
   report.clean = read.seal_lsn != kNoLsn;
   GEARDB_RETURN_IF_ERROR(recovery.Finish());
   report.start = read.start_lsn;
+  report.image = image.lsn;
   report.end = read.end_lsn;
   report.records = read.records;
   report.bytes = read.bytes;
@@ -479,6 +523,8 @@ DatabaseStats Database::Stats() const {
   stats.index = {impl_->index_memory->budget_bytes(), impl_->index_memory->used_bytes()};
   stats.batches = {impl_->options.budgets.batch_bytes, impl_->batch_bytes->load()};
   stats.frame_pages = impl_->arena->page_kind();
+  stats.log_page_reads = impl_->page_source->log_reads();
+  stats.cold_page_reads = impl_->page_source->cold_reads();
   stats.tables = Tables();
   return stats;
 }

@@ -52,6 +52,7 @@ struct Tag {
 /// What opening found.
 struct RecoveryReport {
   Lsn start = 0;  ///< Where reading began.
+  Lsn image = 0;  ///< As of which the index came from the cold store; 0: all from the log.
   Lsn end = 0;    ///< Where the log ended, and new records begin.
   uint64_t records = 0;
   uint64_t bytes = 0;

@@ -29,6 +29,10 @@ struct DatabaseOptions {
   bool error_if_exists = false;
   /// Nothing is written: no manifest, no drained tail. Only observer samplers may draw.
   bool read_only = false;
+  /// Every page stays in memory, and what does not fit the frame budget is refused. Else a page
+  /// whose rows are in the log or in the cold store gives its frame to others when the budget is
+  /// full, and is read when it is shown again.
+  bool resident = false;
   /// Acknowledgement of writers' calls where neither the call nor the writer names one.
   Ack ack = Ack::kLog;
   /// The log's segments may come to this; at least one segment. Then all that brings bytes of the
@@ -53,6 +57,8 @@ struct DatabaseOptions {
   /// with r = 16 KiB, 1 GiB with r = 256 KiB.
   uint64_t segment_bytes = uint64_t{64} << 20;
   uint64_t ring_bytes = uint64_t{64} << 20;
+  /// Threads that read pages which are not in memory; begun when the first is asked for.
+  uint32_t read_threads = 16;
   /// Background threads (drain, sync, prefetch); what cannot be without one is refused with
   /// ResourceExhausted where the system has no more. Off: tests drive every step by hand.
   bool background = true;

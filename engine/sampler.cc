@@ -196,7 +196,10 @@ Status Sampler::Impl::TryDrawOnce(bool* drawn) {
   }
   if (!*drawn || !status.ok()) {
     pool_->Give(std::move(batch->rep));
-    return status;
+    return RemoveIfDamaged(*batch->builder, status);
+  }
+  if (!batch->builder->waits().empty()) {
+    priority_table_->database->evictor->MakeRoomLike(batch->builder->waits());
   }
   if (!gatherer_.joinable()) Gather(batch.get());
   MutexLock lock(&mutex_);
@@ -206,9 +209,13 @@ Status Sampler::Impl::TryDrawOnce(bool* drawn) {
 }
 
 void Sampler::Impl::Gather(Drawn* batch) {
-  GatherCpu(batch->builder->Plan(), engine::BasesOf(*priority_table_->database->arena));
+  Status status = batch->builder->waits().Wait();
+  if (status.ok()) {
+    GatherCpu(batch->builder->Plan(), engine::BasesOf(*priority_table_->database->arena));
+  }
   batch->guard.Leave();
   MutexLock lock(&mutex_);
+  batch->status = std::move(status);
   batch->gathered = true;
   changed_.NotifyAll();
 }
@@ -283,6 +290,29 @@ Status Sampler::Impl::NotEnough() const {
                                   " of them with a priority above 0");
 }
 
+Status Sampler::Impl::GiveUp(Drawn* batch) {
+  Status status = batch->status;
+  if (!options_.observer) {
+    MutexLock lock(&priority_table_->table->state->mutex);
+    priority_table_->table->state->CancelDraw(priority_table_->number, &batch->reservation);
+  }
+  const std::unique_ptr<engine::BatchBuilder> builder = std::move(batch->builder);
+  {
+    MutexLock lock(&mutex_);
+    pool_->Give(std::move(batch->rep));
+    queue_.pop_front();
+    if (gatherer_.joinable()) --next_to_gather_;
+  }
+  return RemoveIfDamaged(*builder, status);
+}
+
+Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const Status& why) {
+  const engine::PageLoad* failed = builder.waits().failed();
+  if (why.code() != StatusCode::kCorruption || failed == nullptr) return why;
+  return engine::RemoveDamaged(priority_table_->database.get(), priority_table_->table,
+                               failed->place.trajectory, why);
+}
+
 Status Sampler::Impl::HandOver(Drawn* batch) {
   engine::DatabaseCore& database = *priority_table_->database;
   auto table = priority_table_->table;
@@ -341,6 +371,7 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
     front = queue_.front().get();
   }
   WaitGathered(front);
+  if (!front->status.ok()) return GiveUp(front);
   if (!options_.observer) GEARDB_RETURN_IF_ERROR(HandOver(front));
   std::unique_ptr<Batch::Rep> rep;
   {

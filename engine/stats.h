@@ -32,7 +32,19 @@ struct DatabaseStats {
   BudgetStats index = {};
   BudgetStats batches = {};
   std::string frame_pages = {};  ///< "huge", "4 KiB": the pages behind the frames.
+  // Pages read because they were not in memory, since the open.
+  uint64_t log_page_reads = 0;   ///< From the log; a page in several pieces counts each.
+  uint64_t cold_page_reads = 0;  ///< From the cold store.
   std::vector<std::string> tables = {};
+};
+
+/// Which pages of a table are in memory; counts are since the open.
+struct FrameStats {
+  uint64_t resident_bytes = 0;  ///< Of the frames that its pages have.
+  uint64_t hits = 0;            ///< Pages shown that had a frame: once for each run of rows.
+  uint64_t misses = 0;          ///< That had none, and were read.
+  uint64_t dropped = 0;         ///< Frames given up to make room.
+  uint64_t unplaced = 0;        ///< Pages read into memory beside the budget, which was in use.
 };
 
 struct TableStats {
@@ -40,8 +52,9 @@ struct TableStats {
   uint64_t open_trajectories = 0;
   uint64_t steps = 0;
   uint64_t pages = 0;
-  uint64_t frame_bytes = 0;  ///< Bytes of the frames of its pages.
-  uint64_t row_bytes = 0;    ///< True bytes of its rows.
+  uint64_t frame_bytes = 0;  ///< Bytes that frames of all its pages take.
+  FrameStats frames = {};
+  uint64_t row_bytes = 0;  ///< True bytes of its rows.
   uint64_t index_bytes = 0;
   uint64_t appended_rows = 0;  ///< Since the open.
   uint64_t removed_trajectories = 0;

@@ -22,7 +22,11 @@ struct ArenaBases {
   static constexpr int kArenas = 256;
   const std::byte* base[kArenas] = {};
 
-  const std::byte* Resolve(FrameRef frame) const { return base[frame.arena()] + frame.offset(); }
+  const std::byte* Resolve(FrameRef frame) const {
+    // An arena may begin at address 0: its offsets are addresses.
+    return reinterpret_cast<const std::byte*>(reinterpret_cast<uintptr_t>(base[frame.arena()]) +
+                                              frame.offset());
+  }
 };
 
 /// Runs of one size at equal distances in the output. A run is bytes that are contiguous in one

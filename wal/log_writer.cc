@@ -448,6 +448,7 @@ Lsn LogWriter::end() const { return core_->end(); }
 Lsn LogWriter::published() const { return core_->published(); }
 Lsn LogWriter::drained() const { return core_->drain().drained(); }
 Lsn LogWriter::synced() const { return core_->drain().synced(); }
+Lsn LogWriter::boundary() const { return core_->drain().boundary(); }
 void LogWriter::ReleaseBelow(Lsn flushed, std::string_view pinned_by) {
   core_->ReleaseBelow(flushed, pinned_by);
 }

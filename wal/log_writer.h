@@ -172,6 +172,8 @@ class LogWriter {
   Lsn published() const;
   Lsn drained() const;
   Lsn synced() const;
+  /// Records that begin below are in the segments, whole; at most drained(). Any thread.
+  Lsn boundary() const;
 
   /// Segments that end at or below `flushed` may be recycled: whoever calls has replaced and
   /// flushed everything in them. `pinned_by` says in words what holds the rest, for error texts.

@@ -165,8 +165,9 @@ class LogOpener {
                                      "; expected at least one segment, which has ",
                                      opened_.manifest.segment_bytes, " bytes in ", directory_);
     }
-    GEARDB_ASSIGN_OR_RETURN(
-        SegmentMap map, SegmentMap::Read(env_, log_directory_, opened_.manifest, options_.from));
+    GEARDB_ASSIGN_OR_RETURN(SegmentMap map,
+                            SegmentMap::Read(env_, log_directory_, opened_.manifest,
+                                             std::min(options_.from, options_.keep)));
     const RingAccess access = options_.read_only        ? RingAccess::kReadOnly
                               : options_.log.shared_map ? RingAccess::kMapped
                                                         : RingAccess::kWritten;

@@ -8,16 +8,30 @@
 namespace geardb::wal {
 
 bool ParseRecord(std::span<const std::byte> bytes, Lsn lsn, uint64_t seed, ParsedRecord* into) {
+  RecordHeader header;
+  if (bytes.size() < sizeof(header)) return false;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (header.length > bytes.size() || !ParseIndex(bytes, lsn, seed, into)) return false;
+  const uint64_t area = PieceAreaOffset(header.metadata_length);
+  if (header.metadata_length > 0 && area < header.length) {
+    into->piece_area = bytes.subspan(area, header.length - area);
+  }
+  return true;
+}
+
+bool ParseIndex(std::span<const std::byte> bytes, Lsn lsn, uint64_t seed, ParsedRecord* into) {
   if (bytes.size() < sizeof(RecordHeader)) return false;
   RecordHeader& header = into->header;
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.lsn != lsn || header.zero != 0 || header.length < sizeof(RecordHeader) ||
-      header.length > bytes.size() || header.length % kRecordAlignment != 0 ||
+      header.length % kRecordAlignment != 0 ||
       header.metadata_length > header.length - sizeof(RecordHeader)) {
     return false;
   }
   const size_t checked = sizeof(RecordHeader) + header.metadata_length;
-  if (Hash64(bytes.subspan(8, checked - 8), seed) != header.checksum) return false;
+  if (checked > bytes.size() || Hash64(bytes.subspan(8, checked - 8), seed) != header.checksum) {
+    return false;
+  }
 
   into->pieces.clear();
   into->body = {};
@@ -31,13 +45,11 @@ bool ParseRecord(std::span<const std::byte> bytes, Lsn lsn, uint64_t seed, Parse
   if (sizeof(prefix) + entries + prefix.body_bytes != header.metadata_length) return false;
   into->body = metadata.subspan(sizeof(prefix) + entries);
   const uint64_t area = PieceAreaOffset(header.metadata_length);
-  if (area < header.length) into->piece_area = bytes.subspan(area, header.length - area);
+  const uint64_t area_bytes = area < header.length ? header.length - area : 0;
   into->pieces.resize(prefix.piece_count);
   if (entries > 0) std::memcpy(into->pieces.data(), metadata.data() + sizeof(prefix), entries);
   for (const PieceEntry& entry : into->pieces) {
-    if (entry.lsn == 0 && uint64_t{entry.offset} + entry.bytes > into->piece_area.size()) {
-      return false;
-    }
+    if (entry.lsn == 0 && uint64_t{entry.offset} + entry.bytes > area_bytes) return false;
   }
   return true;
 }

@@ -23,6 +23,10 @@ struct ParsedRecord {
 /// `into` keeps its memory between calls; true when it was filled.
 bool ParseRecord(std::span<const std::byte> bytes, Lsn lsn, uint64_t seed, ParsedRecord* into);
 
+/// The same of a record of which `bytes` hold header and metadata at least: its piece area may be
+/// missing, and `into->piece_area` is empty.
+bool ParseIndex(std::span<const std::byte> bytes, Lsn lsn, uint64_t seed, ParsedRecord* into);
+
 /// The bytes of a piece of this record (entry.lsn == 0 and inside, as ParseRecord made sure).
 std::span<const std::byte> PieceBytes(const ParsedRecord& record, const PieceEntry& entry);
 

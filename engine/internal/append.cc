@@ -140,8 +140,9 @@ Status Writer::Impl::TakeFrames(Calls calls, Deadline deadline, AppendPlan* plan
         plan->frames[at] = there;
         continue;
       }
-      GEARDB_ASSIGN_OR_RETURN(plan->new_frames[at],
-                              database_->arena->Allocate(state.pool(groups[a]), deadline));
+      GEARDB_ASSIGN_OR_RETURN(
+          plan->new_frames[at],
+          database_->TakeFrame(state.pool(groups[a]), plan->pages.size(), deadline));
       plan->frames[at] = plan->new_frames[at];
       // The page has rows that nobody wrote in this group.
       if (there.valid()) state.CopyDefaults(groups[a], plan->frames[at]);
@@ -244,6 +245,7 @@ Status Writer::Impl::WritePart(const engine::PartOfPieces& part, engine::ChangeS
                                                        .part = plan->parts,
                                                        .group_lsn = plan->group_lsn});
   plan->group_lsn = reservation.group_lsn;
+  if (plan->parts == 0) database_->open_groups.insert(plan->group_lsn);
   ++plan->parts;
   if (plan->alone) {
     FillPart(reservation, part, plan);

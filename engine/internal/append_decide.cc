@@ -308,15 +308,39 @@ void Writer::Impl::AdvanceLanes(Calls calls, const AppendPlan& plan,
   }
 }
 
+namespace {
+
+/// Says where an append in parts begins, until it is finished or given up.
+class OpenGroup {
+ public:
+  OpenGroup(engine::DatabaseCore* database, const AppendPlan* plan)
+      : database_(database), plan_(plan) {}
+  ~OpenGroup() GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
+    if (plan_->parts == 0) return;
+    database_->open_groups.erase(database_->open_groups.find(plan_->group_lsn));
+  }
+  OpenGroup(const OpenGroup&) = delete;
+  OpenGroup& operator=(const OpenGroup&) = delete;
+
+ private:
+  engine::DatabaseCore* const database_;
+  const AppendPlan* const plan_;
+};
+
+}  // namespace
+
 Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities priorities,
                                                Deadline deadline, AppendPlan* plan,
                                                AppendChange* change) {
   const CommitOptions how{.deadline = deadline};
+  const bool in_parts = plan->SizeWith(1024).total() > database_->log->record_bytes_max() / 2;
+  if (in_parts) database_->MakeLogRoom(plan->SizeWith(1024).total(), deadline);
   // The pieces of parts lie in frames, a tail page's among them, and the append's place in the log,
   // which keeps them otherwise, is taken after them: see CopyRows.
   EpochRegistry::Guard guard;
   ChangeScope scope(database_.get(), table_.get(), how);
-  if (plan->SizeWith(1024).total() > database_->log->record_bytes_max() / 2) {
+  const OpenGroup group(database_.get(), plan);
+  if (in_parts) {
     guard = database_->epochs.Enter();
     GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
     FollowPatches(calls, plan);

@@ -222,7 +222,7 @@ void HostArena::FreeRun(FramePool* pool, uint32_t first) {
   for (const uint32_t slab : lent.mapped()) free_slabs_.Put(slab);
 }
 
-bool HostArena::TryAllocateRun(FramePool* pool, Kept kept, FrameRef* frame) {
+bool HostArena::TakeFreeRun(FramePool* pool, Kept kept, FrameRef* frame) {
   std::optional<uint32_t> first;
   if (pool->spare_.empty()) {
     first = TakeSlabs(pool, kept);
@@ -237,8 +237,8 @@ bool HostArena::TryAllocateRun(FramePool* pool, Kept kept, FrameRef* frame) {
   return true;
 }
 
-bool HostArena::TryAllocate(FramePool* pool, Kept kept, FrameRef* frame) {
-  if (pool->frame_bytes() > kSlabBytes) return TryAllocateRun(pool, kept, frame);
+bool HostArena::TakeFree(FramePool* pool, Kept kept, FrameRef* frame) {
+  if (pool->frame_bytes() > kSlabBytes) return TakeFreeRun(pool, kept, frame);
   if (pool->partial_.empty()) {
     const std::optional<uint32_t> slab = TakeSlabs(pool, kept);
     if (!slab) return false;
@@ -301,15 +301,25 @@ std::string HostArena::UsageText(const FramePool& wanting) const {
   return text;
 }
 
+std::optional<FrameRef> HostArena::TryAllocate(FramePool* pool) {
+  MutexLock lock(&mutex_);
+  FrameRef frame;
+  if (pool->partial_.empty()) ReclaimRetired();
+  if (TakeFree(pool, Kept::kLeft, &frame)) return frame;
+  ReclaimRetired();
+  if (TakeFree(pool, Kept::kLeft, &frame)) return frame;
+  return std::nullopt;
+}
+
 Result<FrameRef> HostArena::Allocate(FramePool* pool, Deadline deadline, Kept kept) {
   MutexLock lock(&mutex_);
   FrameRef frame;
   // A pool takes another slab only when what it has given up is not free yet.
   if (pool->partial_.empty()) ReclaimRetired();
-  if (TryAllocate(pool, kept, &frame)) return frame;
+  if (TakeFree(pool, kept, &frame)) return frame;
   for (;;) {
     ReclaimRetired();
-    if (TryAllocate(pool, kept, &frame)) return frame;
+    if (TakeFree(pool, kept, &frame)) return frame;
     if (retired_.empty() || deadline.passed()) {
       return Status::ResourceExhausted("no frame of ", pool->frame_bytes(), " bytes for ",
                                        pool->owner_, ": the frame budget of ", budget_bytes_,
@@ -360,7 +370,7 @@ void HostArena::MoveDown(FramePool* pool, FrameRef* frame) {
   MutexLock lock(&mutex_);
   if (pool->partial_.empty() || *pool->partial_.begin() >= frame->offset() / kSlabBytes) return;
   FrameRef lower;
-  GEARDB_CHECK(TryAllocate(pool, Kept::kLeft, &lower));
+  GEARDB_CHECK(TakeFree(pool, Kept::kLeft, &lower));
   std::memcpy(Resolve(lower), Resolve(*frame), pool->frame_bytes());
   Release(pool, *frame);
   *frame = lower;
@@ -393,6 +403,28 @@ void HostArena::ReclaimRetired() {
 size_t HostArena::pool_count() const {
   MutexLock lock(&mutex_);
   return pools_.size();
+}
+
+uint64_t HostArena::FramesAvailable(const FramePool* pool) {
+  MutexLock lock(&mutex_);
+  ReclaimRetired();
+  const uint64_t bytes = pool->frame_bytes();
+  uint64_t frames = pool->spare_.size();
+  for (const uint32_t slab : pool->partial_) frames += FramesIn(1, bytes) - slabs_[slab].used;
+  for (const Retired& retired : retired_) frames += retired.pool == pool ? 1 : 0;
+  const uint64_t missing = MissingBefore(*pool);
+  const uint64_t slabs = free_slabs_.count();
+  return frames + FramesIn(slabs > missing ? slabs - missing : 0, bytes);
+}
+
+uint64_t HostArena::SlabsOwned(const FramePool* pool) const {
+  MutexLock lock(&mutex_);
+  return pool->owned_;
+}
+
+uint64_t HostArena::FramesUsed(uint32_t slab) const {
+  MutexLock lock(&mutex_);
+  return slabs_[slab].used;
 }
 
 uint64_t HostArena::used_bytes() const {

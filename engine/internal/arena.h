@@ -40,6 +40,8 @@
 namespace geardb::engine {
 
 inline constexpr uint8_t kHostArena = 0;
+/// Of frames that are in no arena: their offsets are addresses of this process.
+inline constexpr uint8_t kProcessMemory = 254;
 
 struct ArenaOptions {
   uint64_t budget_bytes = 0;
@@ -96,6 +98,8 @@ class HostArena {
   /// A frame of unspecified content. Waits for retired frames to become free until the deadline;
   /// ResourceExhausted, naming the budget and what holds it, when none will.
   Result<FrameRef> Allocate(FramePool* pool, Deadline deadline, Kept kept = Kept::kLeft);
+  /// The same, at once or not at all.
+  std::optional<FrameRef> TryAllocate(FramePool* pool);
   /// Slabs are kept that others have.
   bool LacksKept();
   /// Moves a frame that nobody reads into a lower slab of its pool, where one has a free frame: all
@@ -106,10 +110,19 @@ class HostArena {
   /// Gives back a frame that was just unlinked; it is free once its readers have left.
   void Retire(FramePool* pool, FrameRef frame);
 
-  std::byte* Resolve(FrameRef frame) const { return base_ + frame.offset(); }
+  std::byte* Resolve(FrameRef frame) const {
+    if (frame.arena() == kHostArena) return base_ + frame.offset();
+    return reinterpret_cast<std::byte*>(frame.offset());
+  }
   std::byte* base() const { return base_; }
   uint64_t budget_bytes() const { return budget_bytes_; }
   uint64_t slab_count() const { return budget_bytes_ / kSlabBytes; }
+  /// Frames that the pool could have without anybody else's giving some up, retired ones included.
+  uint64_t FramesAvailable(const FramePool* pool);
+  /// Slabs that the pool has.
+  uint64_t SlabsOwned(const FramePool* pool) const;
+  /// Frames handed out of a slab (of a large frame: its first one), retired ones included.
+  uint64_t FramesUsed(uint32_t slab) const;
   /// Bytes of frames handed out, retired ones included.
   uint64_t used_bytes() const;
   /// Pools that are there; a dropped one is while it has frames.
@@ -131,8 +144,8 @@ class HostArena {
 
   HostArena(int fd, std::byte* base, uint64_t budget_bytes, EpochRegistry* epochs);
 
-  bool TryAllocate(FramePool* pool, Kept kept, FrameRef* frame) GEARDB_REQUIRES(mutex_);
-  bool TryAllocateRun(FramePool* pool, Kept kept, FrameRef* frame) GEARDB_REQUIRES(mutex_);
+  bool TakeFree(FramePool* pool, Kept kept, FrameRef* frame) GEARDB_REQUIRES(mutex_);
+  bool TakeFreeRun(FramePool* pool, Kept kept, FrameRef* frame) GEARDB_REQUIRES(mutex_);
   /// Slabs side by side for one more frame, or for small frames, of a pool that has none free.
   std::optional<uint32_t> TakeSlabs(FramePool* pool, Kept kept) GEARDB_REQUIRES(mutex_);
   /// Slabs behind the budget, for as many free ones that are lent for it.

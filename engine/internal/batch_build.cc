@@ -139,7 +139,7 @@ void BatchBuilder::EmitRows(const CompiledView& view, RowCursor* cursor, int64_t
     const int64_t here = std::min<int64_t>(end - begin, layout.steps_per_page() - offset);
     const Lpn lpn = cursor->PageOf(begin);
     const auto rows = static_cast<uint64_t>(here);
-    const FrameRef source = state_->RowIn(view.column, lpn, offset);
+    const FrameRef source = state_->RowToRead(view.column, lpn, offset, &waits_);
     runs_.Copy(source, rows * view.row_bytes, destination, rows * view.out_row_bytes);
     destination += rows * view.out_row_bytes;
     begin += here;
@@ -338,6 +338,27 @@ struct BatchBuilder::NStepRows {
   std::vector<uint8_t> terminals;
 };
 
+Status BatchBuilder::BringInNStepRows(const CompiledNStep& n_step, const DrawnItem& item) {
+  const TableLayout& layout = state_->layout();
+  RowCursor cursor = CursorOf(*state_, item);
+  const int64_t begin = item.window.anchor;
+  const int64_t wanted = n_step.every_row ? item.window.steps - 1 + n_step.n : n_step.n;
+  const int64_t end = std::min(begin + wanted, item.episode.steps_end);
+  bool missing = false;
+  const auto ask = [&](size_t column, Lpn lpn) {
+    missing |= !state_->FrameOf(layout.step_columns()[column].group, lpn).valid();
+    (void)state_->RowToRead(column, lpn, 0, &waits_);
+  };
+  for (int64_t row = begin; row < end;) {
+    const Lpn lpn = cursor.PageOf(row);
+    ask(n_step.reward, lpn);
+    if (n_step.discount) ask(*n_step.discount, lpn);
+    if (n_step.life_loss) ask(*n_step.life_loss, lpn);
+    row += layout.steps_per_page() - layout.OffsetInPage(row);
+  }
+  return missing ? waits_.WaitHeld() : Status::Ok();
+}
+
 BatchBuilder::NStepRows BatchBuilder::ReadNStepRows(const CompiledNStep& n_step,
                                                     const DrawnItem& item) {
   const TableLayout& layout = state_->layout();
@@ -348,7 +369,7 @@ BatchBuilder::NStepRows BatchBuilder::ReadNStepRows(const CompiledNStep& n_step,
   NStepRows rows;
   const auto value = [&](size_t column, int64_t row) {
     const std::byte* at = state_->arena().Resolve(
-        state_->RowIn(column, cursor.PageOf(row), layout.OffsetInPage(row)));
+        state_->RowToRead(column, cursor.PageOf(row), layout.OffsetInPage(row), &waits_));
     float out = 0;
     ConvertToFloat(layout.step_columns()[column].dtype, at, 1, &out);
     return out;
@@ -398,6 +419,7 @@ Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, si
   bootstrap_first_.assign(1, 0);
   for (size_t i = 0; i < items_.size(); ++i) {
     const DrawnItem& item = items_[i];
+    GEARDB_RETURN_IF_ERROR(BringInNStepRows(n_step, item));
     const NStepRows rows = ReadNStepRows(n_step, item);
     RowCursor cursor = CursorOf(*state_, item);
     int64_t at = packed ? cu_seqlens[i] : static_cast<int64_t>(i) * longest;
@@ -443,6 +465,7 @@ Status BatchBuilder::Build(const TableState& state, const PriorityState& priorit
                            std::span<const uint64_t> leaves, Batch::Rep* rep) {
   state_ = &state;
   runs_.Clear();
+  waits_.Clear();
   const size_t n = leaves.size();
   rep->handles.resize(n);
   rep->ids.resize(n);

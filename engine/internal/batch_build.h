@@ -37,6 +37,10 @@ class BatchBuilder {
   Status Build(const TableState& state, const PriorityState& priority,
                std::span<const uint64_t> leaves, Batch::Rep* rep);
 
+  /// Pages that are being brought in: to be waited for before the copies, and kept until after
+  /// them.
+  PageWaits& waits() { return waits_; }
+  const PageWaits& waits() const { return waits_; }
   /// The copies that are left to do.
   GatherPlan Plan() { return runs_.Plan(); }
   const std::vector<DrawnItem>& items() const { return items_; }
@@ -50,6 +54,8 @@ class BatchBuilder {
   Status BuildView(const CompiledView& view, Batch::Rep* rep, size_t first_output);
   Status BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, size_t first_output);
   NStepRows ReadNStepRows(const CompiledNStep& n_step, const DrawnItem& item);
+  /// Until what it reads has frames.
+  Status BringInNStepRows(const CompiledNStep& n_step, const DrawnItem& item);
 
   /// The entry at place k of a view of item i.
   Entry EntryAt(const CompiledView& view, size_t item, int64_t k) const;
@@ -76,6 +82,7 @@ class BatchBuilder {
   std::vector<int64_t> bootstrap_rows_;       // Of each item, one after the other.
   std::vector<size_t> bootstrap_first_;       // Where those of an item begin.
   RunBuilder runs_;
+  PageWaits waits_;
 };
 
 }  // namespace geardb::engine

@@ -30,7 +30,12 @@ Status ChangeScope::AwaitRoom(std::span<const wal::RecordSize> sizes, const Comm
   while (!database_->log_writer_->HasRoom(sizes, how.urgency)) {
     *waited = true;
     database_->commit.Unlock();
-    const Status room = database_->log_writer_->WaitForRoom(sizes, how.urgency, how.deadline);
+    Status room = database_->log_writer_->WaitForRoom(sizes, how.urgency, how.deadline);
+    // The log may be full of what can be moved.
+    if (room.code() == StatusCode::kResourceExhausted && database_->cleaner != nullptr &&
+        database_->cleaner->WaitForPass(how.deadline)) {
+      room = Status::Ok();
+    }
     database_->commit.Lock();
     GEARDB_RETURN_IF_ERROR(room);
     GEARDB_RETURN_IF_ERROR(status());
@@ -48,7 +53,9 @@ Status ChangeScope::AwaitRoomHolding(const wal::RecordSize& size, const CommitOp
 
 wal::Reservation ChangeScope::Reserve(const wal::RecordRequest& request) {
   GEARDB_CHECK(status().ok());
-  return database_->log_writer_->Reserve(request);
+  const wal::Reservation reservation = database_->log_writer_->Reserve(request);
+  if (database_->cleaner != nullptr) database_->cleaner->Note(reservation.end);
+  return reservation;
 }
 
 }  // namespace geardb::engine

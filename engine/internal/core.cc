@@ -39,13 +39,24 @@ void Change::FinishBody(Target target, fb::Change kind, flatbuffers::Offset<void
 DatabaseCore::DatabaseCore(const DatabaseOptions& options_in)
     : options(options_in),
       env(options_in.env ? options_in.env : Env::Posix()),
-      clock(options_in.clock ? options_in.clock : Clock::System()) {}
+      clock(options_in.clock ? options_in.clock : Clock::System()),
+      evictor(std::make_unique<Evictor>(this)) {}
 
 DatabaseCore::~DatabaseCore() {
   Close().ok();  // Whoever wants to know has called Close.
+  cleaner.reset();
   filler.reset();
-  MutexLock guard(&tables_mutex_);
-  tables_.clear();
+  {
+    MutexLock guard(&tables_mutex_);
+    tables_.clear();
+  }
+  page_loader.reset();
+}
+
+void DatabaseCore::UsePages(std::shared_ptr<Env> held, const wal::Manifest& found) {
+  page_source = std::make_unique<PageSource>(std::move(held), directory, found);
+  page_loader = std::make_unique<PageLoader>(page_source.get(),
+                                             options.background ? options.read_threads : 0);
 }
 
 Status DatabaseCore::CheckProcess() const {
@@ -222,20 +233,36 @@ std::shared_ptr<TableCore> DatabaseCore::TableById(TableId id) const {
   return found == tables_.end() ? nullptr : found->second;
 }
 
+void DatabaseCore::MakeLogRoom(uint64_t bytes, Deadline deadline) {
+  if (cleaner == nullptr || log->BytesToBound(wal::Urgency::kAppend) >= bytes) return;
+  (void)cleaner->WaitForPass(deadline);
+}
+
+Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadline deadline) {
+  if (!options.resident) {
+    if (const auto frame = arena->TryAllocate(pool)) return *frame;
+    evictor->MakeRoom(pool, ahead);
+  }
+  return arena->Allocate(pool, deadline);
+}
+
 Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec, TableId id,
                                                            Kept kept) {
   // A dropped table's last handle gives frames back, which a fork shares.
   std::shared_ptr<TableCore> table(new TableCore, DeleteUnlessForked<TableCore>());
-  GEARDB_ASSIGN_OR_RETURN(
-      table->state,
-      TableState::Create({.index = index_memory.get(), .arena = arena.get(), .kept = kept}, spec,
-                         id));
+  GEARDB_ASSIGN_OR_RETURN(table->state, TableState::Create({.index = index_memory.get(),
+                                                            .arena = arena.get(),
+                                                            .loader = page_loader.get(),
+                                                            .kept = kept},
+                                                           spec, id));
   GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(index_memory.get(), table->state.get()));
   return table;
 }
 
 void DatabaseCore::KeepFrames(TableState* state, uint64_t pages) {
   for (size_t g = 0; g < state->layout().group_count(); ++g) {
+    // Pages that can lose their frames need none kept.
+    if (!options.resident && state->layout().group(g).logged()) continue;
     // With the one of its defaults.
     const uint64_t frames = pages == 0 ? 0 : pages + (state->default_frame(g).valid() ? 1 : 0);
     arena->Keep(state->pool(g), frames);
@@ -257,6 +284,12 @@ void DatabaseCore::ForgetTable(TableId id) {
   found->second->dropped.store(true);
   KeepFrames(found->second->state.get(), 0);
   tables_.erase(found);
+  dropped_.push_back(id);
+}
+
+std::vector<TableId> DatabaseCore::TakeDropped() {
+  MutexLock guard(&tables_mutex_);
+  return std::exchange(dropped_, {});
 }
 
 TableId DatabaseCore::NextTableId() const {
@@ -305,7 +338,9 @@ void DatabaseCore::UseLog(std::unique_ptr<wal::LogWriter> writer) {
   log_writer_ = std::move(writer);
   log = log_writer_.get();
   opened_us = clock->WallTimeUs();
-  if (log == nullptr || !options.background) return;
+  if (log == nullptr) return;
+  if (cold != nullptr) cleaner = std::make_unique<Cleaner>(this, cold.get());
+  if (!options.background) return;
   filler = std::make_unique<Filler>(log_writer_.get());
   timekeeper = std::make_unique<Timekeeper>(this);
 }
@@ -314,6 +349,7 @@ Status DatabaseCore::Close() {
   GEARDB_RETURN_IF_ERROR(CheckProcess());
   MutexLock once(&close_mutex_);  // A second caller waits for the first.
   if (timekeeper != nullptr) timekeeper->Stop();
+  if (cleaner != nullptr) cleaner->Stop();
   {
     MutexLock guard(&commit);
     // No ChangeScope is admitted from here on; those that were go on to their end.
@@ -326,6 +362,10 @@ Status DatabaseCore::Close() {
   if (log_writer_ != nullptr) {
     log->WaitPublished(log->end(), Deadline::Infinite()).ok();  // Close reports a failure.
     status = log_writer_->Close();
+  }
+  if (cold != nullptr) {
+    const Status closed_cold = cold->Close();
+    if (status.ok()) status = closed_cold;
   }
   lock.reset();
   return status;

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@
 #include "engine/database.h"
 #include "engine/internal/arena.h"
 #include "engine/internal/batch_rep.h"
+#include "engine/internal/cleaner.h"
+#include "engine/internal/evictor.h"
 #include "engine/internal/filler.h"
 #include "engine/internal/table_plan.h"
 #include "engine/internal/table_state.h"
@@ -118,19 +121,48 @@ class DatabaseCore {
   EpochRegistry epochs;
   std::unique_ptr<HostArena> arena;
   std::unique_ptr<index::IndexMemory> index_memory;
+  std::unique_ptr<PageSource> page_source;
+  std::unique_ptr<PageLoader> page_loader;
+  const std::unique_ptr<Evictor> evictor;
   std::unique_ptr<FileLock> lock;
   /// Null when the database is read-only. Takes no records here: those go through a ChangeScope.
   const wal::LogWriter* log = nullptr;
+  std::unique_ptr<ColdTier> cold;          ///< Null: files are not the system's own.
+  std::unique_ptr<Cleaner> cleaner;        ///< Null likewise, or as the log.
   std::unique_ptr<Filler> filler;          ///< Null likewise, and without background threads.
   std::unique_ptr<Timekeeper> timekeeper;  ///< Null as the filler.
   int64_t opened_us = 0;                   ///< Since 1970-01-01 UTC.
   void UseLog(std::unique_ptr<wal::LogWriter> writer);
+  /// Pages are read from the log of `held`'s directory, described by `manifest`.
+  void UsePages(std::shared_ptr<Env> held, const wal::Manifest& manifest);
+  /// What of the log can be read from its segments.
+  ReadableLog readable_log() const {
+    const Lsn read = read_from_segments.load();
+    if (log == nullptr) return {.start = log_start.load(), .bytes = read, .records = read};
+    return {.start = log_start.load(), .bytes = log->drained(), .records = log->boundary()};
+  }
+  std::atomic<Lsn> read_from_segments{0};  ///< That while the log is being read, or for good.
+  /// Pieces that begin before it may be gone soon, or are.
+  std::atomic<Lsn> log_start{0};
+  std::atomic<Lsn> log_released{0};  ///< Segments that end at or below are gone.
+  /// Where the log has no room for so many bytes of the user's, waits for the cleaner to make some.
+  /// Neither `commit` nor an epoch guard is held.
+  void MakeLogRoom(uint64_t bytes, Deadline deadline);
+  /// They may be written again; `pinned_by` as of LogWriter::ReleaseBelow.
+  void ReleaseLog(Lsn below, std::string_view pinned_by) {
+    log_writer_->ReleaseBelow(below, pinned_by);
+    log_released.store(below);
+  }
+  /// Writes what is published to the segments.
+  Status DrainLog() { return log_writer_->DrainOnce(); }
 
   /// Plan and LSN order. A change takes it with a ChangeScope.
   Mutex commit;
   /// Of changes in parts that are being written: they were admitted together with the rest of the
   /// log, which others use meanwhile.
   uint64_t bytes_in_parts GEARDB_GUARDED_BY(commit) = 0;
+  /// Where appends in parts begin that are not finished.
+  std::multiset<Lsn> open_groups GEARDB_GUARDED_BY(commit);
   /// Something leaves a table, or a limiter may admit more, by a record that has its LSN or an
   /// append that was refused; waited for with `commit`.
   CondVar room_made;
@@ -183,6 +215,10 @@ class DatabaseCore {
   Status ExtendRanges(ChangeScope* scope, TableCore* table, const Growth& growth)
       GEARDB_REQUIRES(commit);
 
+  /// A frame of the pool; where there is none, pages are dropped for `ahead` of them. As
+  /// HostArena::Allocate. No mutex that a publication needs is held, and no epoch guard.
+  Result<FrameRef> TakeFrame(FramePool* pool, uint64_t ahead, Deadline deadline);
+
   std::shared_ptr<TableCore> FindTable(std::string_view name) const;
   std::vector<std::shared_ptr<TableCore>> AllTables() const;
   std::shared_ptr<TableCore> TableById(TableId id) const;
@@ -193,6 +229,8 @@ class DatabaseCore {
   void AddTable(std::shared_ptr<TableCore> table);
   void ForgetTable(TableId id);
   TableId NextTableId() const;
+  /// Tables that were dropped since the last call.
+  std::vector<TableId> TakeDropped();
 
   /// Keeps the frames of so many pages for a table, in all its groups; 0 keeps none.
   void KeepFrames(TableState* state, uint64_t pages);
@@ -213,6 +251,7 @@ class DatabaseCore {
   mutable Mutex tables_mutex_;
   std::map<TableId, std::shared_ptr<TableCore>> tables_ GEARDB_GUARDED_BY(tables_mutex_);
   TableId last_table_id_ GEARDB_GUARDED_BY(tables_mutex_) = 0;
+  std::vector<TableId> dropped_ GEARDB_GUARDED_BY(tables_mutex_);
   std::map<std::string, Tag, std::less<>> tags_ GEARDB_GUARDED_BY(tables_mutex_);
   std::unique_ptr<wal::LogWriter> log_writer_;
   Mutex close_mutex_;

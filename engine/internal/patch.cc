@@ -82,8 +82,8 @@ class PatchCall {
   void PutValues(const PageCopyWork& work);
   /// Step 3.
   Result<Lsn> Commit();
-  void CatchUpCopies() GEARDB_REQUIRES(database_->commit);
-  void CatchUpCopy(PageCopyWork* work) GEARDB_REQUIRES(table_->state->mutex);
+  Status CatchUpCopies() GEARDB_REQUIRES(database_->commit);
+  Status CatchUpCopy(PageCopyWork* work) GEARDB_REQUIRES(table_->state->mutex);
   void BuildBody() GEARDB_REQUIRES(database_->commit);
   void MoveTails(Lsn lsn) GEARDB_REQUIRES(database_->commit);
   void FreeFrames();
@@ -99,6 +99,7 @@ class PatchCall {
   std::map<std::pair<Slot, uint32_t>, uint64_t> filled_;  // Late groups: their new length.
   uint64_t applied_ = 0;
   uint64_t stale_ = 0;
+  PageWaits waits_;  // For pages as they were.
   PatchChange change_;
   bool applied_change_ = false;
   // The pieces: which of change_.pages, and its runs.
@@ -194,19 +195,21 @@ uint32_t PatchCall::RowsOf(const PageCopyWork& work) const {
 Status PatchCall::MakeCopies(EpochRegistry::Guard* guard) {
   // Before the guard: what others give back would wait for it.
   for (auto& [key, work] : work_) {
-    GEARDB_ASSIGN_OR_RETURN(work.page.frame, database_->arena->Allocate(
-                                                 table_->state->pool(work.page.group), deadline_));
+    GEARDB_ASSIGN_OR_RETURN(
+        work.page.frame,
+        database_->TakeFrame(table_->state->pool(work.page.group), work_.size(), deadline_));
   }
   {
     MutexLock lock(&table_->state->mutex);
     DropGone();
     for (auto& [key, work] : work_) {
-      work.old = table_->state->FrameOf(work.page.group, work.page.lpn);
+      work.old = table_->state->frames().ToRead(work.page.group, work.page.lpn, &waits_);
       work.rows_before = RowsOf(work);
       work.page.rows = std::max(work.page.rows, work.rows_before);
     }
     *guard = database_->epochs.Enter();
   }
+  GEARDB_RETURN_IF_ERROR(waits_.Wait());
   for (auto& [key, work] : work_) {
     table_->state->CopyDefaults(work.page.group, work.page.frame);
     CopyOld(work, 0, work.rows_before);
@@ -258,17 +261,24 @@ void PatchCall::DropGone() {
 }
 
 /// Brings the copies up to what the log says of their pages by now.
-void PatchCall::CatchUpCopies() {
+Status PatchCall::CatchUpCopies() {
   MutexLock lock(&table_->state->mutex);
   DropGone();
-  for (auto& [key, work] : work_) CatchUpCopy(&work);
+  for (auto& [key, work] : work_) GEARDB_RETURN_IF_ERROR(CatchUpCopy(&work));
+  return Status::Ok();
 }
 
-void PatchCall::CatchUpCopy(PageCopyWork* work) {
+Status PatchCall::CatchUpCopy(PageCopyWork* work) {
   const TableState& state = *table_->state;
-  const FrameRef now = state.FrameOf(work->page.group, work->page.lpn);
   const uint32_t rows_now = RowsOf(*work);
-  if (now != work->old) {  // An append has given the page its first frame.
+  FrameRef now = state.FrameOf(work->page.group, work->page.lpn);
+  if (!now.valid()) {  // Dropped: brought in for what has come since, if there is any.
+    now = rows_now > work->rows_before
+              ? state.frames().ToRead(work->page.group, work->page.lpn, &waits_)
+              : work->old;
+    if (const Status status = waits_.WaitHeld(); !status.ok()) return status;
+  }
+  if (now != work->old) {  // An append has given the page its first frame, or it was brought in.
     work->old = now;
     CopyOld(*work, 0, rows_now);
     PutValues(*work);
@@ -277,9 +287,10 @@ void PatchCall::CatchUpCopy(PageCopyWork* work) {
   }
   work->rows_before = rows_now;
   work->page.rows = std::max(work->page.rows, rows_now);
-  if (work->page.group != 0 || !layout_.flags_column()) return;
+  if (work->page.group != 0 || !layout_.flags_column()) return Status::Ok();
   std::memcpy(database_->arena->Resolve(work->page.frame) + layout_.FlagsOffset(0),
               state.pages().row_flags(work->page.lpn), rows_now);
+  return Status::Ok();
 }
 
 void PatchCall::BuildBody() {
@@ -350,7 +361,7 @@ Result<Lsn> PatchCall::Commit() {
     ChangeScope scope(database_, table_.get(), how);
     GEARDB_RETURN_IF_ERROR(scope.status());
     GEARDB_RETURN_IF_ERROR(database_->CatchUp());
-    CatchUpCopies();
+    GEARDB_RETURN_IF_ERROR(CatchUpCopies());
     BuildBody();
     if (change_.pages.empty()) return Lsn{0};
     if (!change_.logged) {
@@ -392,6 +403,11 @@ Result<PatchOutcome> PatchCall::Run(const ResolvePatch& resolve, Ack ack) {
     MutexLock lock(&table_->state->mutex);
     GEARDB_RETURN_IF_ERROR(Resolve(resolve));
   }
+  uint64_t bytes = 0;
+  for (const auto& [key, work] : work_) {
+    bytes += layout_.group(work.page.group).pages.frame_bytes();
+  }
+  database_->MakeLogRoom(bytes, deadline_);
   EpochRegistry::Guard guard;
   GEARDB_RETURN_IF_ERROR(MakeCopies(&guard));
   GEARDB_ASSIGN_OR_RETURN(const Lsn end, Commit());

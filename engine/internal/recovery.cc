@@ -28,6 +28,7 @@ Status Recovery::Visit(const wal::RecordView& record) {
                                ", which this version does not know");
   }
   GEARDB_RETURN_IF_ERROR(Fits(record, CheckOperations(**body)));
+  if (!record.from_ring) core_->read_from_segments.store(record.end);
   for (const fb::Operation* operation : *operations) {
     GEARDB_RETURN_IF_ERROR(Apply(*operation, record));
   }

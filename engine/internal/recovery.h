@@ -44,9 +44,11 @@ class Recovery {
   Status CreatePriorityTable(const fb::Operation& operation, const wal::RecordView& record,
                              TableCore* table);
   Status Append(const fb::Append& append, const wal::RecordView& record, TableCore* table);
-  Result<FrameRef> TakeFrame(const TableState& state, size_t group);
+  Result<FrameRef> TakeFrame(TableCore* table, size_t group);
   /// Likewise, and it shows the group's defaults.
-  Result<FrameRef> TakeUnwrittenFrame(const TableState& state, size_t group);
+  Result<FrameRef> TakeUnwrittenFrame(TableCore* table, size_t group);
+  /// Drops pages for a frame or some.
+  void MakeRoom(TableState* state, size_t group);
   /// Pages lie elsewhere than when they were written, perhaps in more slabs: puts them into as few
   /// as they need.
   void PackFrames();
@@ -61,6 +63,8 @@ class Recovery {
     const fb::PieceRows* where = nullptr;
     const wal::PieceView* piece = nullptr;
   };
+  /// The frame of a page that has rows already.
+  Result<FrameRef> FrameThatGoesOn(const PieceOf& of);
   /// `*fresh` is set where the page has no frame of its own in that group yet.
   Status CopyPiece(const PieceOf& of, FrameRef* fresh);
   Status Patch(const fb::Patch& patch, const wal::RecordView& record, TableCore* table);

@@ -42,20 +42,21 @@ Status Recovery::CopyPiece(const PieceOf& of, FrameRef* fresh) {
   const size_t g = of.where->group();
   const GroupLayout& group = state.layout().group(g);
   FrameRef frame;
-  if (of.where->first() > 0) frame = state.FrameOf(g, of.where->lpn());
-  if (!frame.valid()) {
-    GEARDB_ASSIGN_OR_RETURN(*fresh, TakeFrame(state, g));
+  if (of.where->first() == 0) {
+    GEARDB_ASSIGN_OR_RETURN(*fresh, TakeFrame(of.table, g));
     frame = *fresh;
-  } else if (frame == state.default_frame(g)) {
-    GEARDB_ASSIGN_OR_RETURN(*fresh, TakeUnwrittenFrame(state, g));
+  } else if (state.FrameOf(g, of.where->lpn()) == state.default_frame(g)) {
+    GEARDB_ASSIGN_OR_RETURN(*fresh, TakeUnwrittenFrame(of.table, g));
     frame = *fresh;
+  } else {
+    GEARDB_ASSIGN_OR_RETURN(frame, FrameThatGoesOn(of));
   }
   if (of.piece->good) {
-    state.CopyPiece({.group = of.where->group(),
-                     .first = of.where->first(),
-                     .count = of.where->count(),
-                     .frame = frame},
-                    of.piece->bytes);
+    CopyPieceIntoFrame({.layout = &state.layout(),
+                        .group = of.where->group(),
+                        .first = of.where->first(),
+                        .count = of.where->count()},
+                       of.piece->bytes, core_->arena->Resolve(frame));
     return Status::Ok();
   }
   damaged_[state.layout().id()].emplace(of.rows->slot(), of.rows->generation());
@@ -67,24 +68,52 @@ Status Recovery::CopyPiece(const PieceOf& of, FrameRef* fresh) {
   return Status::Ok();
 }
 
-Result<FrameRef> Recovery::TakeUnwrittenFrame(const TableState& state, size_t group) {
-  GEARDB_ASSIGN_OR_RETURN(const FrameRef frame, TakeFrame(state, group));
-  state.CopyDefaults(group, frame);
+Result<FrameRef> Recovery::FrameThatGoesOn(const PieceOf& of) {
+  TableState& state = *of.table->state;
+  auto frame = state.frames().ReadNow(of.where->group(), of.where->lpn());
+  if (frame.ok() || frame.status().code() == StatusCode::kIoError) return frame;
+  if (frame.status().code() == StatusCode::kResourceExhausted) {
+    MakeRoom(&state, of.where->group());
+    return state.frames().ReadNow(of.where->group(), of.where->lpn());
+  }
+  // Damaged since it was read first: with the page goes its trajectory, as ever.
+  damaged_[state.layout().id()].emplace(of.rows->slot(), of.rows->generation());
+  ++damaged_pages_;
+  GEARDB_ASSIGN_OR_RETURN(const FrameRef zeros, TakeFrame(of.table, of.where->group()));
+  std::memset(core_->arena->Resolve(zeros), 0,
+              state.layout().group(of.where->group()).pages.frame_bytes());
+  state.frames().Give(of.where->group(), of.where->lpn(), zeros);
+  return zeros;
+}
+
+Result<FrameRef> Recovery::TakeUnwrittenFrame(TableCore* table, size_t group) {
+  GEARDB_ASSIGN_OR_RETURN(const FrameRef frame, TakeFrame(table, group));
+  table->state->CopyDefaults(group, frame);
   return frame;
 }
 
-Result<FrameRef> Recovery::TakeFrame(const TableState& state, size_t group) {
-  const auto take = [&] {
-    return core_->arena->Allocate(state.pool(group), Deadline::Now(), Kept::kTaken);
-  };
-  Result<FrameRef> frame = take();
-  if (frame.ok()) return frame;
+Result<FrameRef> Recovery::TakeFrame(TableCore* table, size_t group) {
+  FramePool* pool = table->state->pool(group);
+  const auto take = [&] { return core_->arena->Allocate(pool, Deadline::Now(), Kept::kTaken); };
+  if (core_->options.resident) {
+    Result<FrameRef> frame = take();
+    if (frame.ok()) return frame;
+  } else {
+    if (const auto frame = core_->arena->TryAllocate(pool)) return *frame;
+    MakeRoom(table->state.get(), group);
+    Result<FrameRef> frame = take();
+    if (frame.ok()) return frame;
+  }
   PackFrames();
   return take();
 }
 
+void Recovery::MakeRoom(TableState* state, size_t group) {
+  core_->evictor->MakeRoom(state->pool(group), 1, state);
+}
+
 void Recovery::PackFrames() {
-  for (const auto& table : core_->AllTables()) table->state->PackFrames();
+  for (const auto& table : core_->AllTables()) table->state->frames().Pack();
 }
 
 Status Recovery::Append(const fb::Append& append, const wal::RecordView& record, TableCore* table) {

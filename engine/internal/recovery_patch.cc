@@ -131,8 +131,12 @@ Status Recovery::Patch(const fb::Patch& patch, const wal::RecordView& record, Ta
                                                        .generation = where->generation(),
                                                        .group = where->group(),
                                                        .rows = where->count()});
-    if (state.FrameOf(page.group, page.lpn) != state.default_frame(page.group)) continue;
-    GEARDB_ASSIGN_OR_RETURN(page.frame, TakeUnwrittenFrame(state, page.group));
+    const FrameRef own = state.FrameOf(page.group, page.lpn);
+    if (own.valid() && own != state.default_frame(page.group)) {
+      state.frames().Hold(page.group, page.lpn, true);
+      continue;
+    }
+    GEARDB_ASSIGN_OR_RETURN(page.frame, TakeUnwrittenFrame(table, page.group));
   }
   // Taking a frame may move those that pages have: they are looked for once all are taken.
   for (size_t i = 0; i < pages.size(); ++i) {
@@ -140,6 +144,7 @@ Status Recovery::Patch(const fb::Patch& patch, const wal::RecordView& record, Ta
     if (piece.good) pages[i].place = {piece.at, piece.checksum};
     if (!pages[i].frame.valid()) pages[i].frame = state.FrameOf(pages[i].group, pages[i].lpn);
     CopyPatchedPage(record.pieces[i], state, pages[i]);
+    state.frames().Hold(pages[i].group, pages[i].lpn, false);
   }
   state.ApplyPatch({groups, pages, patch.items()}, record.lsn);
   return Status::Ok();
@@ -148,7 +153,8 @@ Status Recovery::Patch(const fb::Patch& patch, const wal::RecordView& record, Ta
 void Recovery::CopyPatchedPage(const wal::PieceView& piece, const TableState& state,
                                const PatchedPage& page) {
   if (piece.good) {
-    state.CopyPiece({.group = page.group, .count = page.rows, .frame = page.frame}, piece.bytes);
+    CopyPieceIntoFrame({.layout = &state.layout(), .group = page.group, .count = page.rows},
+                       piece.bytes, core_->arena->Resolve(page.frame));
     return;
   }
   const index::PageRecord& place = state.pages().page(page.lpn);

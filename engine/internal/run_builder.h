@@ -115,6 +115,7 @@ class RunBuilder {
 inline ArenaBases BasesOf(const HostArena& arena) {
   ArenaBases bases;
   bases.base[kHostArena] = arena.base();
+  bases.base[kProcessMemory] = nullptr;
   return bases;
 }
 

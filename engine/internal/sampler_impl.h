@@ -41,6 +41,7 @@ class Sampler::Impl {
     std::vector<engine::fb::Sampled> sampled;
     engine::DrawReservation reservation;  ///< Guarded by the table's mutex.
     bool gathered = false;
+    Status status = {};  ///< Once gathered: whether its pages could be read.
   };
 
   /// Draws the next batch if anything can be drawn; `*drawn` says whether. ResourceExhausted where
@@ -66,6 +67,11 @@ class Sampler::Impl {
   void GatherAhead();
   void WaitGathered(Drawn* batch);
   Status HandOver(Drawn* batch);
+  /// The front batch could not be read: it goes, and what is damaged with it. Returns why.
+  Status GiveUp(Drawn* batch);
+  /// Removes the trajectory of a page that was found damaged, if `why` says that one was. Returns
+  /// why, and what has become of it.
+  Status RemoveIfDamaged(const engine::BatchBuilder& builder, const Status& why);
 
   const std::shared_ptr<PriorityTable::Impl> priority_table_;
   SamplerOptions options_;

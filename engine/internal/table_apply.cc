@@ -120,6 +120,7 @@ void TableState::Apply(const fb::Adopt& adopt, Lsn lsn) {
     record->session = adopted->session();
     record->lane = adopted->lane();
     record->last_lsn = lsn;
+    if (adopted->orphaned()) frames_->Pin(record->tail_lpn, false);
     open_count_ += (adopted->orphaned() ? 0 : 1);
     open_count_ -= (was_open ? 1 : 0);
   }
@@ -181,12 +182,11 @@ void TableState::InsertReady(Slot slot, uint64_t before,
 void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
   for (const PatchedPage& page : patched.pages) {
     index::GroupPageRecord& record = pages_->group_page(page.group, page.lpn);
-    if (record.frame == defaults_[page.group]) {
-      frame_bytes_ += pools_[page.group]->frame_bytes();
-    } else if (record.frame != page.frame) {
-      memory_.arena->Retire(pools_[page.group], record.frame);
+    if (record.frame == default_frame(page.group)) {
+      frame_bytes_ += layout_.group(page.group).pages.frame_bytes();
     }
-    record.frame = page.frame;
+    frames_->Replace(page.group, page.lpn, page.frame);
+    record.flags = static_cast<uint8_t>(record.flags & ~kPageInCold);
     record.rows_filled = static_cast<uint16_t>(page.rows);
     if (!layout_.group(page.group).logged()) continue;
     if (record.birth_lsn == kNoLsn) record.birth_lsn = lsn;

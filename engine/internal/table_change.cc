@@ -68,6 +68,20 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
   return Status::Ok();
 }
 
+Status RemoveDamaged(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                     TrajectoryId id, const Status& why) {
+  if (database->log == nullptr) {
+    HideTrajectories(table.get(), {&id, 1});
+    return Status::Corruption(why.message(), "; the trajectory is not shown any more");
+  }
+  const Status removed = RemoveTrajectories(database, table, {&id, 1});
+  if (removed.ok() || removed.code() == StatusCode::kNotFound) {
+    return Status::Corruption(why.message(), "; the trajectory was removed");
+  }
+  return Status::Corruption(why.message(),
+                            "; the trajectory could not be removed: ", removed.message());
+}
+
 Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                                 const Filter& filter) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());

@@ -17,6 +17,11 @@ inline float FirstPriority(const PriorityTableSpec& spec) {
 /// Takes trajectories out of the state of a database that is open read-only.
 void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids);
 
+/// A page of the trajectory was found damaged, as `why` says: the trajectory is removed, or hidden
+/// where the database is read-only. Returns `why`, and what has become of it.
+Status RemoveDamaged(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                     TrajectoryId id, const Status& why);
+
 /// See Table::Remove, Table::Truncate, Table::SetColumns, Table::CreatePriorityTable.
 Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                           std::span<const TrajectoryId> ids);

@@ -100,16 +100,17 @@ Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec) {
                                    database.arena->budget_bytes(),
                                    " bytes (budgets.frames_bytes) has no such frame");
   }
+  if (spec.bytes_max > 0 && spec.bytes_max < 2 * page_bytes) {
+    return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
+                                   " bytes, less than two pages of ", page_bytes);
+  }
+  if (!database.options.resident) return Status::Ok();
   const uint64_t most = (pages_max - for_calls) * page_bytes;
   if (spec.bytes_max > most) {
     return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
                                    " bytes: at most ", most, " of the frame budget of ",
                                    database.arena->budget_bytes(), " bytes, whose ", pages_max,
                                    " frames leave ", for_calls, " to the calls under way");
-  }
-  if (spec.bytes_max > 0 && spec.bytes_max < 2 * page_bytes) {
-    return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
-                                   " bytes, less than two pages of ", page_bytes);
   }
   if (PagesOfSteps(layout) > most / page_bytes) {
     return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.steps_max,
@@ -120,6 +121,7 @@ Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec) {
 }
 
 Status CheckFitsBesideOthers(const DatabaseCore& database, const TableSpec& spec) {
+  if (!database.options.resident) return Status::Ok();
   const TableLayout layout(spec, 0);
   const std::optional<uint64_t> pages = BoundInPages(layout);
   if (!pages) return Status::Ok();

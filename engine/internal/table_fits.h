@@ -25,13 +25,14 @@ uint64_t PagesKept(const TableLayout& layout);
 /// would fit no record of the log.
 TableSpec WithChosenSteps(const DatabaseCore& database, const TableSpec& spec);
 
-/// InvalidArgument for a page that fits no record of the log or no frame, and for a bound in bytes
-/// or steps that leaves less than a sixteenth of the frames to the calls under way.
+/// InvalidArgument for a page that fits no record of the log or no frame, and, where all pages stay
+/// in memory, for a bound in bytes or steps that leaves less than a sixteenth of the frames to the
+/// calls under way.
 Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec);
 
-/// The same of what the other tables leave of the frames: each has whole slabs, for its bound in
-/// bytes or steps and a sixteenth beside it. What has no such bound is not counted: nobody knows
-/// how much it will hold.
+/// The same of what the other tables leave of the frames, where all pages stay in memory: each has
+/// whole slabs, for its bound in bytes or steps and a sixteenth beside it. What has no such bound
+/// is not counted: nobody knows how much it will hold.
 Status CheckFitsBesideOthers(const DatabaseCore& database, const TableSpec& spec);
 
 }  // namespace geardb::engine

@@ -8,6 +8,19 @@
 namespace geardb::engine {
 namespace {
 
+/// What is copied once the mutex is released.
+struct RowsToCopy {
+  RunBuilder runs;
+  PageWaits waits;
+  EpochRegistry::Guard guard;
+
+  Status Copy(const HostArena& arena) {
+    GEARDB_RETURN_IF_ERROR(waits.Wait());
+    GatherCpu(runs.Plan(), BasesOf(arena));
+    return Status::Ok();
+  }
+};
+
 /// Begins an output of `count` rows of a step column.
 void BeginColumn(const StepColumn& column, int64_t count, ColumnRows* rows, RunBuilder* runs) {
   rows->column = column.name;
@@ -18,12 +31,13 @@ void BeginColumn(const StepColumn& column, int64_t count, ColumnRows* rows, RunB
 }
 
 /// Copies absolute row `row` to place `at` of the output begun last.
-void CopyRow(RowCursor* cursor, size_t column, int64_t row, int64_t at, RunBuilder* runs) {
+void CopyRow(RowCursor* cursor, size_t column, int64_t row, int64_t at, RowsToCopy* copies) {
   const TableState& state = cursor->state();
   const TableLayout& layout = state.layout();
   const uint64_t bytes = layout.step_columns()[column].row_bytes;
-  const FrameRef source = state.RowIn(column, cursor->PageOf(row), layout.OffsetInPage(row));
-  runs->Copy(source, bytes, static_cast<uint64_t>(at) * bytes, bytes);
+  const FrameRef source =
+      state.RowToRead(column, cursor->PageOf(row), layout.OffsetInPage(row), &copies->waits);
+  copies->runs.Copy(source, bytes, static_cast<uint64_t>(at) * bytes, bytes);
 }
 
 /// Python's slice.indices over rows [first, end).
@@ -86,8 +100,7 @@ Result<std::vector<ColumnRows>> ReadRows(DatabaseCore* database, const TableCore
     for (const StepColumn& column : layout.step_columns()) names.push_back(column.name);
   }
   std::vector<ColumnRows> outputs(names.size());
-  RunBuilder runs;
-  EpochRegistry::Guard guard;
+  RowsToCopy copies;
   {
     MutexLock lock(&table.state->mutex);
     const TableState& state = *table.state;
@@ -105,16 +118,15 @@ Result<std::vector<ColumnRows>> ReadRows(DatabaseCore* database, const TableCore
       }
       const auto column = layout.FindStepColumn(names[c]);
       if (!column) return layout.NoSuchColumn(names[c]);
-      BeginColumn(layout.step_columns()[*column], slice.count, &outputs[c], &runs);
+      BeginColumn(layout.step_columns()[*column], slice.count, &outputs[c], &copies.runs);
       RowCursor cursor(state, record);
       for (int64_t k = 0; k < slice.count; ++k) {
-        CopyRow(&cursor, *column, slice.begin + k * range.step, k, &runs);
+        CopyRow(&cursor, *column, slice.begin + k * range.step, k, &copies);
       }
     }
-    guard = database->epochs.Enter();
+    copies.guard = database->epochs.Enter();
   }
-  GatherCpu(runs.Plan(), BasesOf(*database->arena));
-  guard.Leave();
+  GEARDB_RETURN_IF_ERROR(copies.Copy(*database->arena));
   TrimSpare(&outputs);
   return outputs;
 }
@@ -124,8 +136,7 @@ Result<std::vector<ColumnRows>> GatherRows(DatabaseCore* database, const TableCo
   GEARDB_RETURN_IF_ERROR(database->CheckTable(table));
   const TableLayout& layout = table.layout();
   std::vector<ColumnRows> outputs(columns.size());
-  RunBuilder runs;
-  EpochRegistry::Guard guard;
+  RowsToCopy copies;
   {
     MutexLock lock(&table.state->mutex);
     const TableState& state = *table.state;
@@ -139,7 +150,7 @@ Result<std::vector<ColumnRows>> GatherRows(DatabaseCore* database, const TableCo
                                        columns[c].column, "' is per trajectory; Read it");
       }
       BeginColumn(layout.step_columns()[*column], static_cast<int64_t>(columns[c].rows.size()),
-                  &outputs[c], &runs);
+                  &outputs[c], &copies.runs);
       std::optional<RowCursor> cursor;
       for (size_t k = 0; k < columns[c].rows.size(); ++k) {
         const RowId& wanted = columns[c].rows[k];
@@ -159,13 +170,12 @@ Result<std::vector<ColumnRows>> GatherRows(DatabaseCore* database, const TableCo
                                          " names row ", wanted.row, " of trajectory ", wanted.id,
                                          ", which has rows ", first, " to ", end - 1);
         }
-        CopyRow(&*cursor, *column, row, static_cast<int64_t>(k), &runs);
+        CopyRow(&*cursor, *column, row, static_cast<int64_t>(k), &copies);
       }
     }
-    guard = database->epochs.Enter();
+    copies.guard = database->epochs.Enter();
   }
-  GatherCpu(runs.Plan(), BasesOf(*database->arena));
-  guard.Leave();
+  GEARDB_RETURN_IF_ERROR(copies.Copy(*database->arena));
   TrimSpare(&outputs);
   return outputs;
 }

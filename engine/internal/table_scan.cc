@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -56,18 +57,27 @@ void ScanSlots(const FilterProgram& program, const FilterColumn& column, uint64_
 
 /// Rows of one page.
 struct PageRows {
-  const std::byte* frame = nullptr;
-  uint32_t first = 0;  // In the page.
+  const std::byte* frame = nullptr;  // Null: see `missing`.
+  size_t missing = 0;                // Of those that have no frame, its number.
+  uint32_t first = 0;                // In the page.
   uint32_t count = 0;
+};
+
+/// The pages of the steps that pass, which stay where they are as long as the guard.
+struct PagesOfSteps {
+  std::vector<PageRows> rows;
+  std::vector<PagePlace> missing;
+  EpochRegistry::Guard guard;
 };
 
 /// Adds the steps of a trajectory in a column group: all its rows but final ones.
 void AddSteps(const TableState& state, const index::TrajectoryRecord& record, uint32_t group,
-              std::vector<PageRows>* rows) {
+              PagesOfSteps* found) {
   const TableLayout& layout = state.layout();
   const auto steps_end = state.StepsEnd(record);
   const bool has_flags = layout.flags_column().has_value();
   RowCursor cursor(state, record);
+  Lpn last_missing = kNoLpn;
   for (auto row = static_cast<int64_t>(record.first_row); row < steps_end;) {
     const int64_t page_end = (row / layout.steps_per_page() + 1) * int64_t{layout.steps_per_page()};
     int64_t end = std::min(page_end, steps_end);
@@ -81,9 +91,16 @@ void AddSteps(const TableState& state, const index::TrajectoryRecord& record, ui
       while (next < end && !IsFinalRow(&cursor, next)) ++next;
       end = next;
     }
-    rows->push_back({.frame = state.arena().Resolve(state.FrameOf(group, cursor.PageOf(row))),
-                     .first = layout.OffsetInPage(row),
-                     .count = static_cast<uint32_t>(end - row)});
+    const Lpn lpn = cursor.PageOf(row);
+    PageRows& rows = found->rows.emplace_back(
+        PageRows{.first = layout.OffsetInPage(row), .count = static_cast<uint32_t>(end - row)});
+    if (const FrameRef frame = state.FrameOf(group, lpn); frame.valid()) {
+      rows.frame = state.arena().Resolve(frame);
+    } else {
+      if (lpn != last_missing) found->missing.push_back(state.frames().PlaceOf(group, lpn));
+      last_missing = lpn;
+      rows.missing = found->missing.size() - 1;
+    }
     row = end;
   }
 }
@@ -106,12 +123,6 @@ Result<StepSource> BindStepColumn(const FilterOperand& operand, const TableLayou
                     .stride = column.row_bytes};
 }
 
-/// The pages of the steps that pass, which stay in memory as long as the guard.
-struct PagesOfSteps {
-  std::vector<PageRows> rows;
-  EpochRegistry::Guard guard;
-};
-
 Result<PagesOfSteps> FindSteps(DatabaseCore* database, const TableCore& table, const Filter& filter,
                                uint32_t group) {
   PagesOfSteps found;
@@ -119,11 +130,39 @@ Result<PagesOfSteps> FindSteps(DatabaseCore* database, const TableCore& table, c
   const TableState& state = *table.state;
   GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(*table.state, filter));
   for (const Slot slot : slots) {
-    AddSteps(state, state.trajectories().record(slot), group, &found.rows);
+    AddSteps(state, state.trajectories().record(slot), group, &found);
   }
   found.guard = database->epochs.Enter();
   return found;
 }
+
+/// Brings pages in that are asked for in their order, some ahead of those asked for.
+class ReadAhead {
+ public:
+  ReadAhead(const TableState& state, uint32_t group, std::span<const PagePlace> places)
+      : state_(state), group_(group), places_(places) {}
+
+  /// Page `number`, which is that of the call before or a later one.
+  Result<const std::byte*> Get(size_t number) {
+    for (; first_ < number; ++first_) loads_.pop_front();
+    while (loads_.size() < kAhead && first_ + loads_.size() < places_.size()) {
+      loads_.push_back(state_.frames().LoadAside(group_, places_[first_ + loads_.size()]));
+    }
+    PageLoad* load = loads_.front().get();
+    state_.frames().loader().Wait(load);
+    GEARDB_RETURN_IF_ERROR(load->status);
+    return load->into;
+  }
+
+ private:
+  static constexpr size_t kAhead = 32;
+
+  const TableState& state_;
+  const uint32_t group_;
+  const std::span<const PagePlace> places_;
+  size_t first_ = 0;  // Of `loads_`.
+  std::deque<std::shared_ptr<PageLoad>> loads_;
+};
 
 // ---- Either.
 
@@ -141,9 +180,16 @@ Status ScanColumn(DatabaseCore* database, const TableCore& table, const ColumnQu
     GEARDB_ASSIGN_OR_RETURN(const StepSource source, BindStepColumn(*operand, layout, *number));
     GEARDB_ASSIGN_OR_RETURN(PagesOfSteps steps,
                             FindSteps(database, table, query.filter, source.group));
+    // They are read a few at a time, each for this scan alone: a scan leaves in memory what draws
+    // have brought there.
+    ReadAhead missing(*table.state, source.group, steps.missing);
     for (const PageRows& page : steps.rows) {
+      const std::byte* frame = page.frame;
+      if (frame == nullptr) {
+        GEARDB_ASSIGN_OR_RETURN(frame, missing.Get(page.missing));
+      }
       take({.dtype = source.dtype,
-            .values = page.frame + source.offset + page.first * source.stride,
+            .values = frame + source.offset + page.first * source.stride,
             .stride = source.stride,
             .count = page.count});
     }

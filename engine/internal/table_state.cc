@@ -42,86 +42,19 @@ uint64_t LeafCapacity(const index::IndexMemory& memory, const TableLayout& layou
 }  // namespace
 
 TableState::TableState(const Memory& memory, const TableSpec& spec, TableId id)
-    : memory_(memory), layout_(spec, id), defaults_(layout_.group_count()) {
-  for (const GroupLayout& group : layout_.groups()) {
-    std::string owner = "table '" + spec.name + "'";
-    if (!group.name.empty()) owner += ", group '" + group.name + "'";
-    pools_.push_back(memory.arena->NewPool(group.pages.frame_bytes(), std::move(owner)));
-  }
-}
+    : memory_(memory),
+      layout_(spec, id),
+      frames_(std::make_unique<TableFrames>(
+          TableFrames::Memory{.arena = memory.arena, .loader = memory.loader, .mutex = &mutex},
+          &layout_)) {}
 
-TableState::~TableState() {
-  if (trajectories_ != nullptr && pages_ != nullptr) {  // Else Create failed.
-    trajectories_->ForEach([this](Slot, const index::TrajectoryRecord& record) {
-      for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
-        RetireFrames(lpn);
-      }
-    });
-  }
-  for (size_t g = 0; g < pools_.size(); ++g) {
-    if (defaults_[g].valid()) memory_.arena->Retire(pools_[g], defaults_[g]);
-    memory_.arena->DropPool(pools_[g]);
-  }
-}
+TableState::~TableState() = default;
 
 void TableState::RetireFrames(Lpn lpn) {
-  for (size_t g = 0; g < pools_.size(); ++g) {
-    const FrameRef frame = FrameOf(g, lpn);
-    if (frame == defaults_[g]) continue;
-    memory_.arena->Retire(pools_[g], frame);
-    frame_bytes_ -= pools_[g]->frame_bytes();
+  for (size_t g = 0; g < layout_.group_count(); ++g) {
+    if (FrameOf(g, lpn) != default_frame(g)) frame_bytes_ -= layout_.group(g).pages.frame_bytes();
   }
-}
-
-void TableState::PackFrames() {
-  std::vector<FrameRef> moved = defaults_;
-  for (size_t g = 0; g < pools_.size(); ++g) {
-    if (moved[g].valid()) memory_.arena->MoveDown(pools_[g], &moved[g]);
-  }
-  trajectories_->ForEach([&](Slot, const index::TrajectoryRecord& record) {
-    for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
-      for (size_t g = 0; g < pools_.size(); ++g) {
-        FrameRef& frame = pages_->group_page(g, lpn).frame;
-        if (frame == defaults_[g]) {
-          frame = moved[g];
-        } else {
-          memory_.arena->MoveDown(pools_[g], &frame);
-        }
-      }
-    }
-  });
-  defaults_ = std::move(moved);
-}
-
-Status TableState::MakeDefaultFrame(size_t group) {
-  GEARDB_ASSIGN_OR_RETURN(defaults_[group],
-                          memory_.arena->Allocate(pools_[group], Deadline::Now(), memory_.kept));
-  std::byte* frame = memory_.arena->Resolve(defaults_[group]);
-  for (const size_t c : layout_.group(group).columns) {
-    const StepColumn& column = layout_.step_columns()[c];
-    FillElements(column.dtype, column.default_bits,
-                 {frame + layout_.RowOffset(c, 0), column.row_bytes * layout_.steps_per_page()});
-  }
-  return Status::Ok();
-}
-
-void TableState::CopyDefaults(size_t group, FrameRef into) const {
-  if (!defaults_[group].valid()) return;
-  std::memcpy(memory_.arena->Resolve(into), memory_.arena->Resolve(defaults_[group]),
-              pools_[group]->frame_bytes());
-}
-
-void TableState::CopyPiece(const PieceOfPage& piece, std::span<const std::byte> bytes) const {
-  const GroupLayout& group = layout_.group(piece.group);
-  std::byte* base = memory_.arena->Resolve(piece.frame);
-  PieceColumns(group.pages, piece.count).ForEach([&](size_t place, uint64_t from, uint64_t count) {
-    // Behind the columns of group 0 are a stream's flags.
-    const DType dtype = place < group.columns.size()
-                            ? layout_.step_columns()[group.columns[place]].dtype
-                            : DType::kU8;
-    CopyElements(dtype, base + group.pages.FrameOffset(place, piece.first),
-                 bytes.subspan(from, count));
-  });
+  frames_->Retire(lpn);
 }
 
 Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, const TableSpec& spec,
@@ -143,16 +76,13 @@ Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, con
   auto trajectories = index::TrajectoryIndex::Create(
       memory.index, spec.name + " trajectories",
       {.slot_capacity = SlotCapacity(*memory.index), .column_bytes = column_bytes});
-  // The destructor walks both.
   if (!pages.ok() || !trajectories.ok()) {
     return pages.ok() ? trajectories.status() : pages.status();
   }
   state->pages_ = std::move(*pages);
   state->trajectories_ = std::move(*trajectories);
-  for (size_t g = 0; g < state->layout_.group_count(); ++g) {
-    if (!state->layout_.group(g).may_be_unwritten()) continue;
-    GEARDB_RETURN_IF_ERROR(state->MakeDefaultFrame(g));
-  }
+  state->frames_->Attach(state->pages_.get(), state->trajectories_.get());
+  GEARDB_RETURN_IF_ERROR(state->frames_->MakeDefaults(memory.kept));
   return state;
 }
 
@@ -408,9 +338,10 @@ void TableState::WriteGroups(Lpn lpn, Lsn lsn, uint16_t rows_filled, const PageF
   for (size_t a = 0; a < groups.size(); ++a) {
     index::GroupPageRecord& record = pages_->group_page(groups[a], lpn);
     if (const FrameRef given = frames.FrameOf(page, a); given.valid()) {
-      record.frame = given;
-      frame_bytes_ += pools_[groups[a]]->frame_bytes();
+      frames_->Give(groups[a], lpn, given);
+      frame_bytes_ += layout_.group(groups[a]).pages.frame_bytes();
     }
+    record.flags = static_cast<uint8_t>(record.flags & ~kPageInCold);
     if (record.birth_lsn == kNoLsn) record.birth_lsn = lsn;
     record.rows_filled = rows_filled;
     if (!layout_.group(groups[a]).logged()) continue;
@@ -419,6 +350,7 @@ void TableState::WriteGroups(Lpn lpn, Lsn lsn, uint16_t rows_filled, const PageF
         record.piece_count == 0 ? frames.PieceOf(page, a) : wal::PiecePlace{};
     record.piece_at = whole.at;
     record.piece_checksum = static_cast<uint32_t>(whole.checksum);
+    if (whole.at < lsn) record.flags |= kPageFromPart;
     if (record.piece_count < UINT8_MAX) ++record.piece_count;
   }
 }
@@ -449,8 +381,8 @@ size_t TableState::ExtendRows(const fb::Rows& rows, Lsn lsn, const fb::NewPage* 
                      &list);
       record.head_lpn = list.head;
       record.tail_lpn = list.tail;
-      for (size_t g = 0; g < pools_.size(); ++g) {
-        pages_->group_page(g, record.tail_lpn).frame = defaults_[g];
+      for (size_t g = 0; g < layout_.group_count(); ++g) {
+        pages_->group_page(g, record.tail_lpn).frame = default_frame(g);
       }
       ++taken;
       ++page_count_;

@@ -5,7 +5,8 @@
 // Invariants:
 // - A step's leaf is set in a priority table's members iff the row is an anchor of it
 //   (base/window.h), or the closed trajectory in that slot is its item.
-// - A page that is in a list has a frame; a frame leaves through the arena's retirement.
+// - The bytes of a page that is in a list are in a frame, or are where TableFrames finds them; all
+//   that decides anything is in index memory.
 // - The state is a function of the log's records alone: no clock, no address, no timing.
 #pragma once
 
@@ -19,6 +20,7 @@
 #include "base/window.h"
 #include "engine/internal/arena.h"
 #include "engine/internal/priority_state.h"
+#include "engine/internal/table_frames.h"
 #include "engine/internal/table_layout.h"
 #include "engine/operations_generated.h"
 #include "index/page_table.h"
@@ -87,7 +89,8 @@ class TableState {
   struct Memory {
     index::IndexMemory* index = nullptr;
     HostArena* arena = nullptr;
-    Kept kept = Kept::kLeft;  ///< For the frames that it takes at once.
+    PageLoader* loader = nullptr;  ///< Null: no page loses its frame.
+    Kept kept = Kept::kLeft;       ///< For the frames that it takes at once.
   };
   static Result<std::unique_ptr<TableState>> Create(const Memory& memory, const TableSpec& spec,
                                                     TableId id);
@@ -101,7 +104,9 @@ class TableState {
   CondVar changed;
 
   const TableLayout& layout() const { return layout_; }
-  FramePool* pool(size_t group) const { return pools_[group]; }
+  /// Which pages have frames. What a call of it changes is no part of what the table is.
+  TableFrames& frames() const { return *frames_; }
+  FramePool* pool(size_t group) const { return frames_->pool(group); }
   const HostArena& arena() const { return *memory_.arena; }
 
   // Admission: the only calls that can fail. Caller holds `mutex`.
@@ -110,9 +115,6 @@ class TableState {
   Status Reserve(uint64_t lpn_count, uint64_t slot_count);
   /// Adds an empty priority table; apply CreatePriorityTable to fill it.
   Status AddPriorityTable(const PriorityTableSpec& spec);
-
-  /// Frees slabs that are partly used: for recovery, when nobody reads.
-  void PackFrames();
 
   // Applying. `lsn` is that of the record.
 
@@ -177,29 +179,22 @@ class TableState {
            ((record.flags & index::kFinalRowStored) != 0 ? 1 : 0);
   }
   bool IsTrajectoryItem(const index::TrajectoryRecord& record) const;
-  /// The frame of a page in a group.
-  FrameRef FrameOf(size_t group, Lpn lpn) const { return pages_->group_page(group, lpn).frame; }
-  /// The first byte of a row of a step column, in the page that has it.
-  FrameRef RowIn(size_t column, Lpn lpn, uint32_t offset_in_page) const {
-    const FrameRef frame = FrameOf(layout_.step_columns()[column].group, lpn);
+  /// The frame of a page in a group; not valid where it has lost it.
+  FrameRef FrameOf(size_t group, Lpn lpn) const { return frames_->FrameOf(group, lpn); }
+  /// The first byte of a row of a step column, in the page that has it: see TableFrames::ToRead.
+  FrameRef RowToRead(size_t column, Lpn lpn, uint32_t offset_in_page, PageWaits* waits) const {
+    const FrameRef frame = frames_->ToRead(layout_.step_columns()[column].group, lpn, waits);
     return FrameRef{frame.bits + layout_.RowOffset(column, offset_in_page)};
   }
   /// The row up to which a late group of a trajectory is filled.
   uint64_t Filled(size_t group, Slot slot) const;
   /// The frame that shows a group's defaults in every row: of all its pages in which nobody has
   /// written. Not valid for a group whose pages are all written when they begin.
-  FrameRef default_frame(size_t group) const { return defaults_[group]; }
+  FrameRef default_frame(size_t group) const { return frames_->default_frame(group); }
   /// Copies that frame, where there is one, into one that nobody reads.
-  void CopyDefaults(size_t group, FrameRef into) const;
-  /// Rows [first, first + count) of a page of a group, as a piece has them, into a frame that
-  /// nobody reads them in.
-  struct PieceOfPage {
-    uint32_t group = 0;
-    uint32_t first = 0;
-    uint32_t count = 0;
-    FrameRef frame;
-  };
-  void CopyPiece(const PieceOfPage& piece, std::span<const std::byte> bytes) const;
+  void CopyDefaults(size_t group, FrameRef into) const {
+    frames_->CopyDefaults(group, memory_.arena->Resolve(into));
+  }
   /// The leaf of a row that is there, or UINT64_MAX.
   uint64_t LeafOfRow(const index::TrajectoryRecord& record, int64_t row) const;
   /// The leaf that (slot, row) has in a priority table, whether or not it is an item.
@@ -222,7 +217,8 @@ class TableState {
   uint64_t rows() const { return rows_; }
   uint64_t steps() const { return steps_; }
   uint64_t page_count() const { return page_count_; }
-  /// Of the frames of all pages, in all groups; those that show defaults are not counted.
+  /// Of the frames that all pages would have, in all groups; those that show defaults are not
+  /// counted.
   uint64_t frame_bytes() const { return frame_bytes_; }
   uint64_t open_count() const { return open_count_; }
   uint64_t appended_rows() const { return appended_rows_; }
@@ -247,7 +243,6 @@ class TableState {
   /// Of the page that rows up to `offset_in_page` of it were written into.
   void WriteGroups(Lpn lpn, Lsn lsn, uint16_t rows_filled, const PageFrames& frames, size_t page);
   void RetireFrames(Lpn lpn);
-  Status MakeDefaultFrame(size_t group);
   void CloseTrajectory(index::TrajectoryRecord* record, End end, bool last_row_is_final);
   /// Items of a trajectory in the priority tables that were waiting for columns of it, of which
   /// `before` were set; `items` as in fb::SetColumns.
@@ -262,11 +257,10 @@ class TableState {
 
   const Memory memory_;
   const TableLayout layout_;
-  std::vector<FramePool*> pools_;   // By group.
-  std::vector<FrameRef> defaults_;  // By group.
-  std::vector<size_t> filled_;      // By group: of a late one, its column in trajectories_.
+  std::vector<size_t> filled_;  // By group: of a late one, its column in trajectories_.
   std::unique_ptr<index::TrajectoryIndex> trajectories_;
   std::unique_ptr<index::PageTable> pages_;
+  std::unique_ptr<TableFrames> frames_;  // Of these: goes before them.
   std::vector<std::unique_ptr<PriorityState>> priorities_;
   uint64_t rows_ = 0;
   uint64_t steps_ = 0;

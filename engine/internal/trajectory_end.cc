@@ -159,7 +159,6 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
         record.state == index::TrajectoryState::kOpen ? "open: another writer has it" : "closed");
   }
   lane->Reset();
-  lane->id = id;
   lane->slot = slot;
   lane->generation = record.generation;
   lane->rows_end = static_cast<int64_t>(record.rows_end);
@@ -167,15 +166,18 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
   if (record.tail_lpn != kNoLpn) {
     lane->tail_generation = state.pages().page(record.tail_lpn).generation;
     for (size_t a = 0; a < lane->tail.size(); ++a) {
-      const index::GroupPageRecord& page =
-          state.pages().group_page(layout().appended_groups()[a], record.tail_lpn);
-      lane->tail[a] = {.frame = page.frame, .lsn = page.newest_lsn};
+      const uint32_t group = layout().appended_groups()[a];
+      GEARDB_ASSIGN_OR_RETURN(const FrameRef frame, state.frames().ReadNow(group, record.tail_lpn));
+      lane->tail[a] = {.frame = frame,
+                       .lsn = state.pages().group_page(group, record.tail_lpn).newest_lsn};
     }
+    state.frames().Pin(record.tail_lpn, true);
   }
   if (layout().spec().stream && lane->rows_end > 0) {
     engine::RowCursor cursor(state, record);
     lane->episode_ended = engine::EndOfRow(&cursor, lane->rows_end - 1) != End::kGo;
   }
+  lane->id = id;  // Nothing fails any more.
   size_t offset = 0;
   for (size_t c = 0; c < layout().trajectory_columns().size(); ++c) {
     const auto value = state.trajectories().column(c, slot);

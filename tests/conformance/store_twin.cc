@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/testing/drop_frames.h"
 #include "tests/testing/matchers.h"
 
 namespace geardb::conformance {
@@ -172,6 +173,9 @@ void StoreTwin::Change() {
     case 20:
     case 21:
       return PatchSome();
+    case 22:
+      testing::DropFrames(*database_);
+      return;
     case 9:
     case 10:
     case 11:

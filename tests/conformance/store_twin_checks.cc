@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "tests/conformance/store_twin.h"
+#include "tests/testing/drop_frames.h"
 #include "tests/testing/matchers.h"
 
 namespace geardb::conformance {
@@ -32,6 +33,8 @@ std::string ListOf(const Items& items) {
 
 void StoreTwin::CheckAll() {
   if (::testing::Test::HasFatalFailure()) return;
+  // Every page, or none, or some have to be read for what follows.
+  if (choice_->Percent(50)) testing::DropFrames(*database_);
   const std::vector<TrajectoryRecord> records = table_->Scan({});
   ASSERT_EQ(records.size(), model_.trajectories().size());
   ASSERT_EQ(table_->Count(), records.size());

@@ -1,0 +1,348 @@
+#include "engine/internal/cleaner.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/crash_point.h"
+#include "base/thread.h"
+#include "engine/internal/core.h"
+#include "engine/internal/database_image.h"
+#include "engine/internal/table_change.h"
+
+namespace geardb::engine {
+namespace {
+
+/// What goes into the cold store at once, about.
+constexpr uint64_t kBatchBytes = uint64_t{8} << 20;
+/// Pages that are looked at while a table's mutex is held once.
+constexpr uint64_t kLooks = 4096;
+/// How often readers are looked for that may still read from the log.
+constexpr int64_t kReadersPollMs = 1;
+/// Of the log's segments, one of so many is to be free of what lives when it is full.
+constexpr uint64_t kMarginShare = 8;
+
+}  // namespace
+
+Cleaner::Cleaner(DatabaseCore* database, ColdTier* cold) : database_(database), cold_(cold) {
+  SetDue();
+}
+
+uint64_t Cleaner::SegmentsMax() const {
+  return std::max<uint64_t>(database_->options.log_bytes_max / database_->manifest.segment_bytes,
+                            1);
+}
+
+void Cleaner::SetDue() {
+  const uint64_t most = SegmentsMax();
+  const uint64_t margin = std::max<uint64_t>(most / kMarginShare, 1);
+  const Lsn begin = AlignDown(database_->log_start.load(), database_->manifest.segment_bytes);
+  const uint64_t full = most > margin ? most - margin : 1;
+  due_at_.store(begin + full * database_->manifest.segment_bytes);
+}
+
+void Cleaner::Wake() {
+  MutexLock lock(&mutex_);
+  if (stop_ || !database_->options.background) return;
+  wanted_ = true;
+  if (!thread_.joinable()) {
+    auto thread = StartThread("cleans the log", [this] { Run(); });
+    if (!thread.ok()) return;  // Tried again with the next record.
+    thread_ = std::move(thread).value();
+  }
+  due_at_.store(kNoLsn);  // Until this pass has ended.
+  changed_.NotifyAll();
+}
+
+void Cleaner::Stop() {
+  std::thread thread;
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    due_at_.store(kNoLsn);
+    changed_.NotifyAll();
+    thread.swap(thread_);
+  }
+  if (thread.joinable()) thread.join();
+}
+
+CleanerStats Cleaner::stats() {
+  MutexLock lock(&mutex_);
+  return stats_;
+}
+
+void Cleaner::Run() {
+  for (;;) {
+    {
+      MutexLock lock(&mutex_);
+      while (!wanted_ && !stop_) changed_.WaitUntil(&mutex_, Deadline::Infinite());
+      if (stop_) return;
+      wanted_ = false;
+    }
+    (void)CleanNow(/*all=*/false);
+  }
+}
+
+bool Cleaner::WaitForPass(Deadline deadline) {
+  if (!database_->options.background) {
+    (void)CleanNow(/*all=*/false);
+    MutexLock lock(&mutex_);
+    return gave_back_;
+  }
+  uint64_t wanted = 0;
+  {
+    MutexLock lock(&mutex_);
+    wanted = begun_ + 1;
+  }
+  Wake();
+  MutexLock lock(&mutex_);
+  while (ended_ < wanted && !stop_) {
+    if (!changed_.WaitUntil(&mutex_, deadline)) break;
+  }
+  return ended_ >= wanted && gave_back_;
+}
+
+Status Cleaner::CleanNow(bool all) {
+  MutexLock one(&pass_mutex_);
+  {
+    MutexLock lock(&mutex_);
+    if (stop_) return Status::Cancelled("the database is being closed");
+    ++begun_;
+  }
+  uint64_t released = 0;
+  const Status status = Pass(all, &released);
+  if (!status.ok()) {
+    database_->ReleaseLog(database_->log_released.load(),
+                          "the cleaner, which failed: " + std::string(status.message()));
+  }
+  MutexLock lock(&mutex_);
+  if (!stop_) SetDue();
+  stats_.passes += status.ok() ? 1 : 0;
+  stats_.segments += released;
+  stats_.last = status;
+  gave_back_ = released > 0;
+  ended_ = begun_;
+  changed_.NotifyAll();
+  return status;
+}
+
+Status Cleaner::Pass(bool all, uint64_t* released) {
+  const Choice choice = ChooseStart(all);
+  if (choice.segments == 0) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(cold_->Store().status());
+  // Pages whose first pieces lie before it keep their frames from here on.
+  database_->log_start.store(choice.start);
+  CrashPoint("clean");
+  GEARDB_RETURN_IF_ERROR(PutPages(choice.start));
+  CrashPoint("index_chunk");
+  ColdBatch last(*cold_->if_open());
+  GEARDB_ASSIGN_OR_RETURN(const ImageHead head, TakeImage(choice.start, &last));
+  GEARDB_RETURN_IF_ERROR(PutPages(choice.start));
+  GEARDB_RETURN_IF_ERROR(database_->Acknowledge(database_->log->published(), Ack::kSync));
+  CrashPoint("flush");
+  GEARDB_RETURN_IF_ERROR(cold_->SetHead(&last, head));
+  CrashPoint("recycle");
+  AwaitReaders();
+  const Lsn gone = std::min(choice.start, head.log_from);
+  database_->page_source->ForgetLogBelow(gone);
+  database_->ReleaseLog(gone, "what the cleaner has not moved yet");
+  *released = choice.segments;
+  if (cold_->if_open()->NeedsCompaction()) {
+    CrashPoint("compaction");
+    GEARDB_RETURN_IF_ERROR(cold_->if_open()->CompactForSpace());
+  }
+  return Status::Ok();
+}
+
+Cleaner::Choice Cleaner::ChooseStart(bool all) {
+  const uint64_t segment = database_->manifest.segment_bytes;
+  const Lsn begin = AlignDown(database_->log_released.load(), segment);
+  // The segment that the log goes on in stays.
+  const Lsn limit = AlignDown(database_->log->published(), segment);
+  std::map<Lsn, uint64_t> live;  // Pages, by segment.
+  for (const auto& table : database_->AllTables()) {
+    for (size_t g = 0; g < table->layout().group_count(); ++g) {
+      for (Lpn next = 0; next != kNoLpn;) {
+        MutexLock lock(&table->state->mutex);
+        table->state->frames().CountInLog(g, kLooks, segment, &next, &live);
+      }
+    }
+  }
+  const uint64_t most = SegmentsMax();
+  const uint64_t keep = all ? 0
+                            : most - std::min(most, std::max<uint64_t>(most / kMarginShare, 1) +
+                                                        std::max<uint64_t>(most / 16, 1));
+  const uint64_t now = (limit - begin) / segment + 1;
+  Choice choice{.start = begin, .segments = 0};
+  while (choice.start < limit &&
+         (live[choice.start] == 0 || now - choice.segments > std::max<uint64_t>(keep, 1))) {
+    choice.start += segment;
+    ++choice.segments;
+  }
+  return choice;
+}
+
+Status Cleaner::PutPages(Lsn log_start) {
+  for (const auto& table : database_->AllTables()) {
+    if (table->dropped.load()) continue;
+    GEARDB_RETURN_IF_ERROR(PutPagesOf(table.get(), log_start));
+  }
+  return Status::Ok();
+}
+
+Status Cleaner::PutPagesOf(TableCore* table, Lsn log_start) {
+  const TableLayout& layout = table->layout();
+  for (size_t g = 0; g < layout.group_count(); ++g) {
+    const uint64_t each = layout.group(g).pages.frame_bytes();
+    for (Lpn next = 0; next != kNoLpn;) {
+      {
+        MutexLock lock(&mutex_);
+        if (stop_) return Status::Cancelled("the database is being closed");
+      }
+      std::vector<ColdWork> work;
+      EpochRegistry::Guard guard;
+      {
+        MutexLock lock(&table->state->mutex);
+        guard = database_->epochs.Enter();
+        table->state->frames().CollectForCold({.group = g,
+                                               .log_start = log_start,
+                                               .looks = kLooks,
+                                               .pages = std::max<uint64_t>(kBatchBytes / each, 1)},
+                                              &next, &work);
+      }
+      if (!work.empty()) GEARDB_RETURN_IF_ERROR(PutSome(table, &work));
+    }
+  }
+  return Status::Ok();
+}
+
+Status Cleaner::PutSome(TableCore* table, std::vector<ColdWork>* work) {
+  ColdBatch batch(*cold_->if_open());
+  wal::AlignedBuffer scratch;
+  std::vector<std::byte> read;
+  std::vector<TrajectoryId> damaged;
+  Lsn newest = 0;
+  uint64_t bytes = 0;
+  for (ColdWork& page : *work) {
+    const PageLayout& pages = page.place.layout->group(page.place.group).pages;
+    const std::byte* frame = nullptr;
+    if (page.frame.valid()) {
+      frame = database_->arena->Resolve(page.frame);
+    } else {
+      read.resize(pages.frame_bytes());
+      frame = read.data();
+      const Status status = database_->page_source->Read(page.place, &scratch, read.data());
+      if (status.code() == StatusCode::kCorruption) {
+        damaged.push_back(page.place.trajectory);
+        page.lpn = kNoLpn;
+        continue;
+      }
+      GEARDB_RETURN_IF_ERROR(status);
+    }
+    GEARDB_RETURN_IF_ERROR(
+        batch.PutPage(ColdKeyOf(page.place),
+                      {.layout = &pages,
+                       .frame = {frame, pages.frame_bytes()},
+                       .header = {.generation = page.place.generation, .rows = page.place.rows},
+                       .codecs = {}}));
+    newest = std::max(newest, page.place.newest_lsn);
+    bytes += pages.frame_bytes();
+  }
+  if (database_->log->synced() <= newest) {
+    GEARDB_RETURN_IF_ERROR(database_->Acknowledge(database_->log->published(), Ack::kSync));
+  }
+  GEARDB_RETURN_IF_ERROR(WriteBatch(&batch));
+  {
+    MutexLock lock(&table->state->mutex);
+    for (const ColdWork& page : *work) {
+      if (page.lpn != kNoLpn) table->state->frames().MarkCold(page);
+    }
+  }
+  for (const TrajectoryId id : damaged) {
+    (void)RemoveDamaged(database_, database_->TableById(table->layout().id()), id,
+                        Status::Corruption("found by the cleaner"));
+  }
+  MutexLock lock(&mutex_);
+  stats_.pages += work->size() - damaged.size();
+  stats_.page_bytes += bytes;
+  return Status::Ok();
+}
+
+Status Cleaner::WriteBatch(ColdBatch* batch) {
+  return cold_->if_open()->Write(batch, cold_->head().log_from);
+}
+
+Result<ImageHead> Cleaner::TakeImage(Lsn log_start, ColdBatch* last) {
+  const uint64_t number = cold_->next_image();
+  ColdBatch chunks(*cold_->if_open());
+  uint64_t bytes = 0;
+  MutexLock commit(&database_->commit);
+  GEARDB_RETURN_IF_ERROR(database_->CatchUp());
+  const Lsn lsn = database_->log->end();
+  GEARDB_RETURN_IF_ERROR(SaveDatabase(
+      database_, lsn, [&](const ImageChunk& chunk, std::span<const std::byte> content) {
+        bytes += content.size();
+        GEARDB_RETURN_IF_ERROR(chunks.PutChunk(ColdTier::KeyOf(chunk, number), lsn, content));
+        return chunks.bytes() < kBatchBytes ? Status::Ok() : WriteBatch(&chunks);
+      }));
+  GEARDB_RETURN_IF_ERROR(WriteBatch(&chunks));
+  for (const TableId id : database_->TakeDropped()) last->DeleteTable(id);
+  for (const auto& table : database_->AllTables()) {
+    MutexLock lock(&table->state->mutex);
+    GEARDB_RETURN_IF_ERROR(DeleteGone(table->state.get(), last));
+  }
+  {
+    MutexLock lock(&mutex_);
+    stats_.image_bytes += bytes;
+  }
+  const Lsn oldest = database_->open_groups.empty() ? lsn : *database_->open_groups.begin();
+  return ImageHead{
+      .number = number, .lsn = lsn, .log_from = std::min(lsn, oldest), .log_start = log_start};
+}
+
+Status Cleaner::DeleteGone(TableState* state, ColdBatch* batch) {
+  std::vector<GonePage> gone = state->frames().TakeGone();
+  if (gone.empty()) return Status::Ok();
+  std::sort(gone.begin(), gone.end());
+  // All trajectories before the oldest that is there go by one range.
+  TrajectoryId oldest = gone.back().trajectory + 1;
+  state->trajectories().ForEach(
+      [&](Slot, const index::TrajectoryRecord& record) { oldest = std::min(oldest, record.id); });
+  const TableLayout& layout = state->layout();
+  const auto remove = [&](TrajectoryId first, TrajectoryId end) {
+    for (size_t g = 0; g < layout.group_count(); ++g) {
+      GEARDB_RETURN_IF_ERROR(batch->DeleteTrajectoryPages(
+          {.table = layout.id(), .group = static_cast<uint16_t>(g), .first = first, .end = end}));
+    }
+    return Status::Ok();
+  };
+  if (gone.front().trajectory < oldest) {
+    GEARDB_RETURN_IF_ERROR(remove(gone.front().trajectory, oldest));
+  }
+  TrajectoryId removed = 0;
+  for (const GonePage& page : gone) {
+    if (page.trajectory < oldest || page.trajectory == removed) continue;
+    if (state->trajectories().FindById(page.trajectory) == kNoSlot) {
+      removed = page.trajectory;
+      GEARDB_RETURN_IF_ERROR(remove(removed, removed + 1));
+      continue;
+    }
+    for (size_t g = 0; g < layout.group_count(); ++g) {
+      batch->DeletePage({.table = layout.id(),
+                         .group = static_cast<uint16_t>(g),
+                         .trajectory = page.trajectory,
+                         .page = page.page_number});
+    }
+  }
+  return Status::Ok();
+}
+
+void Cleaner::AwaitReaders() {
+  const uint64_t version = database_->epochs.Retire();
+  MutexLock lock(&mutex_);
+  while (database_->epochs.SafeVersion() <= version) {
+    // Readers do not announce that they leave.
+    changed_.WaitUntil(&mutex_, Deadline::AfterMs(kReadersPollMs));
+  }
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,108 @@
+// Cleaner: moves what still lives in the oldest segments of the log to the cold store, so that they
+// can be written again. It waits for nobody who appends; who finds the log full waits for it.
+//
+// A pass, which one thread makes:
+//   1. chooses the log's new start: segments in which no page lives go first
+//   2. puts the pages that need it into the cold store: those whose rows are not all in pieces at
+//      or beyond the new start, as they are by then
+//   3. takes the image of the index as of the log's end X, and puts those pages again that have
+//      changed since
+//   4. makes the image the current one, in one batch with what has left the tables, and flushes
+//   5. once all who may read from the old segments have left, lets the log recycle them
+// A crash before 4 leaves the image of before, whose log is all there. Pages in the store are of
+// their time or newer: what they hold beyond the image, the log says again.
+//
+// Nothing is put there before the log is synced up to it: a page never says what a recovery after a
+// power loss does not know.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "engine/internal/cold_tier.h"
+#include "engine/internal/table_frames.h"
+
+namespace geardb::engine {
+
+class DatabaseCore;
+class TableState;
+struct TableCore;
+
+/// Counters since the open.
+struct CleanerStats {
+  uint64_t passes = 0;
+  uint64_t pages = 0;        ///< Put into the cold store.
+  uint64_t page_bytes = 0;   ///< Of their frames.
+  uint64_t image_bytes = 0;  ///< Of index chunks.
+  uint64_t segments = 0;     ///< Given back to the log.
+  Status last;               ///< Of the last pass.
+};
+
+/// Thread-safe.
+class Cleaner {
+ public:
+  Cleaner(DatabaseCore* database, ColdTier* cold);
+  ~Cleaner() { Stop(); }
+  Cleaner(const Cleaner&) = delete;
+  Cleaner& operator=(const Cleaner&) = delete;
+
+  /// The log's end has moved: begins a pass, where so much of it lives that one is due.
+  void Note(Lsn end) {
+    if (end >= due_at_.load(std::memory_order_relaxed)) Wake();
+  }
+  /// Until a pass that begins from now on has ended. True: it gave segments back. The commit mutex
+  /// is not held.
+  bool WaitForPass(Deadline deadline);
+  /// A pass in this thread, of as many segments as can go where `all`.
+  Status CleanNow(bool all);
+  /// Ends the thread.
+  void Stop();
+  CleanerStats stats();
+
+ private:
+  struct Choice {
+    Lsn start = 0;
+    uint64_t segments = 0;  // That go.
+  };
+
+  void Wake();
+  void Run();
+  void SetDue();
+  uint64_t SegmentsMax() const;
+  Status Pass(bool all, uint64_t* released);
+  Choice ChooseStart(bool all);
+  Status PutPages(Lsn log_start);
+  Status PutPagesOf(TableCore* table, Lsn log_start);
+  Status PutSome(TableCore* table, std::vector<ColdWork>* work);
+  /// Step 3. Returns the head that becomes current.
+  Result<ImageHead> TakeImage(Lsn log_start, ColdBatch* last);
+  /// Of the pages that have left a table, in the cold store.
+  Status DeleteGone(TableState* state, ColdBatch* batch);
+  void AwaitReaders();
+  Status WriteBatch(ColdBatch* batch);
+
+  DatabaseCore* const database_;
+  ColdTier* const cold_;
+  std::atomic<Lsn> due_at_{kNoLsn};
+
+  Mutex pass_mutex_;  // One pass at a time.
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
+  bool wanted_ GEARDB_GUARDED_BY(mutex_) = false;
+  bool running_ GEARDB_GUARDED_BY(mutex_) = false;
+  uint64_t begun_ GEARDB_GUARDED_BY(mutex_) = 0;
+  uint64_t ended_ GEARDB_GUARDED_BY(mutex_) = 0;
+  bool gave_back_ GEARDB_GUARDED_BY(mutex_) = false;  // The last one.
+  CleanerStats stats_ GEARDB_GUARDED_BY(mutex_);
+  std::thread thread_ GEARDB_GUARDED_BY(mutex_);
+};
+
+}  // namespace geardb::engine

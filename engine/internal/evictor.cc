@@ -1,0 +1,117 @@
+#include "engine/internal/evictor.h"
+
+#include <algorithm>
+#include <map>
+
+#include "engine/internal/core.h"
+
+namespace geardb::engine {
+namespace {
+
+/// Pages that are looked at while a table's mutex is held once.
+constexpr uint64_t kLooks = 16384;
+/// A pool that needs frames gives up one of so many of its own beside them: the next call finds
+/// some.
+constexpr uint64_t kShareAhead = 64;
+
+/// Holds a table's mutex, but for that which the caller has.
+class LockUnlessHeld {
+ public:
+  LockUnlessHeld(TableState* state, const TableState* held)
+      GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis)
+      : mutex_(state == held ? nullptr : &state->mutex) {
+    if (mutex_ != nullptr) mutex_->Lock();
+  }
+  ~LockUnlessHeld() GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
+    if (mutex_ != nullptr) mutex_->Unlock();
+  }
+  LockUnlessHeld(const LockUnlessHeld&) = delete;
+  LockUnlessHeld& operator=(const LockUnlessHeld&) = delete;
+
+ private:
+  Mutex* const mutex_;
+};
+
+}  // namespace
+
+uint64_t Evictor::DropOwn(const Owner& owner, const Need& need, bool* too_new) {
+  uint64_t dropped = 0;
+  // Twice round: the first time may find that all were used.
+  uint64_t looks_left = 2 * owner.state->pages().reserved();
+  while (dropped < need.frames && looks_left > 0) {
+    const LockUnlessHeld lock(owner.state, need.held);
+    const auto outcome = owner.state->frames().Drop({.group = owner.group,
+                                                     .frames = need.frames - dropped,
+                                                     .log = database_->readable_log(),
+                                                     .looks_max = std::min(looks_left, kLooks)});
+    dropped += outcome.dropped;
+    *too_new |= outcome.too_new > 0;
+    if (outcome.looks == 0) break;
+    looks_left -= outcome.looks;
+  }
+  return dropped;
+}
+
+uint64_t Evictor::DropOther(const Owner& owner, const Need& need, bool* too_new) {
+  // As many of its frames as have the bytes that are wanted.
+  const uint64_t bytes = need.frames * need.pool->frame_bytes();
+  const LockUnlessHeld lock(owner.state, need.held);
+  const auto outcome =
+      owner.state->frames().DropSlabs({.group = owner.group,
+                                       .frames = bytes / owner.pool->frame_bytes() + 1,
+                                       .log = database_->readable_log()});
+  *too_new |= outcome.too_new > 0;
+  return outcome.dropped;
+}
+
+uint64_t Evictor::DropOnce(const Need& need, bool* too_new) {
+  const auto tables = database_->AllTables();
+  std::vector<Owner> owners;
+  for (const auto& table : tables) {
+    TableState* state = table->state.get();
+    for (size_t g = 0; g < state->layout().group_count(); ++g) {
+      FramePool* pool = state->pool(g);
+      owners.push_back({state, g, pool, database_->arena->SlabsOwned(pool)});
+    }
+  }
+  std::sort(owners.begin(), owners.end(),
+            [](const Owner& a, const Owner& b) { return a.slabs > b.slabs; });
+  const auto own = std::find_if(owners.begin(), owners.end(),
+                                [&](const Owner& owner) { return owner.pool == need.pool; });
+  uint64_t dropped = 0;
+  if (own != owners.end() && 2 * own->slabs >= owners.front().slabs) {
+    dropped = DropOwn(*own, need, too_new);
+  }
+  for (const Owner& owner : owners) {
+    if (dropped > 0) return dropped;
+    if (owner.pool != need.pool && owner.slabs > 0) dropped = DropOther(owner, need, too_new);
+  }
+  if (dropped == 0 && own != owners.end()) dropped = DropOwn(*own, need, too_new);
+  return dropped;
+}
+
+uint64_t Evictor::MakeRoom(FramePool* pool, uint64_t frames, TableState* held) {
+  if (database_->options.resident) return 0;
+  MutexLock one(&mutex_);
+  HostArena& arena = *database_->arena;
+  const uint64_t available = arena.FramesAvailable(pool);
+  if (available >= frames) return 0;
+  const uint64_t owned = FramesIn(arena.SlabsOwned(pool), pool->frame_bytes());
+  const Need need{pool, frames - available + owned / kShareAhead, held};
+  bool too_new = false;
+  const uint64_t dropped = DropOnce(need, &too_new);
+  if (dropped > 0 || !too_new || database_->log == nullptr) return dropped;
+  // What was appended last is in the ring alone.
+  if (!database_->DrainLog().ok()) return 0;
+  return DropOnce(need, &too_new);
+}
+
+void Evictor::MakeRoomLike(const PageWaits& waits) {
+  std::map<FramePool*, uint64_t> pools;
+  waits.ForEach([&](const PageLoad& load) {
+    if (load.owner != nullptr) ++pools[load.owner->pool(load.place.group)];
+  });
+  for (const auto& [pool, frames] : pools) MakeRoom(pool, frames);
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,52 @@
+// Evictor: which pages lose their frames when somebody needs some. A pool first gives up frames of
+// its own; where it has few of the budget's slabs, the pools that have most give up whole ones.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/mutex.h"
+#include "engine/internal/table_frames.h"
+
+namespace geardb::engine {
+
+class DatabaseCore;
+class TableState;
+
+/// Thread-safe.
+class Evictor {
+ public:
+  explicit Evictor(DatabaseCore* database) : database_(database) {}
+
+  /// Drops pages until the pool can have about so many frames: now, or once those who read what was
+  /// dropped have left. Returns how many were dropped, of any pool. No table's mutex is held but
+  /// that of `held`.
+  uint64_t MakeRoom(FramePool* pool, uint64_t frames, TableState* held = nullptr);
+  /// Room for as many pages again as these, which had no frames.
+  void MakeRoomLike(const PageWaits& waits);
+
+ private:
+  struct Owner {
+    TableState* state = nullptr;
+    size_t group = 0;
+    FramePool* pool = nullptr;
+    uint64_t slabs = 0;
+  };
+  struct Need {
+    FramePool* pool = nullptr;
+    uint64_t frames = 0;
+    TableState* held = nullptr;
+  };
+
+  /// Drops frames of the pool itself.
+  uint64_t DropOwn(const Owner& owner, const Need& need, bool* too_new);
+  /// Drops slabs of another.
+  uint64_t DropOther(const Owner& owner, const Need& need, bool* too_new);
+  uint64_t DropOnce(const Need& need, bool* too_new);
+
+  DatabaseCore* const database_;
+  Mutex mutex_;  // One at a time; taken before those of tables.
+};
+
+}  // namespace geardb::engine

@@ -1,0 +1,100 @@
+#include "engine/internal/page_loader.h"
+
+#include "base/thread.h"
+#include "engine/internal/table_frames.h"
+
+namespace geardb::engine {
+
+PageLoader::~PageLoader() {
+  std::vector<std::thread> threads;
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    queued_.NotifyAll();
+    threads.swap(threads_);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void PageLoader::StartThreads() {
+  while (threads_.size() < threads_max_) {
+    auto thread = StartThread("reads pages", [this] { Run(); });
+    if (!thread.ok()) return;  // Whoever waits reads.
+    threads_.push_back(std::move(thread).value());
+  }
+}
+
+void PageLoader::Begin(std::shared_ptr<PageLoad> load) {
+  MutexLock lock(&mutex_);
+  if (threads_.size() < threads_max_) StartThreads();
+  if (threads_.empty()) return;
+  queue_.push_back(std::move(load));
+  queued_.NotifyOne();
+}
+
+bool PageLoader::Take(PageLoad* load) {
+  MutexLock lock(&mutex_);
+  if (load->state != PageLoad::State::kQueued) return false;
+  load->state = PageLoad::State::kReading;
+  return true;
+}
+
+void PageLoader::Read(PageLoad* load, wal::AlignedBuffer* scratch) {
+  Status status = source_->Read(load->place, scratch, load->into);
+  MutexLock lock(&mutex_);
+  load->status = std::move(status);
+  load->state = PageLoad::State::kReady;
+  ready_.NotifyAll();
+}
+
+void PageLoader::Wait(PageLoad* load) {
+  if (Take(load)) {
+    wal::AlignedBuffer scratch;
+    Read(load, &scratch);
+    return;
+  }
+  MutexLock lock(&mutex_);
+  while (load->state != PageLoad::State::kReady) ready_.WaitUntil(&mutex_, Deadline::Infinite());
+}
+
+void PageLoader::Run() {
+  wal::AlignedBuffer scratch;
+  for (;;) {
+    std::shared_ptr<PageLoad> load;
+    {
+      MutexLock lock(&mutex_);
+      while (queue_.empty() && !stop_) queued_.WaitUntil(&mutex_, Deadline::Infinite());
+      if (queue_.empty()) return;
+      load = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    if (!Take(load.get())) continue;
+    Read(load.get(), &scratch);
+    if (load->owner != nullptr) load->owner->Finish(load.get());
+  }
+}
+
+Status PageWaits::Wait() {
+  (void)WaitHeld();
+  for (const auto& load : loads_) {
+    if (load->owner != nullptr) load->owner->Finish(load.get());
+  }
+  const PageLoad* bad = failed();
+  return bad == nullptr ? Status::Ok() : bad->status;
+}
+
+Status PageWaits::WaitHeld() {
+  // From the last: the threads begin with the first.
+  for (auto load = loads_.rbegin(); load != loads_.rend(); ++load) loader_->Wait(load->get());
+  const PageLoad* bad = failed();
+  return bad == nullptr ? Status::Ok() : bad->status;
+}
+
+const PageLoad* PageWaits::failed() const {
+  for (const auto& load : loads_) {
+    if (!load->status.ok()) return load.get();
+  }
+  return nullptr;
+}
+
+}  // namespace geardb::engine

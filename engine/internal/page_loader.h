@@ -1,0 +1,98 @@
+// PageLoader: brings pages without a frame in, by threads that read them, for whoever waits.
+//
+// A page is asked for under its table's mutex, where it gets a frame to be read into, and waited
+// for without it. So what a draw shows is settled when it draws, whatever happens to the page
+// meanwhile; the epoch guard of whoever asked keeps the frame, and what the page is read from.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "engine/internal/page_source.h"
+
+namespace geardb::engine {
+
+class TableFrames;
+
+/// A page on its way into a frame.
+struct PageLoad {
+  PagePlace place;
+  FrameRef frame;                                 ///< Of an arena, or of `memory`.
+  std::byte* into = nullptr;                      ///< Its bytes.
+  std::unique_ptr<std::byte[]> memory = nullptr;  ///< Where no arena had a frame.
+
+  // Of whom to tell; null: nobody.
+  TableFrames* owner = nullptr;
+  Lpn lpn = kNoLpn;
+  uint32_t generation = 0;
+  Lsn newest_lsn = kNoLsn;  ///< Of the page as it was asked for.
+
+  // The loader's, by its mutex; `status` is whoever's that has waited, once the load is ready.
+  enum class State : uint8_t { kQueued, kReading, kReady };
+  State state = State::kQueued;
+  Status status;
+};
+
+/// Thread-safe.
+class PageLoader {
+ public:
+  /// Of so many threads, begun with the first load; with none, whoever waits reads.
+  PageLoader(PageSource* source, uint32_t threads) : source_(source), threads_max_(threads) {}
+  /// Nobody waits any more. Reads what is queued.
+  ~PageLoader();
+
+  void Begin(std::shared_ptr<PageLoad> load);
+  /// Until the bytes are there, or the reason why not is; reads them in this thread where nobody
+  /// else has begun to.
+  void Wait(PageLoad* load);
+
+  PageSource& source() const { return *source_; }
+
+ private:
+  void Run();
+  void StartThreads() GEARDB_REQUIRES(mutex_);
+  bool Take(PageLoad* load);
+  void Read(PageLoad* load, wal::AlignedBuffer* scratch);
+
+  PageSource* const source_;
+  const uint32_t threads_max_;
+  Mutex mutex_;
+  CondVar queued_;
+  CondVar ready_;
+  std::deque<std::shared_ptr<PageLoad>> queue_ GEARDB_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ GEARDB_GUARDED_BY(mutex_);
+  bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
+};
+
+/// Pages that somebody waits for. Their frames are good while it holds them.
+class PageWaits {
+ public:
+  bool empty() const { return loads_.empty(); }
+  size_t size() const { return loads_.size(); }
+  void Add(PageLoader* loader, std::shared_ptr<PageLoad> load) {
+    loader_ = loader;
+    loads_.push_back(std::move(load));
+  }
+  /// Until all are there. The first error, in the order in which they were asked for. No table's
+  /// mutex is held.
+  Status Wait();
+  /// The same, while the mutex of their table is held: until they can be read.
+  Status WaitHeld();
+  void Clear() { loads_.clear(); }
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const auto& load : loads_) visit(*load);
+  }
+  /// The first that could not be read; null: all could.
+  const PageLoad* failed() const;
+
+ private:
+  PageLoader* loader_ = nullptr;
+  std::vector<std::shared_ptr<PageLoad>> loads_;
+};
+
+}  // namespace geardb::engine

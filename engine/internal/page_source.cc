@@ -1,0 +1,137 @@
+#include "engine/internal/page_source.h"
+
+#include "base/hash.h"
+#include "engine/internal/record_body.h"
+
+namespace geardb::engine {
+namespace {
+
+std::string PageText(const PagePlace& place) {
+  const GroupLayout& group = place.layout->group(place.group);
+  std::string text = "page " + std::to_string(place.page_number) + " of trajectory " +
+                     std::to_string(place.trajectory) + " of table '" + place.layout->spec().name +
+                     "'";
+  if (!group.name.empty()) text += ", group '" + group.name + "'";
+  return text;
+}
+
+}  // namespace
+
+void CopyPieceIntoFrame(const PieceRowsOfPage& rows, std::span<const std::byte> piece,
+                        std::byte* frame) {
+  const TableLayout& layout = *rows.layout;
+  const GroupLayout& group = layout.group(rows.group);
+  PieceColumns(group.pages, rows.count).ForEach([&](size_t place, uint64_t from, uint64_t count) {
+    // Behind the columns of group 0 are a stream's flags.
+    const DType dtype = place < group.columns.size()
+                            ? layout.step_columns()[group.columns[place]].dtype
+                            : DType::kU8;
+    CopyElements(dtype, frame + group.pages.FrameOffset(place, rows.first),
+                 piece.subspan(from, count));
+  });
+}
+
+Status PageSource::Read(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame) {
+  const Status status = place.log_at != kNoLsn ? ReadLog(place, scratch, frame)
+                        : place.in_cold        ? ReadCold(place, frame)
+                                               : ReadPieces(place, scratch, frame);
+  return status.WithContext(PageText(place));
+}
+
+namespace {
+
+/// A piece of a page, as its record says.
+struct FoundPiece {
+  const fb::PieceRows* rows = nullptr;
+  const wal::RecordIndex::Piece* piece = nullptr;
+};
+
+const flatbuffers::Vector<const fb::PieceRows*>* PiecesOf(const fb::Operation& operation) {
+  if (const auto* append = operation.change_as_Append()) return append->pieces();
+  if (const auto* patch = operation.change_as_Patch()) return patch->pieces();
+  return nullptr;
+}
+
+FoundPiece FindPiece(const fb::Body& body, const wal::RecordIndex& record, const PagePlace& place) {
+  size_t first = 0;  // Of the operation, among the record's pieces.
+  for (uint32_t o = 0; body.operations() != nullptr && o < body.operations()->size(); ++o) {
+    const fb::Operation& operation = *body.operations()->Get(o);
+    const auto* pieces = PiecesOf(operation);
+    if (pieces == nullptr) continue;
+    for (uint32_t i = 0; i < pieces->size() && first + i < record.pieces.size(); ++i) {
+      const fb::PieceRows& rows = *pieces->Get(i);
+      if (operation.table_id() == place.layout->id() && rows.lpn() == place.lpn &&
+          rows.generation() == place.generation && rows.group() == place.group) {
+        return {&rows, &record.pieces[first + i]};
+      }
+    }
+    first += pieces->size();
+  }
+  return {};
+}
+
+}  // namespace
+
+Status PageSource::ReadPieces(const PagePlace& place, wal::AlignedBuffer* scratch,
+                              std::byte* frame) {
+  const PageLayout& pages = place.layout->group(place.group).pages;
+  Lsn lsn = place.newest_lsn;
+  for (uint32_t end = place.rows; end > 0;) {
+    log_reads_.fetch_add(1, std::memory_order_relaxed);
+    GEARDB_ASSIGN_OR_RETURN(const wal::RecordIndex record, log_.ReadIndex(lsn, scratch));
+    GEARDB_ASSIGN_OR_RETURN(const fb::Body* body, ReadBody(record.body()));
+    const FoundPiece found = FindPiece(*body, record, place);
+    if (found.rows == nullptr || found.rows->count() == 0 ||
+        uint32_t{found.rows->first()} + found.rows->count() != end ||
+        found.piece->bytes != PieceColumns(pages, found.rows->count()).bytes()) {
+      return Status::Corruption("the record at LSN ", lsn, " has no piece of it up to row ", end);
+    }
+    GEARDB_ASSIGN_OR_RETURN(const auto piece,
+                            log_.Read(found.piece->place.at, found.piece->bytes, scratch));
+    if (Hash64(piece, seed_) != found.piece->place.checksum) {
+      return Status::Corruption("the piece at LSN ", found.piece->place.at,
+                                " does not fit its checksum");
+    }
+    CopyPieceIntoFrame({.layout = place.layout,
+                        .group = place.group,
+                        .first = found.rows->first(),
+                        .count = found.rows->count()},
+                       piece, frame);
+    end = found.rows->first();
+    lsn = found.rows->previous_lsn();
+  }
+  return Status::Ok();
+}
+
+Status PageSource::ReadLog(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame) {
+  const PageLayout& pages = place.layout->group(place.group).pages;
+  log_reads_.fetch_add(1, std::memory_order_relaxed);
+  GEARDB_ASSIGN_OR_RETURN(
+      const std::span<const std::byte> piece,
+      log_.Read(place.log_at, PieceColumns(pages, place.rows).bytes(), scratch));
+  if (static_cast<uint32_t>(Hash64(piece, seed_)) != place.log_checksum) {
+    return Status::Corruption("the piece at LSN ", place.log_at, " does not fit its checksum");
+  }
+  CopyPieceIntoFrame({.layout = place.layout, .group = place.group, .count = place.rows}, piece,
+                     frame);
+  return Status::Ok();
+}
+
+Status PageSource::ReadCold(const PagePlace& place, std::byte* frame) {
+  const PageLayout& pages = place.layout->group(place.group).pages;
+  ColdStore* cold = cold_.load(std::memory_order_acquire);
+  if (cold == nullptr) return Status::Corruption("neither in the log nor in a cold store");
+  cold_reads_.fetch_add(1, std::memory_order_relaxed);
+  ColdRead read;
+  read.key = ColdKeyOf(place);
+  read.layout = &pages;
+  read.frame = {frame, pages.frame_bytes()};
+  const Status status = cold->ReadPages({&read, 1});
+  if (status.code() == StatusCode::kNotFound) return Status::Corruption(status.message());
+  GEARDB_RETURN_IF_ERROR(status);
+  if (read.header.rows >= place.rows) return Status::Ok();
+  return Status::Corruption("the cold store has ", read.header.rows, " of its ", place.rows,
+                            " rows");
+}
+
+}  // namespace geardb::engine

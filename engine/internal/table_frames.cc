@@ -1,0 +1,318 @@
+#include "engine/internal/table_frames.h"
+
+#include <cstring>
+#include <unordered_map>
+
+namespace geardb::engine {
+
+TableFrames::TableFrames(const Memory& memory, const TableLayout* layout)
+    : memory_(memory),
+      layout_(layout),
+      defaults_(layout->group_count()),
+      hands_(layout->group_count(), 0) {
+  for (const GroupLayout& group : layout->groups()) {
+    std::string owner = "table '" + layout->spec().name + "'";
+    if (!group.name.empty()) owner += ", group '" + group.name + "'";
+    pools_.push_back(memory.arena->NewPool(group.pages.frame_bytes(), std::move(owner)));
+  }
+}
+
+TableFrames::~TableFrames() {
+  for (;;) {
+    std::shared_ptr<PageLoad> load;
+    {
+      MutexLock lock(memory_.mutex);
+      if (unfinished_.empty()) break;
+      load = unfinished_.begin()->second;
+    }
+    memory_.loader->Wait(load.get());
+    Finish(load.get());
+  }
+  if (pages_ != nullptr && trajectories_ != nullptr) {  // Else the table's creation failed.
+    trajectories_->ForEach([this](Slot, const index::TrajectoryRecord& record) {
+      for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) Retire(lpn);
+    });
+  }
+  for (size_t g = 0; g < pools_.size(); ++g) {
+    if (defaults_[g].valid()) memory_.arena->Retire(pools_[g], defaults_[g]);
+    memory_.arena->DropPool(pools_[g]);
+  }
+}
+
+Status TableFrames::MakeDefaults(Kept kept) {
+  for (size_t g = 0; g < pools_.size(); ++g) {
+    if (!layout_->group(g).may_be_unwritten()) continue;
+    GEARDB_ASSIGN_OR_RETURN(defaults_[g],
+                            memory_.arena->Allocate(pools_[g], Deadline::Now(), kept));
+    std::byte* frame = memory_.arena->Resolve(defaults_[g]);
+    for (const size_t c : layout_->group(g).columns) {
+      const StepColumn& column = layout_->step_columns()[c];
+      FillElements(
+          column.dtype, column.default_bits,
+          {frame + layout_->RowOffset(c, 0), column.row_bytes * layout_->steps_per_page()});
+    }
+  }
+  return Status::Ok();
+}
+
+void TableFrames::CopyDefaults(size_t group, std::byte* into) const {
+  if (!defaults_[group].valid()) return;
+  std::memcpy(into, memory_.arena->Resolve(defaults_[group]), pools_[group]->frame_bytes());
+}
+
+// ---- Bringing in.
+
+PagePlace TableFrames::PlaceOf(size_t group, Lpn lpn) const {
+  const index::PageRecord& page = pages_->page(lpn);
+  const index::GroupPageRecord& record = pages_->group_page(group, lpn);
+  return {.layout = layout_,
+          .group = static_cast<uint32_t>(group),
+          .trajectory = trajectories_->record(page.slot).id,
+          .page_number = page.page_number,
+          .rows = record.rows_filled,
+          .log_at = record.piece_at,
+          .log_checksum = record.piece_checksum,
+          .in_cold = (record.flags & kPageInCold) != 0,
+          .newest_lsn = record.newest_lsn,
+          .lpn = lpn,
+          .generation = page.generation};
+}
+
+std::shared_ptr<PageLoad> TableFrames::MakeLoad(size_t group, Lpn lpn) {
+  auto load = std::make_shared<PageLoad>();
+  load->place = PlaceOf(group, lpn);
+  load->lpn = lpn;
+  load->generation = pages_->page(lpn).generation;
+  load->newest_lsn = pages_->group_page(group, lpn).newest_lsn;
+  return load;
+}
+
+void TableFrames::GiveMemory(PageLoad* load) const {
+  const uint64_t bytes = pools_[load->place.group]->frame_bytes();
+  load->memory.reset(new std::byte[bytes + kFrameAlignment + kArenaSpareBytes]);
+  const auto address = AlignUp(reinterpret_cast<uintptr_t>(load->memory.get()), kFrameAlignment);
+  load->frame = FrameRef::Make(kProcessMemory, address);
+  load->into = reinterpret_cast<std::byte*>(address);
+}
+
+std::shared_ptr<PageLoad> TableFrames::LoadAside(size_t group, const PagePlace& place) const {
+  auto load = std::make_shared<PageLoad>();
+  load->place = place;
+  GiveMemory(load.get());
+  CopyDefaults(group, load->into);
+  memory_.loader->Begin(load);
+  return load;
+}
+
+std::shared_ptr<PageLoad> TableFrames::Begin(size_t group, Lpn lpn) {
+  std::shared_ptr<PageLoad> load = MakeLoad(group, lpn);
+  load->owner = this;
+  if (const auto frame = memory_.arena->TryAllocate(pools_[group])) {
+    load->frame = *frame;
+    load->into = memory_.arena->Resolve(*frame);
+  } else {
+    ++counters_.unplaced;
+    GiveMemory(load.get());
+  }
+  CopyDefaults(group, load->into);
+  loading_.insert_or_assign({static_cast<uint32_t>(group), lpn}, load);
+  unfinished_.emplace(load.get(), load);
+  memory_.loader->Begin(load);
+  return load;
+}
+
+FrameRef TableFrames::BringIn(size_t group, Lpn lpn, PageWaits* waits) {
+  --counters_.hits;
+  ++counters_.misses;
+  const auto found = loading_.find({static_cast<uint32_t>(group), lpn});
+  std::shared_ptr<PageLoad> load = found == loading_.end() ? nullptr : found->second;
+  const index::GroupPageRecord& record = pages_->group_page(group, lpn);
+  const bool same = load != nullptr && load->generation == pages_->page(lpn).generation &&
+                    load->newest_lsn == record.newest_lsn && load->place.rows == record.rows_filled;
+  if (!same) load = Begin(group, lpn);
+  waits->Add(memory_.loader, load);
+  return load->frame;
+}
+
+Result<FrameRef> TableFrames::ReadNow(size_t group, Lpn lpn) {
+  for (;;) {
+    const FrameRef frame = FrameOf(group, lpn);
+    if (frame.valid()) return frame;
+    PageWaits waits;
+    (void)BringIn(group, lpn, &waits);
+    // The last reference may be that of `unfinished_`.
+    const auto load = loading_.at({static_cast<uint32_t>(group), lpn});
+    memory_.loader->Wait(load.get());
+    const bool of_arena = load->memory == nullptr;
+    FinishLocked(load.get());
+    GEARDB_RETURN_IF_ERROR(load->status);
+    if (of_arena) continue;
+    GEARDB_ASSIGN_OR_RETURN(const FrameRef placed,
+                            memory_.arena->Allocate(pools_[group], Deadline::Now()));
+    std::memcpy(memory_.arena->Resolve(placed), load->into, pools_[group]->frame_bytes());
+    Give(group, lpn, placed);
+  }
+}
+
+void TableFrames::Finish(PageLoad* load) {
+  MutexLock lock(memory_.mutex);
+  FinishLocked(load);
+}
+
+void TableFrames::FinishLocked(PageLoad* load) {
+  const auto held = unfinished_.find(load);
+  if (held == unfinished_.end()) return;
+  const std::shared_ptr<PageLoad> keep = held->second;
+  unfinished_.erase(held);
+  const uint32_t group = load->place.group;
+  const auto found = loading_.find({group, load->lpn});
+  const bool current = found != loading_.end() && found->second.get() == load;
+  if (current) loading_.erase(found);
+  if (load->memory != nullptr) return;
+  const index::GroupPageRecord& record = pages_->group_page(group, load->lpn);
+  if (current && load->status.ok() && pages_->IsLive(load->lpn, load->generation) &&
+      !record.frame.valid() && record.newest_lsn == load->newest_lsn &&
+      record.rows_filled == load->place.rows) {
+    Give(group, load->lpn, load->frame);
+    return;
+  }
+  memory_.arena->Retire(pools_[group], load->frame);
+}
+
+// ---- Frames of pages.
+
+void TableFrames::Give(size_t group, Lpn lpn, FrameRef frame) {
+  pages_->group_page(group, lpn).frame = frame;
+  resident_bytes_ += pools_[group]->frame_bytes();
+}
+
+void TableFrames::DropFrame(size_t group, Lpn lpn) {
+  index::GroupPageRecord& record = pages_->group_page(group, lpn);
+  memory_.arena->Retire(pools_[group], record.frame);
+  record.frame = FrameRef{};
+  resident_bytes_ -= pools_[group]->frame_bytes();
+}
+
+void TableFrames::Replace(size_t group, Lpn lpn, FrameRef frame) {
+  const FrameRef before = FrameOf(group, lpn);
+  if (before == frame) return;
+  if (before.valid() && before != defaults_[group]) DropFrame(group, lpn);
+  Give(group, lpn, frame);
+}
+
+void TableFrames::Retire(Lpn lpn) {
+  bool has_cold = false;
+  for (size_t g = 0; g < pools_.size(); ++g) {
+    has_cold |= (pages_->group_page(g, lpn).flags & kPageHasCold) != 0;
+    const FrameRef frame = FrameOf(g, lpn);
+    if (frame.valid() && frame != defaults_[g]) DropFrame(g, lpn);
+  }
+  const index::PageRecord& page = pages_->page(lpn);
+  if (has_cold) gone_.push_back({trajectories_->record(page.slot).id, page.page_number});
+}
+
+void TableFrames::Pack() {
+  std::vector<FrameRef> moved = defaults_;
+  for (size_t g = 0; g < pools_.size(); ++g) {
+    if (moved[g].valid()) memory_.arena->MoveDown(pools_[g], &moved[g]);
+  }
+  trajectories_->ForEach([&](Slot, const index::TrajectoryRecord& record) {
+    for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
+      for (size_t g = 0; g < pools_.size(); ++g) {
+        FrameRef& frame = pages_->group_page(g, lpn).frame;
+        if (!frame.valid()) continue;
+        if (frame == defaults_[g]) {
+          frame = moved[g];
+        } else {
+          memory_.arena->MoveDown(pools_[g], &frame);
+        }
+      }
+    }
+  });
+  defaults_ = std::move(moved);
+}
+
+void TableFrames::Pin(Lpn lpn, bool pinned) {
+  if (lpn == kNoLpn) return;
+  for (size_t g = 0; g < pools_.size(); ++g) {
+    uint8_t& flags = pages_->group_page(g, lpn).flags;
+    flags = static_cast<uint8_t>(pinned ? flags | kPagePinned : flags & ~kPagePinned);
+  }
+}
+
+// ---- Dropping.
+
+TableFrames::Fate TableFrames::FateOf(size_t group, Lpn lpn, const ReadableLog& log) const {
+  const index::PageRecord& page = pages_->page(lpn);
+  const index::GroupPageRecord& record = pages_->group_page(group, lpn);
+  if (page.in_use == 0 || !record.frame.valid() || record.frame == defaults_[group]) {
+    return Fate::kStay;
+  }
+  if (memory_.loader == nullptr || !layout_->group(group).logged() ||
+      (record.flags & kPageHeld) != 0) {
+    return Fate::kStay;
+  }
+  if (page.next == kNoLpn) {
+    const index::TrajectoryRecord& trajectory = trajectories_->record(page.slot);
+    const bool goes_on = trajectory.state == index::TrajectoryState::kOpen ||
+                         (trajectory.state == index::TrajectoryState::kOrphaned &&
+                          (record.flags & kPagePinned) != 0);
+    if (goes_on) return Fate::kStay;
+  }
+  if ((record.flags & kPageInCold) != 0) return Fate::kGo;
+  if (record.piece_at != kNoLsn) {
+    const uint64_t bytes = PieceColumns(layout_->group(group).pages, record.rows_filled).bytes();
+    return record.piece_at + bytes <= log.bytes ? Fate::kGo : Fate::kTooNew;
+  }
+  // Of pieces, the first may be gone with its segment.
+  const bool from_part = (record.flags & kPageFromPart) != 0 && log.start > 0;
+  if (from_part || record.birth_lsn == kNoLsn || record.birth_lsn < log.start) return Fate::kStay;
+  return record.newest_lsn < log.records ? Fate::kGo : Fate::kTooNew;
+}
+
+TableFrames::DropOutcome TableFrames::Drop(const DropRequest& request) {
+  DropOutcome outcome;
+  Lpn& hand = hands_[request.group];
+  const auto end = static_cast<Lpn>(pages_->reserved());
+  while (outcome.dropped < request.frames && outcome.looks < request.looks_max && end > 0) {
+    if (hand >= end) hand = 0;
+    const Lpn lpn = hand++;
+    ++outcome.looks;
+    index::GroupPageRecord& record = pages_->group_page(request.group, lpn);
+    if (!record.frame.valid()) continue;
+    if ((record.flags & kPageUsed) != 0) {
+      record.flags = static_cast<uint8_t>(record.flags & ~kPageUsed);
+      continue;
+    }
+    const Fate fate = FateOf(request.group, lpn, request.log);
+    if (fate == Fate::kTooNew) ++outcome.too_new;
+    if (fate != Fate::kGo) continue;
+    DropFrame(request.group, lpn);
+    ++outcome.dropped;
+  }
+  counters_.dropped += outcome.dropped;
+  return outcome;
+}
+
+TableFrames::DropOutcome TableFrames::DropSlabs(const DropRequest& request) {
+  DropOutcome outcome;
+  std::unordered_map<uint64_t, std::vector<Lpn>> may_go;  // By slab.
+  for (Lpn lpn = 0; lpn < pages_->reserved(); ++lpn) {
+    ++outcome.looks;
+    const FrameRef frame = FrameOf(request.group, lpn);
+    if (!frame.valid()) continue;
+    const Fate fate = FateOf(request.group, lpn, request.log);
+    if (fate == Fate::kTooNew) ++outcome.too_new;
+    if (fate == Fate::kGo) may_go[frame.offset() / kSlabBytes].push_back(lpn);
+  }
+  for (const auto& [slab, pages] : may_go) {
+    if (outcome.dropped >= request.frames) break;
+    if (memory_.arena->FramesUsed(static_cast<uint32_t>(slab)) != pages.size()) continue;
+    for (const Lpn lpn : pages) DropFrame(request.group, lpn);
+    outcome.dropped += pages.size();
+  }
+  counters_.dropped += outcome.dropped;
+  return outcome;
+}
+
+}  // namespace geardb::engine

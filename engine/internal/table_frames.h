@@ -1,0 +1,209 @@
+// TableFrames: the frames of a table's pages. A page whose bytes are in the log or in the cold
+// store can lose its frame, and gets one again when it is asked for.
+//
+// Invariants:
+// - The page of an open trajectory's end has a frame in every group that is appended: its writer
+//   puts rows there. So has a page of a volatile group, whose bytes are nowhere else.
+// - A frame leaves through the arena's retirement: who found it under the mutex, and holds an epoch
+//   guard from then on, can read it.
+// - A page is in `loading_` at most once, and the load is of what the page holds, or is replaced.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "engine/internal/arena.h"
+#include "engine/internal/page_loader.h"
+#include "engine/internal/table_layout.h"
+#include "index/page_table.h"
+#include "index/trajectory_index.h"
+
+namespace geardb::engine {
+
+/// Bits of GroupPageRecord::flags.
+inline constexpr uint8_t kPageUsed = 1;  ///< Since the last look for pages to drop.
+inline constexpr uint8_t kPagePinned =
+    2;  ///< While its trajectory goes on: somebody takes it over.
+inline constexpr uint8_t kPageInCold = 4;  ///< The cold store has all its rows, as they are.
+inline constexpr uint8_t kPageHeld = 8;    ///< Its frame stays.
+/// Its first piece is in a part of a record, before the LSN that birth_lsn says.
+inline constexpr uint8_t kPageFromPart = 16;
+
+/// Some version of it is in the cold store.
+inline constexpr uint8_t kPageHasCold = 32;
+
+/// A page that is to go into the cold store, as it is.
+struct ColdWork {
+  Lpn lpn = kNoLpn;
+  FrameRef frame;  ///< Not valid: read it from `place`.
+  PagePlace place;
+};
+
+/// A page that has left, and of which the cold store has some version in some group.
+struct GonePage {
+  TrajectoryId trajectory = 0;
+  uint32_t page_number = 0;
+  auto operator<=>(const GonePage&) const = default;
+};
+
+/// What of the log can be read from its segments.
+struct ReadableLog {
+  Lsn start = 0;    ///< Below it segments may be gone.
+  Lsn bytes = 0;    ///< Bytes below.
+  Lsn records = 0;  ///< Records that begin below.
+};
+
+/// Counters since the open.
+struct FrameCounters {
+  uint64_t hits = 0;      ///< Pages asked for that had a frame.
+  uint64_t misses = 0;    ///< That had none.
+  uint64_t dropped = 0;   ///< Frames dropped.
+  uint64_t unplaced = 0;  ///< Pages read into memory beside the frame budget, which had no frame.
+};
+
+/// All calls but Finish need the mutex of the table's state held.
+class TableFrames {
+ public:
+  struct Memory {
+    HostArena* arena = nullptr;
+    PageLoader* loader = nullptr;
+    Mutex* mutex = nullptr;  ///< The state's.
+  };
+  TableFrames(const Memory& memory, const TableLayout* layout);
+  /// Waits for the loads under way, and lets go of all frames. Without the mutex.
+  ~TableFrames();
+  TableFrames(const TableFrames&) = delete;
+  TableFrames& operator=(const TableFrames&) = delete;
+
+  /// The index of the pages; both outlive this.
+  void Attach(index::PageTable* pages, index::TrajectoryIndex* trajectories) {
+    pages_ = pages;
+    trajectories_ = trajectories;
+  }
+  /// The frames that show the defaults. ResourceExhausted.
+  Status MakeDefaults(Kept kept);
+
+  FramePool* pool(size_t group) const { return pools_[group]; }
+  HostArena& arena() const { return *memory_.arena; }
+  PageLoader& loader() const { return *memory_.loader; }
+  /// See TableState::default_frame.
+  FrameRef default_frame(size_t group) const { return defaults_[group]; }
+  /// Not valid: it was dropped.
+  FrameRef FrameOf(size_t group, Lpn lpn) const { return pages_->group_page(group, lpn).frame; }
+
+  /// The frame to read a page from. The caller holds an epoch guard, or enters it before it lets go
+  /// of the mutex, and waits for `waits` before it reads, where the page is among these then.
+  FrameRef ToRead(size_t group, Lpn lpn, PageWaits* waits) {
+    index::GroupPageRecord& record = pages_->group_page(group, lpn);
+    if ((record.flags & kPageUsed) == 0) record.flags |= kPageUsed;
+    ++counters_.hits;
+    return record.frame.valid() ? record.frame : BringIn(group, lpn, waits);
+  }
+  /// The same, read while the mutex is held. A page that had no frame has one of the arena then:
+  /// ResourceExhausted where none is free; Corruption, IoError.
+  Result<FrameRef> ReadNow(size_t group, Lpn lpn);
+  /// Where the bytes of a page that has no frame are.
+  PagePlace PlaceOf(size_t group, Lpn lpn) const;
+  /// A load of a page by itself, into memory of its own, which leaves the page as it is. Without
+  /// the mutex, by an epoch guard that is older than `place`.
+  std::shared_ptr<PageLoad> LoadAside(size_t group, const PagePlace& place) const;
+  /// A load is ready: its page gets the frame, if it still is what was asked for. Takes the mutex.
+  void Finish(PageLoad* load);
+
+  /// The page gets a frame that it did not have.
+  void Give(size_t group, Lpn lpn, FrameRef frame);
+  /// The same; the one that it had, if that was its own, is retired.
+  void Replace(size_t group, Lpn lpn, FrameRef frame);
+  /// All frames of a page that is about to be unlinked are retired.
+  void Retire(Lpn lpn);
+  /// Frees slabs that are partly used: for recovery, when nobody reads.
+  void Pack();
+  /// The last page of a trajectory keeps its frames, or need not any more.
+  void Pin(Lpn lpn, bool pinned);
+  /// A page keeps its frame in a group, or need not any more.
+  void Hold(size_t group, Lpn lpn, bool held) {
+    uint8_t& flags = pages_->group_page(group, lpn).flags;
+    flags = static_cast<uint8_t>(held ? flags | kPageHeld : flags & ~kPageHeld);
+  }
+
+  /// Pages whose frames may go: what makes room, see Evictor.
+  struct DropRequest {
+    size_t group = 0;
+    uint64_t frames = 0;  ///< How many.
+    ReadableLog log = {};
+    uint64_t looks_max = 0;  ///< At pages, at most.
+  };
+  struct DropOutcome {
+    uint64_t dropped = 0;
+    uint64_t looks = 0;
+    uint64_t too_new = 0;  ///< Passed over: not readable yet.
+  };
+  /// Drops frames of pages that nobody asked for since the last look, round and round.
+  DropOutcome Drop(const DropRequest& request);
+  /// Drops all frames of a slab (or of several) of which all can go; see DropRequest for `frames`:
+  /// about so many.
+  DropOutcome DropSlabs(const DropRequest& request);
+
+  // For the cleaner. Calls that walk over pages look at some from `*next` on, which is kNoLpn after
+  // the last.
+
+  /// Adds the pages of which the log has pieces, by the segment of the first.
+  void CountInLog(size_t group, uint64_t looks, uint64_t segment_bytes, Lpn* next,
+                  std::map<Lsn, uint64_t>* pages) const;
+  struct CollectRequest {
+    size_t group = 0;
+    Lsn log_start = 0;
+    uint64_t looks = 0;
+    uint64_t pages = 0;  ///< At most.
+  };
+  /// Adds the pages whose rows are not all in pieces at or beyond `log_start`, and not in the cold
+  /// store. The caller holds an epoch guard.
+  void CollectForCold(const CollectRequest& request, Lpn* next, std::vector<ColdWork>* work);
+  /// The cold store has the page as it was collected.
+  void MarkCold(const ColdWork& page);
+  /// What has left since the last call.
+  std::vector<GonePage> TakeGone() { return std::exchange(gone_, {}); }
+  /// Pages come from an image, and have no frames: what is not in the log from `log_start` on is in
+  /// the cold store.
+  void ResolvePlaces(Lsn log_start);
+
+  /// Copies the frame of defaults, where there is one, into one that nobody reads.
+  void CopyDefaults(size_t group, std::byte* into) const;
+
+  const FrameCounters& counters() const { return counters_; }
+  /// Bytes of the frames that pages have, those of defaults aside.
+  uint64_t resident_bytes() const { return resident_bytes_; }
+
+ private:
+  using Key = std::pair<uint32_t, Lpn>;  // Group, page.
+  enum class Fate : uint8_t { kGo, kStay, kTooNew };
+
+  FrameRef BringIn(size_t group, Lpn lpn, PageWaits* waits);
+  std::shared_ptr<PageLoad> Begin(size_t group, Lpn lpn);
+  std::shared_ptr<PageLoad> MakeLoad(size_t group, Lpn lpn);
+  void GiveMemory(PageLoad* load) const;
+  void FinishLocked(PageLoad* load);
+  Fate FateOf(size_t group, Lpn lpn, const ReadableLog& log) const;
+  void DropFrame(size_t group, Lpn lpn);
+  /// Its rows are in pieces of the log at or beyond `log_start`.
+  static bool IsInLog(const index::GroupPageRecord& record, Lsn log_start);
+
+  const Memory memory_;
+  const TableLayout* const layout_;
+  std::vector<FramePool*> pools_;   // By group.
+  std::vector<FrameRef> defaults_;  // By group.
+  std::vector<Lpn> hands_;          // By group: where the last look ended.
+  index::PageTable* pages_ = nullptr;
+  index::TrajectoryIndex* trajectories_ = nullptr;
+  std::map<Key, std::shared_ptr<PageLoad>> loading_;
+  std::map<PageLoad*, std::shared_ptr<PageLoad>> unfinished_;
+  std::vector<GonePage> gone_;
+  FrameCounters counters_;
+  uint64_t resident_bytes_ = 0;
+};
+
+}  // namespace geardb::engine

@@ -1,0 +1,90 @@
+// The cleaner's side of TableFrames: which pages are to go into the cold store, and which are
+// there.
+
+#include "engine/internal/table_frames.h"
+
+namespace geardb::engine {
+
+bool TableFrames::IsInLog(const index::GroupPageRecord& record, Lsn log_start) {
+  if (record.piece_at != kNoLsn) return record.piece_at >= log_start;
+  return record.birth_lsn >= log_start && (record.flags & kPageFromPart) == 0;
+}
+
+namespace {
+
+/// Calls `visit` for pages of a group that hold something which is logged.
+template <typename Visit>
+void ForEachWritten(const index::PageTable& pages, size_t group, uint64_t looks, Lpn* next,
+                    Visit visit) {
+  const auto end = static_cast<Lpn>(pages.reserved());
+  for (; looks > 0 && *next < end; --looks, ++*next) {
+    if (pages.page(*next).in_use == 0) continue;
+    if (pages.group_page(group, *next).birth_lsn == kNoLsn) continue;
+    if (!visit(*next)) return;
+  }
+  if (*next >= end) *next = kNoLpn;
+}
+
+}  // namespace
+
+void TableFrames::CountInLog(size_t group, uint64_t looks, uint64_t segment_bytes, Lpn* next,
+                             std::map<Lsn, uint64_t>* pages) const {
+  ForEachWritten(*pages_, group, looks, next, [&](Lpn lpn) {
+    const index::GroupPageRecord& record = pages_->group_page(group, lpn);
+    if ((record.flags & kPageInCold) != 0) return true;
+    const Lsn first = record.piece_at != kNoLsn ? record.piece_at : record.birth_lsn;
+    ++(*pages)[AlignDown(first, segment_bytes)];
+    return true;
+  });
+}
+
+void TableFrames::CollectForCold(const CollectRequest& request, Lpn* next,
+                                 std::vector<ColdWork>* work) {
+  if (!layout_->group(request.group).logged()) {
+    *next = kNoLpn;
+    return;
+  }
+  ForEachWritten(*pages_, request.group, request.looks, next, [&](Lpn lpn) {
+    index::GroupPageRecord& record = pages_->group_page(request.group, lpn);
+    if ((record.flags & kPageInCold) != 0) {
+      // From where it is read from now on.
+      if (record.piece_at < request.log_start) record.piece_at = kNoLsn;
+      return true;
+    }
+    if (IsInLog(record, request.log_start)) return true;
+    if (work->size() >= request.pages) return false;
+    work->push_back({.lpn = lpn, .frame = record.frame, .place = PlaceOf(request.group, lpn)});
+    return true;
+  });
+}
+
+void TableFrames::MarkCold(const ColdWork& page) {
+  index::GroupPageRecord& record = pages_->group_page(page.place.group, page.lpn);
+  if (!pages_->IsLive(page.lpn, page.place.generation)) {
+    gone_.push_back({page.place.trajectory, page.place.page_number});
+    return;
+  }
+  record.flags |= kPageHasCold;
+  if (record.newest_lsn != page.place.newest_lsn || record.rows_filled != page.place.rows) return;
+  record.flags |= kPageInCold;
+  record.piece_at = kNoLsn;
+}
+
+void TableFrames::ResolvePlaces(Lsn log_start) {
+  for (size_t g = 0; g < layout_->group_count(); ++g) {
+    Lpn next = 0;
+    ForEachWritten(*pages_, g, UINT64_MAX, &next, [&](Lpn lpn) {
+      index::GroupPageRecord& record = pages_->group_page(g, lpn);
+      record.flags &= kPageFromPart | kPageHasCold;
+      if (!layout_->group(g).logged()) {
+        record.frame = defaults_[g];
+      } else if (!IsInLog(record, log_start)) {
+        record.flags |= kPageInCold | kPageHasCold;
+        record.piece_at = kNoLsn;
+      }
+      return true;
+    });
+  }
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,300 @@
+// A store with more data than memory: pages lose their frames, and what is shown of them is what
+// was stored, whoever shows it.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+
+#include "tests/testing/drop_frames.h"
+#include "tests/testing/files.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/store_fixture.h"
+
+namespace geardb {
+namespace {
+
+constexpr int64_t kFrameBytes = 4096;
+constexpr int64_t kPageRows = 4;
+
+/// Rows of 4 KiB and a reward, pages of four rows; a late group "late" with "target".
+TableSpec FrameSpec() {
+  TableSpec spec;
+  spec.name = "frames";
+  spec.groups = {{.name = "late", .late = true}};
+  spec.columns = {{.name = "frame", .dtype = DType::kU8, .shape = {kFrameBytes}},
+                  {.name = "reward"},
+                  {.name = "target", .group = "late", .default_value = -1}};
+  spec.steps_per_page = kPageRows;
+  spec.priority_tables = {testing::WindowSpec("all", {.length = 2})};
+  spec.priority_tables[0].selector = SelectorKind::kUniform;
+  return spec;
+}
+
+/// Byte `at` of row `row` of trajectory number `number`.
+uint8_t ByteOf(int64_t number, int64_t row, int64_t at) {
+  return static_cast<uint8_t>(number * 31 + row * 7 + at * 3 + at / 256);
+}
+
+class EvictionTest : public testing::StoreTest {
+ protected:
+  void SetUp() override {
+    options_.budgets.frames_bytes = 6 << 20;  // Three slabs: two for pages of 16 KiB.
+    Open();
+    Make();
+  }
+  void Make() {
+    ASSERT_OK_AND_ASSIGN(table_, database_->CreateTable(FrameSpec()));
+    ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({}));
+  }
+  void Again() {
+    Reopen();
+    OpenAgain("frames");
+  }
+
+  /// Appends a trajectory in calls of `each` rows.
+  TrajectoryId Add(int64_t rows, int64_t each, End last = End::kTerminated) {
+    const int64_t number = next_++;
+    TrajectoryId id = 0;
+    for (int64_t first = 0; first < rows; first += each) {
+      const int64_t count = std::min(each, rows - first);
+      id = AddRows(number, first, count, first + count == rows ? last : End::kGo);
+    }
+    numbers_[id] = number;
+    return id;
+  }
+  TrajectoryId AddRows(int64_t number, int64_t first, int64_t count, End end) {
+    std::vector<uint8_t> bytes(static_cast<size_t>(count * kFrameBytes));
+    std::vector<float> rewards(static_cast<size_t>(count));
+    for (int64_t row = 0; row < count; ++row) {
+      rewards[static_cast<size_t>(row)] = static_cast<float>(number * 100 + first + row);
+      for (int64_t at = 0; at < kFrameBytes; ++at) {
+        bytes[static_cast<size_t>(row * kFrameBytes + at)] = ByteOf(number, first + row, at);
+      }
+    }
+    const std::vector<ColumnValue> values = {
+        {"frame", TensorView(bytes.data(), DType::kU8, Shape({count, kFrameBytes}))},
+        {"reward", TensorView::Of(std::span<const float>(rewards))}};
+    const auto appended = writer_->AppendSteps(values, {.end = end});
+    EXPECT_OK(appended);
+    return appended.ok() ? appended->id : 0;
+  }
+
+  void ExpectRow(TrajectoryId id, int64_t row, const uint8_t* bytes) const {
+    for (int64_t at = 0; at < kFrameBytes; ++at) {
+      ASSERT_EQ(bytes[at], ByteOf(numbers_.at(id), row, at))
+          << "trajectory " << id << ", row " << row << ", byte " << at;
+    }
+  }
+  void ExpectAll() const {
+    for (const auto& [id, number] : numbers_) {
+      const std::string_view column = "frame";
+      const auto rows = table_->Read(id, {&column, 1}, {});
+      ASSERT_OK(rows);
+      const auto bytes = (*rows)[0].view().values<uint8_t>();
+      for (size_t row = 0; row < bytes.size() / kFrameBytes; ++row) {
+        ExpectRow(id, static_cast<int64_t>(row), bytes.data() + row * kFrameBytes);
+      }
+    }
+  }
+  uint64_t DropAll() { return testing::DropFrames(*database_); }
+  void ExpectDraws(int64_t prefetch, int batches) {
+    ASSERT_OK_AND_ASSIGN(const auto priority, table_->OpenPriorityTable("all"));
+    ASSERT_OK_AND_ASSIGN(
+        const auto sampler,
+        priority->NewSampler({.batch = 16, .views = {{.column = "frame"}}, .prefetch = prefetch}));
+    for (int i = 0; i < batches; ++i) {
+      ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+      const auto bytes = batch["frame"].values<uint8_t>();
+      for (size_t item = 0; item < 16; ++item) {
+        for (int64_t k = 0; k < batch.lengths()[item]; ++k) {
+          const size_t entry = item * 2 + static_cast<size_t>(k);
+          ExpectRow(batch.trajectory_ids()[item], batch.anchors()[item] + k,
+                    bytes.data() + entry * kFrameBytes);
+        }
+      }
+    }
+  }
+  FrameStats Frames() const { return table_->Stats().frames; }
+
+  int64_t next_ = 0;
+  std::map<TrajectoryId, int64_t> numbers_;  // By trajectory.
+};
+
+TEST_F(EvictionTest, AppendsGoOnBeyondTheFrameBudget) {
+  for (int i = 0; i < 300; ++i) Add(1 + i % 11, 16);
+  EXPECT_GT(Frames().dropped, 0u);
+  EXPECT_LE(database_->Stats().frames.used_bytes, database_->Stats().frames.limit_bytes);
+  EXPECT_GT(table_->Stats().frame_bytes, database_->Stats().frames.limit_bytes);
+  ExpectAll();
+  EXPECT_GT(database_->Stats().log_page_reads, 0u);
+  Again();
+  ExpectAll();
+}
+
+TEST_F(EvictionTest, PagesInManyPiecesComeBack) {
+  for (int i = 0; i < 200; ++i) Add(1 + i % 13, 1 + i % 3);
+  EXPECT_GT(Frames().dropped, 0u);
+  ExpectAll();
+  Again();
+  ExpectAll();
+  DropAll();
+  ExpectAll();
+}
+
+TEST_F(EvictionTest, DrawsShowWhatWasStored) {
+  for (int i = 0; i < 250; ++i) Add(2 + i % 9, 1 + i % 8);
+  ExpectDraws(0, 60);
+  ExpectDraws(4, 60);
+  EXPECT_GT(Frames().misses, 0u);
+  EXPECT_GT(Frames().hits, 0u);
+  Again();
+  ExpectDraws(3, 20);
+}
+
+TEST_F(EvictionTest, WithoutThreadsWhoeverWaitsReads) {
+  options_.background = false;
+  Again();
+  for (int i = 0; i < 200; ++i) Add(2 + i % 9, 16);
+  ExpectAll();
+  ExpectDraws(2, 30);
+}
+
+TEST_F(EvictionTest, APatchOfDroppedPagesKeepsWhatItDoesNotName) {
+  std::vector<TrajectoryId> ids;
+  for (int i = 0; i < 10; ++i) ids.push_back(Add(9, 3));
+  EXPECT_GT(DropAll(), 0u);
+  const std::vector<float> rewards = {-1, -2, -3};
+  const std::vector<float> targets = {5, 6, 7};
+  for (const TrajectoryId id : ids) {
+    const RowSpan reward_rows{id, 3, 3};
+    const ColumnValue reward{"reward", TensorView::Of(std::span<const float>(rewards))};
+    ASSERT_OK(table_->Patch({&reward_rows, 1}, {&reward, 1}));
+    const RowSpan target_rows{id, 0, 3};
+    const ColumnValue target{"target", TensorView::Of(std::span<const float>(targets))};
+    ASSERT_OK(table_->Patch({&target_rows, 1}, {&target, 1}));
+  }
+  const auto check = [&] {
+    ExpectAll();
+    for (const TrajectoryId id : ids) {
+      const std::string_view columns[] = {"reward", "target"};
+      ASSERT_OK_AND_ASSIGN(const auto rows, table_->Read(id, columns, {}));
+      const auto first = static_cast<float>(numbers_[id] * 100);
+      const std::vector<float> expected = {first, first + 1, first + 2, -1,       -2,
+                                           -3,    first + 6, first + 7, first + 8};
+      const auto read = rows[0].view().values<float>();
+      EXPECT_EQ(std::vector<float>(read.begin(), read.end()), expected);
+      const auto late = rows[1].view().values<float>();
+      EXPECT_EQ(std::vector<float>(late.begin(), late.end()),
+                (std::vector<float>{5, 6, 7, -1, -1, -1, -1, -1, -1}));
+    }
+  };
+  check();
+  EXPECT_GT(DropAll(), 0u);
+  check();
+  Again();
+  check();
+}
+
+TEST_F(EvictionTest, AnOrphanGoesOnInAPageThatWasDropped) {
+  const TrajectoryId id = AddRows(0, 0, 6, End::kGo);
+  numbers_[id] = 0;
+  next_ = 1;
+  EXPECT_EQ(DropAll(), 1u);  // The last page is its writer's.
+  Again();
+  EXPECT_EQ(DropAll(), 2u);
+  ASSERT_OK(writer_->Resume(id));
+  EXPECT_EQ(DropAll(), 0u);
+  EXPECT_EQ(AddRows(0, 6, 5, End::kTerminated), id);
+  ExpectAll();
+  Again();
+  ExpectAll();
+}
+
+TEST_F(EvictionTest, StatisticsReadPagesByTheWay) {
+  double sum = 0;
+  for (int i = 0; i < 100; ++i) Add(7, 7);
+  for (int64_t number = 0; number < 100; ++number) {
+    for (int64_t row = 0; row < 7; ++row) sum += static_cast<double>(number * 100 + row);
+  }
+  DropAll();
+  ASSERT_OK_AND_ASSIGN(const ColumnStatistics statistics, table_->Statistics("reward"));
+  EXPECT_EQ(statistics.count, 700u);
+  EXPECT_DOUBLE_EQ(statistics.mean, sum / 700);
+  EXPECT_EQ(DropAll(), 0u);  // None was left in memory.
+}
+
+TEST_F(EvictionTest, NStepReturnsReadPages) {
+  for (int i = 0; i < 100; ++i) Add(9, 5);
+  DropAll();
+  ASSERT_OK_AND_ASSIGN(const auto priority, table_->OpenPriorityTable("all"));
+  ASSERT_OK_AND_ASSIGN(
+      const auto sampler,
+      priority->NewSampler({.batch = 16,
+                            .views = {{.column = "frame"}},
+                            .n_step = NStep{.reward_column = "reward", .n = 3, .gamma = 1}}));
+  for (int i = 0; i < 10; ++i) {
+    DropAll();
+    ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+    const auto returns = batch["nstep.return"].values<float>();
+    for (size_t item = 0; item < 16; ++item) {
+      float expected = 0;
+      for (int64_t row = batch.anchors()[item];
+           row < std::min<int64_t>(batch.anchors()[item] + 3, 9); ++row) {
+        expected += static_cast<float>(numbers_[batch.trajectory_ids()[item]] * 100 + row);
+      }
+      EXPECT_EQ(returns[item], expected);
+    }
+  }
+}
+
+TEST_F(EvictionTest, WhereEveryPageStaysAFullBudgetRefuses) {
+  options_.resident = true;
+  OpenEmpty();
+  Make();
+  numbers_.clear();
+  std::vector<uint8_t> bytes(16 * kFrameBytes);
+  Status status;
+  for (int i = 0; i < 300 && status.ok(); ++i) {
+    const std::vector<float> rewards(16);
+    const std::vector<ColumnValue> values = {
+        {"frame", TensorView(bytes.data(), DType::kU8, Shape({16, kFrameBytes}))},
+        {"reward", TensorView::Of(std::span<const float>(rewards))}};
+    status = writer_->AppendSteps(values, {.end = End::kTerminated}).status();
+  }
+  EXPECT_STATUS(kResourceExhausted, status, "budgets.frames_bytes");
+  EXPECT_EQ(DropAll(), 0u);
+}
+
+TEST_F(EvictionTest, ADamagedPageCostsItsTrajectory) {
+  const TrajectoryId good = Add(4, 4);
+  const TrajectoryId bad = Add(4, 4);
+  DropAll();
+  // A byte of the second one's frames, in the log's segment.
+  std::string wanted;
+  for (int64_t at = 0; at < 64; ++at) wanted.push_back(static_cast<char>(ByteOf(1, 2, at)));
+  int damaged = 0;
+  for (auto [path, bytes] : testing::FilesOf(dir_->path())) {
+    const size_t found = bytes.find(wanted);
+    if (path.find("segment-") == std::string::npos || found == std::string::npos) continue;
+    bytes[found + 10] ^= 1;
+    testing::WriteBytes(path, bytes);
+    ++damaged;
+  }
+  ASSERT_EQ(damaged, 1);
+  const std::string_view column = "frame";
+  EXPECT_STATUS(kCorruption, table_->Read(bad, {&column, 1}, {}),
+                "page 0 of trajectory " + std::to_string(bad) + " of table 'frames'");
+  ASSERT_OK_AND_ASSIGN(const auto priority, table_->OpenPriorityTable("all"));
+  ASSERT_OK_AND_ASSIGN(const auto sampler,
+                       priority->NewSampler({.batch = 16, .views = {{.column = "frame"}}}));
+  Status status;
+  for (int i = 0; i < 20 && status.ok(); ++i) status = sampler->Next().status();
+  EXPECT_STATUS(kCorruption, status, "the trajectory was removed");
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+    for (const TrajectoryId id : batch.trajectory_ids()) EXPECT_EQ(id, good);
+  }
+}
+
+}  // namespace
+}  // namespace geardb

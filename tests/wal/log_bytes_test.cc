@@ -1,0 +1,119 @@
+// Single records and pieces of a log, by their LSN.
+#include "wal/log_bytes.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/hash.h"
+#include "tests/wal/log_fixture.h"
+
+namespace geardb::wal {
+namespace {
+
+class LogBytesTest : public LogFixture {
+ protected:
+  void SetUp() override {
+    CreateAndOpen();
+    OpenBytes();
+  }
+  void OpenBytes() {
+    bytes_ = std::make_unique<LogBytes>(std::shared_ptr<Env>(std::shared_ptr<Env>(), env_.get()),
+                                        "db", seen_.log.manifest, /*direct=*/true);
+  }
+  void ExpectPiece(const RecordIndex::Piece& piece, uint64_t number, size_t index) {
+    const auto expected = PieceContent(number, index, piece.bytes);
+    const auto read = bytes_->Read(piece.place.at, piece.bytes, &scratch_);
+    ASSERT_OK(read);
+    EXPECT_TRUE(std::equal(read->begin(), read->end(), expected.begin(), expected.end()));
+    EXPECT_EQ(Hash64(*read, seen_.log.manifest.Seed()), piece.place.checksum);
+  }
+
+  std::unique_ptr<LogBytes> bytes_;
+  AlignedBuffer scratch_;
+};
+
+TEST_F(LogBytesTest, EveryPieceIsFoundByItsRecord) {
+  std::vector<std::pair<Reservation, TestRecord>> records;
+  for (uint64_t number = 1; number < 60; ++number) {
+    TestRecord record{.number = number, .piece_bytes = {}};
+    for (uint64_t i = 0; i < number % 5; ++i) record.piece_bytes.push_back(1 + number * 37 + i);
+    if (number % 17 == 0) record.piece_bytes.assign(200, 9);  // An index beyond the first block.
+    ASSERT_OK_AND_ASSIGN(const Reservation at, AppendRecord(writer(), record));
+    records.emplace_back(at, record);
+  }
+  ASSERT_OK(writer()->DrainOnce());
+  for (const auto& [at, record] : records) {
+    ASSERT_OK_AND_ASSIGN(const RecordIndex index, bytes_->ReadIndex(at.lsn, &scratch_));
+    ASSERT_EQ(index.pieces.size(), record.piece_bytes.size());
+    uint64_t number = 0;
+    ASSERT_EQ(index.body_bytes, sizeof(number));
+    std::memcpy(&number, index.body().data(), sizeof(number));
+    EXPECT_EQ(number, record.number);
+    for (size_t i = 0; i < index.pieces.size(); ++i) ExpectPiece(index.pieces[i], number, i);
+  }
+}
+
+TEST_F(LogBytesTest, PiecesInPartsAreFoundByTheRecordThatNamesThem) {
+  const auto content = PieceContent(7, 0, 500);
+  const std::span<const std::byte> run = content;
+  PiecePlace place;
+  const PieceSource piece{.runs = {&run, 1}, .place = &place};
+  const RecordSize part_size = RecordSize::For(0, std::vector<uint64_t>{500});
+  const Reservation part = writer()->Reserve({.type = RecordType::kPart, .size = part_size});
+  writer()->Fill(part, {.body = {}, .pieces = {&piece, 1}});
+  writer()->Publish(part, nullptr);
+  const PieceSource named{
+      .foreign = {.lsn = part.lsn, .offset = 0, .bytes = 500, .checksum = place.checksum}};
+  const RecordSize size = RecordSize::For(0, {}, 1);
+  const Reservation record =
+      writer()->Reserve({.size = size, .part = 1, .group_lsn = part.group_lsn});
+  writer()->Fill(record, {.body = {}, .pieces = {&named, 1}});
+  writer()->Publish(record, nullptr);
+  ASSERT_OK(writer()->DrainOnce());
+  ASSERT_OK_AND_ASSIGN(const RecordIndex index, bytes_->ReadIndex(record.lsn, &scratch_));
+  ASSERT_EQ(index.pieces.size(), 1u);
+  EXPECT_EQ(index.pieces[0].place.at, place.at);
+  ExpectPiece(index.pieces[0], 7, 0);
+}
+
+TEST_F(LogBytesTest, WhatIsNoRecordIsNamed) {
+  const Reservation at = Append(1, 100);
+  ASSERT_OK(writer()->DrainOnce());
+  EXPECT_STATUS(kCorruption, bytes_->ReadIndex(at.lsn + 64, &scratch_),
+                "no good record at LSN " + std::to_string(at.lsn + 64));
+  const Lsn far = seen_.log.manifest.segment_bytes * 20;
+  EXPECT_STATUS(kCorruption, bytes_->ReadIndex(far, &scratch_),
+                "the segment at LSN " + std::to_string(far));
+  EXPECT_STATUS(kCorruption, bytes_->Read(64, seen_.log.manifest.segment_bytes, &scratch_),
+                "cross a segment");
+}
+
+TEST_F(LogBytesTest, SegmentsComeAndGo) {
+  std::vector<Reservation> records;
+  for (uint64_t number = 1; number < 40; ++number) {
+    records.push_back(Append(number, 6000));
+    ASSERT_OK(writer()->DrainOnce());
+    ASSERT_OK(writer()->PrepareSpares());
+    ASSERT_OK_AND_ASSIGN(const RecordIndex index, bytes_->ReadIndex(records.back().lsn, &scratch_));
+    ExpectPiece(index.pieces[0], number, 0);
+  }
+  ASSERT_GT(records.back().lsn, 3 * seen_.log.manifest.segment_bytes);
+  ASSERT_OK(writer()->SyncOnce());
+  const Lsn start = 2 * seen_.log.manifest.segment_bytes;
+  bytes_->ForgetBelow(start);
+  writer()->ReleaseBelow(start, "a test");
+  ASSERT_OK_AND_ASSIGN(const RecordIndex index, bytes_->ReadIndex(records.back().lsn, &scratch_));
+  ExpectPiece(index.pieces[0], records.size(), 0);
+  // After a reopen, by the new manifest.
+  options_.from = start;
+  CrashAndOpen(testing::CrashKind::kProcess);
+  bytes_->UseManifest(seen_.log.manifest);
+  const Reservation next = Append(77, 50);
+  ASSERT_OK(writer()->DrainOnce());
+  ASSERT_OK_AND_ASSIGN(const RecordIndex last, bytes_->ReadIndex(next.lsn, &scratch_));
+  ExpectPiece(last.pieces[0], 77, 0);
+}
+
+}  // namespace
+}  // namespace geardb::wal

@@ -1,0 +1,119 @@
+#include "wal/log_bytes.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wal/segment_map.h"
+
+namespace geardb::wal {
+
+LogBytes::LogBytes(std::shared_ptr<Env> env, const std::string& directory, const Manifest& manifest,
+                   bool direct)
+    : env_(std::move(env)),
+      log_directory_(JoinPath(directory, kLogDirectoryName)),
+      segment_bytes_(manifest.segment_bytes),
+      seed_(manifest.Seed()),
+      direct_(direct),
+      manifest_(manifest) {}
+
+void LogBytes::UseManifest(const Manifest& manifest) {
+  MutexLock lock(&mutex_);
+  manifest_ = manifest;
+}
+
+Result<std::span<const std::byte>> LogBytes::Read(Lsn at, uint64_t count, AlignedBuffer* scratch) {
+  const Lsn base = AlignDown(at, segment_bytes_);
+  if (count > segment_bytes_ || at + count > base + segment_bytes_) {
+    return Status::Corruption(count, " bytes at LSN ", at, " cross a segment of the log in '",
+                              log_directory_, "'");
+  }
+  GEARDB_ASSIGN_OR_RETURN(const std::shared_ptr<File> file, FindFile(base));
+  const uint64_t begin = AlignDown(at - base, kDirectAlignment);
+  const uint64_t bytes = AlignUp(at - base + count, kDirectAlignment) - begin;
+  if (scratch->span().size() < bytes) *scratch = AlignedBuffer(bytes);
+  GEARDB_ASSIGN_OR_RETURN(const size_t read, file->Read(begin, scratch->span().first(bytes)));
+  const uint64_t skipped = at - base - begin;
+  if (read < skipped + count) {
+    return Status::Corruption("'", file->path(), "' ends at offset ", begin + read, ": ", count,
+                              " bytes at LSN ", at, " are not there");
+  }
+  return std::span<const std::byte>(scratch->span()).subspan(skipped, count);
+}
+
+Result<ParsedRecord> LogBytes::ReadHead(Lsn lsn, AlignedBuffer* scratch) {
+  // A small record comes at once.
+  const Lsn segment_end = AlignDown(lsn, segment_bytes_) + segment_bytes_;
+  uint64_t count = std::min<uint64_t>(kDirectAlignment, segment_end - lsn);
+  GEARDB_ASSIGN_OR_RETURN(auto bytes, Read(lsn, count, scratch));
+  RecordHeader header;
+  if (count >= sizeof(header)) {
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    const uint64_t wanted = sizeof(header) + header.metadata_length;
+    if (header.lsn == lsn && wanted > count && wanted <= segment_end - lsn) {
+      count = wanted;
+      GEARDB_ASSIGN_OR_RETURN(bytes, Read(lsn, count, scratch));
+    }
+  }
+  ParsedRecord record;
+  if (ParseIndex(bytes, lsn, seed_, &record)) return record;
+  return Status::Corruption("there is no good record at LSN ", lsn, " of the log in '",
+                            log_directory_, "'");
+}
+
+Result<RecordIndex> LogBytes::ReadIndex(Lsn lsn, AlignedBuffer* scratch) {
+  GEARDB_ASSIGN_OR_RETURN(const ParsedRecord record, ReadHead(lsn, scratch));
+  RecordIndex index;
+  index.body_bytes = record.body.size();
+  index.words.resize((record.body.size() + 7) / 8);
+  if (!record.body.empty()) {
+    std::memcpy(index.words.data(), record.body.data(), record.body.size());
+  }
+  Lsn area_of = lsn;
+  Lsn area = lsn + PieceAreaOffset(record.header.metadata_length);
+  for (const PieceEntry& entry : record.pieces) {
+    const Lsn holder = entry.lsn == 0 ? lsn : entry.lsn;
+    if (holder != area_of) {
+      GEARDB_ASSIGN_OR_RETURN(const ParsedRecord part, ReadHead(holder, scratch));
+      area_of = holder;
+      area = holder + PieceAreaOffset(part.header.metadata_length);
+    }
+    index.pieces.push_back(
+        {.place = {.at = area + entry.offset, .checksum = entry.checksum}, .bytes = entry.bytes});
+  }
+  return index;
+}
+
+std::shared_ptr<File> LogBytes::FindOpen(Lsn base) {
+  MutexLock lock(&mutex_);
+  const auto found = files_.find(base);
+  return found == files_.end() ? nullptr : found->second;
+}
+
+Result<std::shared_ptr<File>> LogBytes::FindFile(Lsn base) {
+  if (std::shared_ptr<File> open = FindOpen(base)) return open;
+  Manifest manifest;
+  {
+    MutexLock lock(&mutex_);
+    manifest = manifest_;
+  }
+  GEARDB_ASSIGN_OR_RETURN(const SegmentMap map,
+                          SegmentMap::Read(env_.get(), log_directory_, manifest, 0));
+  const auto name = map.names.find(base);
+  if (name == map.names.end()) {
+    return Status::Corruption("no file in '", log_directory_, "' has the segment at LSN ", base);
+  }
+  GEARDB_ASSIGN_OR_RETURN(std::unique_ptr<File> file,
+                          env_->OpenFile(JoinPath(log_directory_, name->second),
+                                         {.mode = FileMode::kRead, .direct = direct_}));
+  MutexLock lock(&mutex_);
+  return files_.try_emplace(base, std::move(file)).first->second;
+}
+
+void LogBytes::ForgetBelow(Lsn lsn) {
+  MutexLock lock(&mutex_);
+  while (!files_.empty() && files_.begin()->first + segment_bytes_ <= lsn) {
+    files_.erase(files_.begin());
+  }
+}
+
+}  // namespace geardb::wal

@@ -1,0 +1,75 @@
+// LogBytes: single records and bytes of the log by their LSN, from the segment files, for whoever
+// knows where they are.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "wal/aligned_buffer.h"
+#include "wal/log_writer.h"
+#include "wal/manifest.h"
+#include "wal/record_codec.h"
+
+namespace geardb::wal {
+
+/// What a record says, and where its pieces are.
+struct RecordIndex {
+  struct Piece {
+    PiecePlace place;
+    uint64_t bytes = 0;
+  };
+  std::vector<Piece> pieces;
+  std::span<const std::byte> body() const {
+    return std::as_bytes(std::span(words)).first(body_bytes);
+  }
+  std::vector<uint64_t> words;  ///< Of the body: it begins at a multiple of 8 bytes.
+  uint64_t body_bytes = 0;
+};
+
+/// Thread-safe. Files are found when their bytes are first asked for, and stay open.
+class LogBytes {
+ public:
+  /// Of the log in `directory`/log. Segments are those that `manifest` allows; bytes are read past
+  /// the page cache with `direct`, where that works.
+  LogBytes(std::shared_ptr<Env> env, const std::string& directory, const Manifest& manifest,
+           bool direct);
+
+  /// The log was opened: segments are those of this manifest from here on.
+  void UseManifest(const Manifest& manifest);
+
+  /// Bytes [at, at + count), which are drained and lie in one segment; they are in `scratch` (which
+  /// is replaced where it is too small) until it is used again. What they say is not checked.
+  /// Corruption, naming the LSN, where no segment file has them; IoError.
+  Result<std::span<const std::byte>> Read(Lsn at, uint64_t count, AlignedBuffer* scratch);
+
+  /// The record at `lsn`, which is drained, without its pieces; they may be in other records, whose
+  /// headers are read. Corruption where there is no such record.
+  Result<RecordIndex> ReadIndex(Lsn lsn, AlignedBuffer* scratch);
+
+  /// Segments that end at or below `lsn` are gone: their files are other segments' now. Nobody
+  /// reads from them.
+  void ForgetBelow(Lsn lsn);
+
+ private:
+  std::shared_ptr<File> FindOpen(Lsn base);
+  Result<std::shared_ptr<File>> FindFile(Lsn base);
+  Result<ParsedRecord> ReadHead(Lsn lsn, AlignedBuffer* scratch);
+
+  const std::shared_ptr<Env> env_;
+  const std::string log_directory_;
+  const uint64_t segment_bytes_;
+  const uint64_t seed_;
+  const bool direct_;
+
+  Mutex mutex_;
+  Manifest manifest_ GEARDB_GUARDED_BY(mutex_);
+  std::map<Lsn, std::shared_ptr<File>> files_ GEARDB_GUARDED_BY(mutex_);  // By base.
+};
+
+}  // namespace geardb::wal
