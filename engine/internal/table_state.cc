@@ -67,7 +67,7 @@ TableState::~TableState() {
 void TableState::RetireFrames(Lpn lpn) {
   for (size_t g = 0; g < pools_.size(); ++g) {
     const FrameRef frame = FrameOf(g, lpn);
-    if (frame == defaults_[g]) continue;
+    if (frame == defaults_[g] || !frame.valid()) continue;
     memory_.arena->Retire(pools_[g], frame);
     frame_bytes_ -= pools_[g]->frame_bytes();
   }

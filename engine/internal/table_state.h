@@ -231,6 +231,7 @@ class TableState {
 
  private:
   friend class AnchorUpdate;
+  friend class TableImageLoad;
 
   TableState(const Memory& memory, const TableSpec& spec, TableId id);
 
