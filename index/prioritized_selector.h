@@ -155,18 +155,18 @@ class PrioritizedSelector final : public Selector {
   void Rescale(int shift);
 
   /// What an image of the selector has beside members and their raw priorities.
-  struct Scale {
+  struct WeightScale {
     int shift = kShiftInitial;
     float max_priority = 1.0f;
     bool saturated = false;
     uint32_t changed = UINT32_MAX;  ///< Members since the shift last went up, as far as it counts.
 
-    friend bool operator==(const Scale&, const Scale&) = default;
+    friend bool operator==(const WeightScale&, const WeightScale&) = default;
   };
-  Scale scale() const;
+  WeightScale scale() const;
   /// Of a selector whose members were inserted at this shift (Rescale); max_priority is valid, and
   /// no less than any of theirs.
-  void RestoreScale(const Scale& scale);
+  void RestoreScale(const WeightScale& scale);
 
   const PrioritizedView& view() const { return view_; }
   /// Where the view begins, from IndexMemory::base().

@@ -20,8 +20,6 @@ std::string_view NameOf(ImageKind kind) {
       return "the pages";
     case ImageKind::kItems:
       return "the items";
-    case ImageKind::kRowFlags:
-      return "the flags of rows";
   }
   return "an unknown kind";
 }
@@ -65,9 +63,9 @@ Result<ChunkReader> ChunkReader::Open(const ImageSource& source, const ImageChun
                                kImageVersion);
   }
   if (found.kind != chunk.kind || table != chunk.table || number != chunk.number) {
-    return BadChunk(chunk, "its place has ",
-                    engine::NameOf(ImageChunk{.table = table, .kind = found.kind,
-                                              .number = number}));
+    return BadChunk(
+        chunk, "its place has ",
+        engine::NameOf(ImageChunk{.table = table, .kind = found.kind, .number = number}));
   }
   if (image != lsn) {
     return BadChunk(chunk, "it is of the image as of LSN ", image, ", not ", lsn);

@@ -29,7 +29,6 @@ enum class ImageKind : uint16_t {
   kTrajectories = 4,  ///< Chunk k: slots from k times as many as a chunk has.
   kPages = 5,         ///< Likewise, LPNs.
   kItems = 6,         ///< Of priority table k >> 32: likewise, leaves.
-  kRowFlags = 7,      ///< Of streams: likewise, LPNs.
 };
 
 /// Names a chunk of an image.

@@ -104,7 +104,7 @@ flatbuffers::Offset<fb::PriorityTableHead> ItemsImage::SaveHead(
   head.add_counts_times(priority.counts_ != nullptr);
   head.add_max_priority(priority.max_priority());
   if (priority.prioritized_ != nullptr) {
-    const index::PrioritizedSelector::Scale scale = priority.prioritized_->scale();
+    const index::PrioritizedSelector::WeightScale scale = priority.prioritized_->scale();
     head.add_shift(scale.shift);
     head.add_saturated(scale.saturated);
     head.add_changed(scale.changed);
@@ -125,7 +125,8 @@ Status ItemsImage::SaveChunk(const PriorityState& priority, uint64_t chunk, Lsn 
     priority.selector().ForEachMember(range, [&](uint64_t leaf) { leaves.push_back(leaf); });
   }
   if (parts.raw) {
-    writer.PutArray<float>(leaves.size(), [&](size_t i) { return priority.raw_priority(leaves[i]); });
+    writer.PutArray<float>(leaves.size(),
+                           [&](size_t i) { return priority.raw_priority(leaves[i]); });
   }
   const auto sequence = [&](size_t i) { return priority.ordered_->sequence(leaves[i]); };
   if (parts.sequence_bytes == 8) writer.PutArray<uint64_t>(leaves.size(), sequence);
@@ -278,7 +279,8 @@ Status ItemsImage::CheckSequences() {
     twice = std::adjacent_find(sequences_.begin(), sequences_.end()) != sequences_.end();
   }
   if (!twice) return Status::Ok();
-  return BadChunk(Chunk(0), "it, or one behind it, has an item at the place of another in the order");
+  return BadChunk(Chunk(0),
+                  "it, or one behind it, has an item at the place of another in the order");
 }
 
 Status ItemsImage::Finish(const fb::PriorityTableHead& head, PriorityState* priority) {
