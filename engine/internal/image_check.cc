@@ -65,6 +65,10 @@ std::string CheckGroupPage(const GroupLayout& group, const index::GroupPageRecor
     return "it has " + std::to_string(record.piece_count) + " pieces, from LSN " +
            std::to_string(record.birth_lsn) + " to " + std::to_string(record.newest_lsn);
   }
+  // It lies in the newest record, or in a part of it, before.
+  if (record.piece_at != kNoLsn && !(in_log && record.piece_at < lsn)) {
+    return "its piece is at " + std::to_string(record.piece_at);
+  }
   return "";
 }
 

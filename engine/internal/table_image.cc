@@ -118,15 +118,17 @@ Status SavePages(const TableState& state, uint64_t chunk, Lsn lsn, const ImageSi
     if (layout.group(g).late && !layout.group(g).logged()) continue;  // A reopen finds none of it.
     // All but the frame. A field that comes to this record comes here, to LoadGroup of
     // table_image_load.cc and to FORMAT.md.
-    static_assert(sizeof(index::GroupPageRecord) == 32);
+    static_assert(sizeof(index::GroupPageRecord) == 40);
     const auto of = [&](size_t i) -> const index::GroupPageRecord& {
       return pages.group_page(g, lpns[i]);
     };
     writer.PutArray<uint64_t>(count, [&](size_t i) { return of(i).newest_lsn; });
     writer.PutArray<uint64_t>(count, [&](size_t i) { return of(i).birth_lsn; });
-    writer.PutArray<uint32_t>(count, [&](size_t i) { return of(i).rows_filled; });
-    writer.PutArray<uint16_t>(count, [&](size_t i) { return of(i).piece_count; });
-    writer.PutArray<uint16_t>(count, [&](size_t i) { return of(i).flags; });
+    writer.PutArray<uint64_t>(count, [&](size_t i) { return of(i).piece_at; });
+    writer.PutArray<uint32_t>(count, [&](size_t i) { return of(i).piece_checksum; });
+    writer.PutArray<uint16_t>(count, [&](size_t i) { return of(i).rows_filled; });
+    writer.PutArray<uint8_t>(count, [&](size_t i) { return of(i).piece_count; });
+    writer.PutArray<uint8_t>(count, [&](size_t i) { return of(i).flags; });
   }
   if (layout.spec().stream) {
     for (const Lpn lpn : lpns) PutRowFlags(state, lpn, &writer);
@@ -148,7 +150,7 @@ ImageShape::ImageShape(const TableLayout& layout) {
   for (const TrajectoryColumn& column : layout.trajectory_columns()) slot_bytes += column.bytes;
   uint64_t page_bytes = 16 + (layout.spec().stream ? layout.steps_per_page() : 0);
   for (const GroupLayout& group : layout.groups()) {
-    page_bytes += 24;
+    page_bytes += 32;
     if (KeepsFilled(group)) slot_bytes += 8;
   }
   slots_per_chunk = PerChunk(slot_bytes);

@@ -84,7 +84,7 @@ void TableState::PackFrames() {
         FrameRef& frame = pages_->group_page(g, lpn).frame;
         if (frame == defaults_[g]) {
           frame = moved[g];
-        } else {
+        } else if (frame.valid()) {
           memory_.arena->MoveDown(pools_[g], &frame);
         }
       }

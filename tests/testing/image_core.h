@@ -53,7 +53,8 @@ struct KeptRecord {
     wal::PieceView view;
     std::vector<std::byte> bytes;
   };
-  explicit KeptRecord(const wal::RecordView& view) : record(view), body((view.body.size() + 7) / 8) {
+  explicit KeptRecord(const wal::RecordView& view)
+      : record(view), body((view.body.size() + 7) / 8) {
     if (!view.body.empty()) std::memcpy(body.data(), view.body.data(), view.body.size());
     for (const wal::PieceView& piece : view.pieces) {
       pieces.push_back({piece, {piece.bytes.begin(), piece.bytes.end()}});
@@ -132,8 +133,9 @@ class ImageCore {
           const FrameRef source = from.FrameOf(g, lpn);
           if (source == from.default_frame(g)) continue;
           ASSERT_FALSE(to->FrameOf(g, lpn).valid());
-          ASSERT_OK_AND_ASSIGN(const FrameRef frame,
-                               core_.arena->Allocate(to->pool(g), Deadline::Now(), engine::Kept::kTaken));
+          ASSERT_OK_AND_ASSIGN(
+              const FrameRef frame,
+              core_.arena->Allocate(to->pool(g), Deadline::Now(), engine::Kept::kTaken));
           std::memcpy(core_.arena->Resolve(frame), from.arena().Resolve(source),
                       to->pool(g)->frame_bytes());
           const_cast<index::PageTable&>(to->pages()).group_page(g, lpn).frame = frame;

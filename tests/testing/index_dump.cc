@@ -28,7 +28,8 @@ void DumpPage(const TableState& state, const index::TrajectoryRecord& record, Lp
     if (group.late && group.is_volatile) continue;
     const index::GroupPageRecord& of = state.pages().group_page(g, lpn);
     *out << "; group " << g << ": " << of.newest_lsn << " since " << of.birth_lsn << ", "
-         << of.rows_filled << " rows, " << of.piece_count << " pieces, " << of.flags;
+         << of.rows_filled << " rows, " << int{of.piece_count} << " pieces, at " << of.piece_at
+         << " checksum " << of.piece_checksum << ", " << int{of.flags};
   }
   if (layout.spec().stream) {
     *out << "; flags";
@@ -44,11 +45,11 @@ void DumpPage(const TableState& state, const index::TrajectoryRecord& record, Lp
 void DumpTrajectory(const TableState& state, Slot slot, std::ostream* out) {
   const engine::TableLayout& layout = state.layout();
   const index::TrajectoryRecord& record = state.trajectories().record(slot);
-  *out << " slot " << slot << " generation " << record.generation << " id " << record.id
-       << " rows " << record.first_row << " to " << record.rows_end << " created "
-       << record.created_us << " sampled " << record.times_sampled << " set " << record.columns_set
-       << " last " << record.last_lsn << " session " << record.session << " lane " << record.lane
-       << " pages " << record.head_lpn << " to " << record.tail_lpn << " state "
+  *out << " slot " << slot << " generation " << record.generation << " id " << record.id << " rows "
+       << record.first_row << " to " << record.rows_end << " created " << record.created_us
+       << " sampled " << record.times_sampled << " set " << record.columns_set << " last "
+       << record.last_lsn << " session " << record.session << " lane " << record.lane << " pages "
+       << record.head_lpn << " to " << record.tail_lpn << " state "
        << static_cast<int>(record.state) << " end " << static_cast<int>(record.end) << " flags "
        << static_cast<int>(record.flags) << " found in "
        << state.trajectories().FindById(record.id);
@@ -84,18 +85,17 @@ void DumpPriorityTable(const PriorityState& priority, std::ostream* out) {
   const PriorityTableSpec& spec = priority.spec();
   const index::RateLimiterState& counts = priority.limiter().state();
   *out << " priority table " << spec.name << ' ' << engine::Describe(engine::LimitsOf(spec))
-       << " item " << static_cast<int>(spec.item) << " selector "
-       << static_cast<int>(spec.selector) << " alpha " << spec.alpha << " required "
-       << priority.required.columns << " and " << priority.required.groups.size() << " seed "
-       << priority.seed << " next draw " << priority.next_draw << " max "
-       << priority.max_priority() << " count " << selector.count() << " drawable "
-       << selector.drawable() << " total " << selector.total() << " exhausted "
+       << " item " << static_cast<int>(spec.item) << " selector " << static_cast<int>(spec.selector)
+       << " alpha " << spec.alpha << " required " << priority.required.columns << " and "
+       << priority.required.groups.size() << " seed " << priority.seed << " next draw "
+       << priority.next_draw << " max " << priority.max_priority() << " count " << selector.count()
+       << " drawable " << selector.drawable() << " total " << selector.total() << " exhausted "
        << priority.CountExhausted() << "; inserts " << counts.inserts << " from "
        << counts.inserts_from << " samples " << counts.samples << " from " << counts.samples_from
        << " deletes " << counts.deletes << " of which " << counts.deleted_unsampled << '\n';
   for (const uint64_t rows : {1, 7, 1000}) {
-    *out << "  sample " << rows << ": " << priority.BlockedSample(rows).text << "; insert: "
-         << priority.BlockedInsert(rows).text << '\n';
+    *out << "  sample " << rows << ": " << priority.BlockedSample(rows).text
+         << "; insert: " << priority.BlockedInsert(rows).text << '\n';
   }
   if (const auto* weights = priority.prioritized()) {
     const auto scale = weights->scale();
@@ -120,9 +120,8 @@ std::string DumpTable(engine::TableState* state) {
       << state->rows() << " steps " << state->steps() << " pages " << state->page_count()
       << " open " << state->open_count() << " trajectories " << state->trajectories().count()
       << '\n';
-  state->trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord&) {
-    DumpTrajectory(*state, slot, &out);
-  });
+  state->trajectories().ForEach(
+      [&](Slot slot, const index::TrajectoryRecord&) { DumpTrajectory(*state, slot, &out); });
   for (size_t i = 0; i < state->priority_table_count(); ++i) {
     DumpPriorityTable(state->priority(i), &out);
   }

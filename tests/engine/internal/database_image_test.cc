@@ -61,8 +61,7 @@ TEST_F(DatabaseImageTest, TagsTakeAsManyChunksAsTheyNeed) {
   OpenEmpty();
   for (const size_t bytes : {0, 1, 700'000, 1'100'000, 3}) {
     const std::string blob(bytes, static_cast<char>('a' + bytes % 7));
-    ASSERT_OK(database_->WriteTag("tag " + std::to_string(bytes),
-                                  std::as_bytes(std::span(blob))));
+    ASSERT_OK(database_->WriteTag("tag " + std::to_string(bytes), std::as_bytes(std::span(blob))));
   }
   const ImageChunks image = Take();
   EXPECT_EQ(image.CountOf(ImageKind::kTags), 2u);
@@ -110,8 +109,8 @@ TEST_F(DatabaseImageTest, TablesThatCannotBeAreRefused) {
     const auto ids = builder.CreateVector(tables);
     builder.Finish(fb::CreateDatabaseHead(builder, next, ids, tags));
     ChunkWriter head(kHead, lsn_);
-    head.PutBytes({reinterpret_cast<const std::byte*>(builder.GetBufferPointer()),
-                   builder.GetSize()});
+    head.PutBytes(
+        {reinterpret_cast<const std::byte*>(builder.GetBufferPointer()), builder.GetSize()});
     ImageChunks changed = image;
     changed.chunks.erase(kHead);
     EXPECT_OK(head.GiveTo(changed.sink()));
@@ -138,7 +137,8 @@ TEST_F(DatabaseImageTest, TablesThatCannotBeAreRefused) {
     copy[4] = 2;
     changed.chunks[{2, chunk.kind, chunk.number}] = copy;
   }
-  EXPECT_STATUS(kCorruption, Load(changed), "the head of table 2 in the index image: it is of table 1");
+  EXPECT_STATUS(kCorruption, Load(changed),
+                "the head of table 2 in the index image: it is of table 1");
 }
 
 TEST_F(DatabaseImageTest, TagsThatCannotBeAreRefused) {
@@ -153,12 +153,12 @@ TEST_F(DatabaseImageTest, TagsThatCannotBeAreRefused) {
     return Load(changed);
   };
   EXPECT_OK(with(0, 1));
-  EXPECT_STATUS(kCorruption, with(0, 0), "has no tag behind that at 0");         // No name.
-  EXPECT_STATUS(kCorruption, with(0, 100), "has no tag behind");                 // Its length.
+  EXPECT_STATUS(kCorruption, with(0, 0), "has no tag behind that at 0");  // No name.
+  EXPECT_STATUS(kCorruption, with(0, 100), "has no tag behind");          // Its length.
   EXPECT_STATUS(kCorruption, with(3, 127), "has no tag behind");
-  EXPECT_STATUS(kCorruption, with(5 + 7, 127), "has no tag behind");             // Its LSN.
-  EXPECT_STATUS(kCorruption, with(5 + 16, 1), "has no tag behind");              // A damaged blob.
-  EXPECT_STATUS(kCorruption, with(5 + 17 + 7, 127), "has no tag behind");        // Its blob's size.
+  EXPECT_STATUS(kCorruption, with(5 + 7, 127), "has no tag behind");       // Its LSN.
+  EXPECT_STATUS(kCorruption, with(5 + 16, 1), "has no tag behind");        // A damaged blob.
+  EXPECT_STATUS(kCorruption, with(5 + 17 + 7, 127), "has no tag behind");  // Its blob's size.
   EXPECT_STATUS(kCorruption, with(tag_bytes + 4, 'a'), "has the tag 'a' twice");
 }
 

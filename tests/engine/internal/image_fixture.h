@@ -21,7 +21,8 @@ class ImageFixture : public testing::StoreTest {
     spec.columns[1].group = "cache";
     spec.columns.push_back({.name = "target", .group = "late", .default_value = -1});
     const auto add = [&](const char* name, SelectorKind selector, ItemKind item) {
-      PriorityTableSpec priority = testing::WindowSpec(name, {.before = 0, .length = 2, .after = 1});
+      PriorityTableSpec priority =
+          testing::WindowSpec(name, {.before = 0, .length = 2, .after = 1});
       priority.selector = selector;
       priority.item = item;
       priority.remove_when_exhausted = false;
@@ -60,7 +61,7 @@ class ImageFixture : public testing::StoreTest {
     ASSERT_OK(writer_->Cut(1));
     ASSERT_OK(table_->Truncate(open, 4));
     ASSERT_OK(table_->Remove({&gone, 1}));
-    AppendClosed(60, 2);  // Takes the slot, and some LPNs.
+    Append(60, 2, End::kTerminated, 1);  // Takes the slot, and some LPNs.
     const float score = 3;
     const ColumnValue column[1] = {{"score", TensorView::Scalar(score)}};
     ASSERT_OK(table_->SetColumns(first, column));
