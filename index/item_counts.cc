@@ -114,6 +114,11 @@ std::vector<uint64_t> ItemCounts::Replay(std::span<const uint64_t> leaves) {
   return exhausted;
 }
 
+void ItemCounts::Restore(uint64_t leaf, uint16_t sampled) {
+  GEARDB_CHECK(leaf < reserved());
+  view_.counts_[leaf] = {.sampled = sampled, .reserved = 0};
+}
+
 void ItemCounts::Reset(LeafRange range) {
   if (range.size() == 0) return;
   GEARDB_CHECK(range.end <= reserved());

@@ -95,6 +95,8 @@ class ItemCounts {
   /// What a log says was handed over, of which nothing is reserved here. Returns the leaves that
   /// have just been exhausted.
   std::vector<uint64_t> Replay(std::span<const uint64_t> leaves);
+  /// An image says how often the item was sampled; nothing of it is reserved.
+  void Restore(uint64_t leaf, uint16_t sampled);
   /// The items of these leaves have gone, or are new: they count from 0.
   void Reset(LeafRange range);
 

@@ -146,6 +146,18 @@ uint64_t OrderedSelector::Insert(std::span<const uint64_t> leaves,
   return added;
 }
 
+void OrderedSelector::Restore(std::span<const uint64_t> leaves,
+                              std::span<const float> raw_priorities,
+                              std::span<const uint64_t> sequences) {
+  GEARDB_CHECK(leaves.size() == raw_priorities.size() && leaves.size() == sequences.size());
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    GEARDB_CHECK(leaves[i] < reserved() && sequences[i] < SequenceLimit(order()));
+    GEARDB_CHECK(view_.members_.Set(leaves[i]));
+    tree_.Set(leaves[i], MakeKey(order(), raw_priorities[i], sequences[i]));
+  }
+  view_.header_->count += leaves.size();
+}
+
 uint64_t OrderedSelector::Erase(LeafRange range) {
   range.end = std::min(range.end, reserved());
   if (range.size() == 0) return 0;

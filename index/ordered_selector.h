@@ -108,6 +108,21 @@ class OrderedSelector final : public Selector {
   /// The largest raw priority ever applied, from 1; stays 1 without priorities.
   float max_priority() const { return view_.header_->max_priority; }
 
+  // For an image of the selector, and back from one.
+
+  /// Of a member: how many were inserted before it, as the order counts.
+  uint64_t sequence(uint64_t leaf) const { return SequenceOfKey(order(), tree_.key(leaf)); }
+  /// What the next new member gets: above all of members, at most SequenceLimit(order()).
+  uint64_t next_sequence() const { return view_.header_->next_sequence; }
+  /// Adds leaves that are no members as visible ones with these numbers, which are below those of
+  /// RestoreEnd and differ from all others.
+  void Restore(std::span<const uint64_t> leaves, std::span<const float> raw_priorities,
+               std::span<const uint64_t> sequences);
+  void RestoreEnd(uint64_t next_sequence, float max_priority) {
+    view_.header_->next_sequence = next_sequence;
+    view_.header_->max_priority = max_priority;
+  }
+
   const OrderedView& view() const { return view_; }
   /// Where the view begins, from IndexMemory::base().
   uint64_t offset() const { return region_.offset(); }

@@ -332,6 +332,19 @@ std::optional<int> PrioritizedSelector::AdviseShift(double incoming_max) const {
   return std::nullopt;
 }
 
+PrioritizedSelector::WeightScale PrioritizedSelector::scale() const {
+  const PrioritizedHeader& header = *view_.header_;
+  return {header.shift, header.max_priority, header.saturated != 0, header.changed};
+}
+
+void PrioritizedSelector::RestoreScale(const WeightScale& scale) {
+  PrioritizedHeader& header = *view_.header_;
+  GEARDB_CHECK(scale.shift == header.shift && ValidPriority(scale.max_priority));
+  header.max_priority = scale.max_priority;
+  header.saturated = scale.saturated ? 1 : 0;
+  header.changed = scale.changed;
+}
+
 void PrioritizedSelector::Rescale(int shift) {
   GEARDB_CHECK(shift >= kShiftMin && shift <= kShiftMax);
   PrioritizedHeader& header = *view_.header_;

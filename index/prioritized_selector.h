@@ -154,6 +154,20 @@ class PrioritizedSelector final : public Selector {
   /// Quantizes all members anew at `shift` (kShiftMin…kShiftMax) and rebuilds the sums.
   void Rescale(int shift);
 
+  /// What an image of the selector has beside members and their raw priorities.
+  struct WeightScale {
+    int shift = kShiftInitial;
+    float max_priority = 1.0f;
+    bool saturated = false;
+    uint32_t changed = UINT32_MAX;  ///< Members since the shift last went up, as far as it counts.
+
+    friend bool operator==(const WeightScale&, const WeightScale&) = default;
+  };
+  WeightScale scale() const;
+  /// Of a selector whose members were inserted at this shift (Rescale); max_priority is valid, and
+  /// no less than any of theirs.
+  void RestoreScale(const WeightScale& scale);
+
   const PrioritizedView& view() const { return view_; }
   /// Where the view begins, from IndexMemory::base().
   uint64_t offset() const { return region_.offset(); }

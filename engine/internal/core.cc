@@ -199,6 +199,8 @@ Status DatabaseCore::ExtendRanges(ChangeScope* scope, TableCore* table, const Gr
   GEARDB_RETURN_IF_ERROR(scope->AwaitRoom(
       {&size, 1}, {.urgency = wal::Urgency::kReserve, .deadline = deadline}, &waited));
   const wal::Reservation reservation = scope->Reserve({.size = size});
+  table->plan->promised_ids_end = ids_end;
+  table->plan->promised_generations_end = generations_end;
   commit.Unlock();
   Finish(reservation, {}, &change);
   Status synced = log->WaitSynced(reservation.end, deadline);

@@ -231,6 +231,11 @@ class DatabaseCore {
   TableId NextTableId() const;
   /// Tables that were dropped since the last call.
   std::vector<TableId> TakeDropped();
+  /// Ids below `next` were those of tables that are gone.
+  void SkipTableIds(TableId next) {
+    MutexLock guard(&tables_mutex_);
+    last_table_id_ = std::max(last_table_id_, next - 1);
+  }
 
   /// Keeps the frames of so many pages for a table, in all its groups; 0 keeps none.
   void KeepFrames(TableState* state, uint64_t pages);

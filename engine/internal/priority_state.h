@@ -118,6 +118,8 @@ class PriorityState {
   PriorityTableStats counters;  ///< Since the open; items and shift are filled in by Stats.
 
  private:
+  friend class ItemsImage;
+
   PriorityState(index::IndexMemory* memory, PriorityTableSpec spec, uint64_t leaf_capacity);
   /// Hides those that are full.
   void HideFull(std::span<const uint64_t> leaves);

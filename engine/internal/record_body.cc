@@ -13,19 +13,11 @@ bool Aligned(const flatbuffers::Vector<Element>* vector) {
          reinterpret_cast<uintptr_t>(vector->Data()) % alignof(uint64_t) == 0;
 }
 
-bool ShapesAligned(const fb::CreateTable& create) {
-  if (create.spec() == nullptr || create.spec()->columns() == nullptr) return true;
-  for (const fb::Column* column : *create.spec()->columns()) {
-    if (!Aligned(column->shape())) return false;
-  }
-  return true;
-}
-
 // Every vector of operations.fbs whose elements hold 8-byte numbers.
 bool VectorsAligned(const fb::Operation& operation) {
   switch (operation.change_type()) {
     case fb::Change::CreateTable:
-      return ShapesAligned(*operation.change_as_CreateTable());
+      return ShapesAligned(operation.change_as_CreateTable()->spec());
     case fb::Change::Append: {
       const fb::Append& append = *operation.change_as_Append();
       return Aligned(append.removed()) && Aligned(append.trimmed()) && Aligned(append.opened()) &&
@@ -49,6 +41,14 @@ bool VectorsAligned(const fb::Operation& operation) {
 }
 
 }  // namespace
+
+bool ShapesAligned(const fb::TableSpec* spec) {
+  if (spec == nullptr || spec->columns() == nullptr) return true;
+  for (const fb::Column* column : *spec->columns()) {
+    if (!Aligned(column->shape())) return false;
+  }
+  return true;
+}
 
 Result<const fb::Body*> ReadBody(std::span<const std::byte> body) {
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(body.data()), body.size());

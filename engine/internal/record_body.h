@@ -14,4 +14,7 @@ namespace geardb::engine {
 /// offsets are in bounds afterwards, and all numbers aligned; what they mean is not yet checked.
 Result<const fb::Body*> ReadBody(std::span<const std::byte> body);
 
+/// Shapes of columns can be read; true of none. FlatBuffers' verifier does not see to it.
+bool ShapesAligned(const fb::TableSpec* spec);
+
 }  // namespace geardb::engine

@@ -35,6 +35,8 @@ inline constexpr uint8_t kPageFromPart = 16;
 
 /// Some version of it is in the cold store.
 inline constexpr uint8_t kPageHasCold = 32;
+/// What of them an image says; the rest is of this process.
+inline constexpr uint8_t kPageFlagsSaved = kPageFromPart | kPageHasCold;
 
 /// A page that is to go into the cold store, as it is.
 struct ColdWork {

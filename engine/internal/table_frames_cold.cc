@@ -75,7 +75,7 @@ void TableFrames::ResolvePlaces(Lsn log_start) {
     Lpn next = 0;
     ForEachWritten(*pages_, g, UINT64_MAX, &next, [&](Lpn lpn) {
       index::GroupPageRecord& record = pages_->group_page(g, lpn);
-      record.flags &= kPageFromPart | kPageHasCold;
+      record.flags &= kPageFlagsSaved;
       if (!layout_->group(g).logged()) {
         record.frame = defaults_[g];
       } else if (!IsInLog(record, log_start)) {

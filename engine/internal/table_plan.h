@@ -132,6 +132,9 @@ class TablePlan {
   uint64_t ids_end = 1;
   uint64_t next_generation = 1;
   uint64_t generations_end = 1;
+  /// Of the last record that promises more, from its reservation on: synced or not yet.
+  uint64_t promised_ids_end = 1;
+  uint64_t promised_generations_end = 1;
   /// Per priority table: the largest raw priority of any record that has an LSN, from 1.
   std::vector<float> max_priority;
 

@@ -227,6 +227,7 @@ class TableState {
 
  private:
   friend class AnchorUpdate;
+  friend class TableImageLoad;
 
   TableState(const Memory& memory, const TableSpec& spec, TableId id);
 

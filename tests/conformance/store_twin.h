@@ -63,6 +63,7 @@ class StoreTwin {
   void CheckAll();
 
   const RandomTable& random_table() const { return random_table_; }
+  Database* database() const { return database_.get(); }
   Table* table() const { return table_.get(); }
   const WindowModel& model() const { return model_; }
   std::vector<DrawnTable>& drawn() { return drawn_; }

@@ -24,6 +24,21 @@ std::unique_ptr<ItemCounts> Make(IndexMemory* memory, uint64_t capacity, uint32_
   return std::move(made).value();
 }
 
+TEST(ItemCountsTest, WhatIsRestoredCountsOn) {
+  const auto memory = TestMemory();
+  const auto counts = Make(memory.get(), 100, 3);
+  ASSERT_OK(counts->Reserve(10));
+  counts->Restore(4, 2);
+  counts->Restore(5, 3);
+  EXPECT_FALSE(counts->view().IsFull(4));
+  EXPECT_TRUE(counts->view().IsExhausted(5));
+  EXPECT_EQ(counts->Reserve(Leaves{4}).full, Leaves{4});
+  EXPECT_EQ(counts->Confirm(Leaves{4}), Leaves{4});
+  counts->Restore(4, 0);
+  EXPECT_EQ(counts->view().count(4).sampled, 0u);
+  EXPECT_EQ(counts->view().count(4).reserved, 0u);
+}
+
 TEST(ItemCountsTest, AnItemIsHiddenAndShownAndExhausted) {
   const auto memory = TestMemory();
   const auto counts = Make(memory.get(), 100, 2);

@@ -56,6 +56,39 @@ TEST(ItemOrderTest, KeysGiveBackWhatTheyWereMadeOfAndStandInItsOrder) {
   }
 }
 
+TEST(OrderedSelectorTest, ARestoredOneGivesTheSameAndGoesOnAlike) {
+  std::mt19937_64 random(11);
+  for (const ItemOrder order : kOrders) {
+    const auto memory = TestMemory();
+    const auto selector = Make(memory.get(), {.leaf_capacity = 500, .order = order});
+    for (int i = 0; i < 2000; ++i) {
+      const uint64_t leaf = random() % 500;
+      const float raw = static_cast<float>(random() % 8) / 4;
+      if (random() % 3 == 0) selector->Erase({leaf, leaf + 1});
+      if (random() % 3 != 0) selector->Insert({leaf, leaf + 1}, raw);
+    }
+    const auto restored = Make(memory.get(), {.leaf_capacity = 700, .order = order});
+    restored->BeginBulk();
+    selector->ForEachMember({0, 500}, [&](uint64_t leaf) {
+      const float raw = selector->raw_priority(leaf);
+      const uint64_t sequence = selector->sequence(leaf);
+      EXPECT_LT(sequence, selector->next_sequence());
+      restored->Restore({&leaf, 1}, {&raw, 1}, {&sequence, 1});
+    });
+    restored->RestoreEnd(selector->next_sequence(), selector->max_priority());
+    restored->EndBulk();
+    EXPECT_EQ(restored->max_priority(), selector->max_priority());
+    for (int i = 0; i < 50; ++i) {
+      ASSERT_EQ(All(*restored), All(*selector)) << "after " << i;
+      const uint64_t leaf = random() % 500;
+      for (OrderedSelector* each : {selector.get(), restored.get()}) {
+        each->Insert({leaf, std::min<uint64_t>(leaf + 3, 500)}, static_cast<float>(i));
+        each->Erase({i * 7ull, i * 7ull + 2});
+      }
+    }
+  }
+}
+
 TEST(OrderedSelectorTest, EachOrderGivesItsOwn) {
   const auto memory = TestMemory();
   const std::vector<uint64_t> leaves = {8, 3, 5, 1, 3, 9};

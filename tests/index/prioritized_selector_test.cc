@@ -170,6 +170,37 @@ TEST(PrioritizedSelectorTest, RandomOperationsMatchAMap) {
   }
 }
 
+TEST(PrioritizedSelectorTest, ARestoredScaleAdvisesTheSame) {
+  const auto memory = TestMemory();
+  const auto make = [&] {
+    auto selector =
+        PrioritizedSelector::Create(memory.get(), "per", {.leaf_capacity = 10'000, .alpha = 1});
+    GEARDB_CHECK(selector.ok() && selector.value()->Reserve(10'000).ok());
+    return std::move(selector).value();
+  };
+  const auto selector = make();
+  selector->Insert({0, 9000}, 1e20f);  // Cut at the first shift.
+  EXPECT_TRUE(selector->scale().saturated);
+  selector->Rescale(*selector->AdviseShift(0));
+  selector->Insert({0, 9000}, 1e-6f);
+  selector->Rescale(*selector->AdviseShift(0));
+  selector->Insert({9000, 9100}, 1e-9f);
+  EXPECT_EQ(selector->scale().changed, 100u);
+  EXPECT_EQ(selector->scale().max_priority, 1e20f);
+  const auto restored = make();
+  restored->Rescale(selector->shift());
+  restored->Insert({0, 9000}, 1e-6f);
+  restored->Insert({9000, 9100}, 1e-9f);
+  restored->RestoreScale(selector->scale());
+  EXPECT_EQ(restored->scale(), selector->scale());
+  for (PrioritizedSelector* each : {selector.get(), restored.get()}) {
+    each->Erase({0, 9000});
+    each->Insert({0, 4200}, 1e-9f);
+  }
+  EXPECT_EQ(restored->AdviseShift(0), selector->AdviseShift(0));
+  EXPECT_EQ(restored->total(), selector->total());
+}
+
 TEST(PrioritizedSelectorTest, LastOfEqualUpdatesWins) {
   const auto memory = TestMemory();
   const auto selector = Make(memory.get(), 10, 1.0);

@@ -1,0 +1,188 @@
+#include "engine/internal/database_image.h"
+
+#include <algorithm>
+
+#include "engine/image_generated.h"
+#include "engine/internal/table_image.h"
+#include "engine/internal/table_image_load.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr ImageChunk kHead{0, ImageKind::kDatabase, 0};
+/// More than any directory holds: chunks are asked for one by one, so this bounds nothing but sums.
+constexpr uint64_t kTagBytesMax = uint64_t{1} << 48;
+
+/// All tags one behind the other, in the order of the log.
+void PutTag(const Tag& tag, ChunkWriter* writer) {
+  writer->Put(static_cast<uint32_t>(tag.name.size()));
+  writer->PutBytes(std::as_bytes(std::span(tag.name)));
+  writer->Put(tag.lsn);
+  writer->Put(tag.created_us);
+  writer->Put(static_cast<uint8_t>(tag.damaged ? 1 : 0));
+  writer->Put(uint64_t{tag.blob.size()});
+  writer->PutBytes(tag.blob);
+}
+
+/// Cuts what is written to it into chunks.
+class TagChunks {
+ public:
+  explicit TagChunks(Lsn lsn) : lsn_(lsn) {}
+
+  void Add(const Tag& tag) {
+    ChunkWriter writer({}, lsn_);
+    const size_t header = writer.bytes().size();
+    PutTag(tag, &writer);
+    const auto bytes = writer.bytes().subspan(header);
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  uint64_t bytes() const { return bytes_.size(); }
+  Status GiveTo(const ImageSink& sink) const {
+    for (uint64_t begin = 0; begin < bytes(); begin += kImageChunkBytes) {
+      ChunkWriter writer({0, ImageKind::kTags, begin / kImageChunkBytes}, lsn_);
+      writer.PutBytes(
+          std::span(bytes_).subspan(begin, std::min(kImageChunkBytes, bytes() - begin)));
+      GEARDB_RETURN_IF_ERROR(writer.GiveTo(sink));
+    }
+    return Status::Ok();
+  }
+
+ private:
+  const Lsn lsn_;
+  std::vector<std::byte> bytes_;
+};
+
+/// Reads tags out of the bytes of all their chunks.
+class TagReader {
+ public:
+  explicit TagReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  bool at_end() const { return bytes_.empty(); }
+  /// False where the bytes end too early.
+  bool Read(Tag* tag) {
+    uint32_t name_bytes = 0;
+    uint8_t damaged = 0;
+    uint64_t blob_bytes = 0;
+    if (!Get(&name_bytes) || name_bytes > bytes_.size()) return false;
+    const auto* name = reinterpret_cast<const char*>(bytes_.data());
+    tag->name.assign(name, name_bytes);
+    bytes_ = bytes_.subspan(name_bytes);
+    if (!Get(&tag->lsn) || !Get(&tag->created_us) || !Get(&damaged) || !Get(&blob_bytes) ||
+        damaged > 1 || blob_bytes > bytes_.size()) {
+      return false;
+    }
+    tag->damaged = damaged != 0;
+    tag->blob.assign(bytes_.begin(), bytes_.begin() + static_cast<ptrdiff_t>(blob_bytes));
+    bytes_ = bytes_.subspan(blob_bytes);
+    return true;
+  }
+
+ private:
+  template <typename T>
+  bool Get(T* value) {
+    if (bytes_.size() < sizeof(T)) return false;
+    std::memcpy(value, bytes_.data(), sizeof(T));
+    bytes_ = bytes_.subspan(sizeof(T));
+    return true;
+  }
+  std::span<const std::byte> bytes_;
+};
+
+Status LoadTags(DatabaseCore* core, Lsn lsn, uint64_t total, const ImageSource& source) {
+  std::vector<std::byte> bytes;
+  if (total > kTagBytesMax) return BadChunk(kHead, "tags of ", total, " bytes");
+  while (bytes.size() < total) {
+    const ImageChunk name{0, ImageKind::kTags, bytes.size() / kImageChunkBytes};
+    GEARDB_ASSIGN_OR_RETURN(ChunkReader reader, ChunkReader::Open(source, name, lsn));
+    const auto part = reader.Rest();
+    if (part.size() != std::min(kImageChunkBytes, total - bytes.size())) {
+      return BadChunk(name, "it has ", part.size(), " bytes of tags");
+    }
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  TagReader tags(bytes);
+  Lsn last = 0;
+  std::vector<std::string> names;
+  while (!tags.at_end()) {
+    Tag tag;
+    const bool read = tags.Read(&tag);
+    const bool fits = read && !tag.name.empty() && tag.name.size() <= kTagNameBytesMax &&
+                      tag.lsn > last && tag.lsn < lsn && (!tag.damaged || tag.blob.empty());
+    if (!fits) {
+      return BadChunk({0, ImageKind::kTags, 0}, "it, or one behind it, has no tag behind that at ",
+                      last);
+    }
+    last = tag.lsn;
+    names.push_back(tag.name);
+    core->AddTag(std::move(tag));
+  }
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return Status::Ok();
+  return BadChunk({0, ImageKind::kTags, 0}, "it, or one behind it, has the tag '", *twice,
+                  "' twice");
+}
+
+}  // namespace
+
+Status SaveDatabase(DatabaseCore* core, Lsn lsn, const ImageSink& sink) {
+  TagChunks tags(lsn);
+  for (const Tag& tag : core->Tags()) tags.Add(tag);
+  const auto tables = core->AllTables();
+  std::vector<uint32_t> ids;
+  for (const auto& table : tables) ids.push_back(table->layout().id());
+  flatbuffers::FlatBufferBuilder builder;
+  const auto ids_offset = builder.CreateVector(ids);
+  builder.Finish(fb::CreateDatabaseHead(builder, core->NextTableId(), ids_offset, tags.bytes()));
+  ChunkWriter head(kHead, lsn);
+  head.PutBytes(
+      {reinterpret_cast<const std::byte*>(builder.GetBufferPointer()), builder.GetSize()});
+  GEARDB_RETURN_IF_ERROR(head.GiveTo(sink));
+  GEARDB_RETURN_IF_ERROR(tags.GiveTo(sink));
+  for (const auto& table : tables) {
+    const PlanNumbers numbers = NumbersOf(*table->plan);
+    TableState& state = *table->state;
+    MutexLock lock(&state.mutex);
+    GEARDB_RETURN_IF_ERROR(SaveTable(state, numbers, lsn, sink));
+  }
+  return Status::Ok();
+}
+
+Status LoadDatabase(DatabaseCore* core, Lsn lsn, const ImageSource& source) {
+  GEARDB_ASSIGN_OR_RETURN(ChunkReader reader, ChunkReader::Open(source, kHead, lsn));
+  const auto bytes = reader.Rest();
+  std::vector<uint64_t> words((bytes.size() + 7) / 8);
+  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(words)).begin());
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(words.data()), bytes.size());
+  if (!verifier.VerifyBuffer<fb::DatabaseHead>(nullptr)) {
+    return BadChunk(kHead, "its ", bytes.size(), " bytes are no FlatBuffer");
+  }
+  const auto* head = flatbuffers::GetRoot<fb::DatabaseHead>(words.data());
+  GEARDB_RETURN_IF_ERROR(LoadTags(core, lsn, head->tag_bytes(), source));
+  TableId last = 0;
+  for (uint32_t i = 0; head->tables() != nullptr && i < head->tables()->size(); ++i) {
+    const TableId id = head->tables()->Get(i);
+    if (id <= last || id >= head->next_table_id()) {
+      return BadChunk(kHead, "table ", id, " behind table ", last, "; the next is ",
+                      head->next_table_id());
+    }
+    last = id;
+    GEARDB_ASSIGN_OR_RETURN(LoadedTable loaded, LoadTable({.index = core->index_memory.get(),
+                                                           .arena = core->arena.get(),
+                                                           .kept = Kept::kTaken},
+                                                          id, lsn, source));
+    const std::string& name = loaded.state->layout().spec().name;
+    if (core->FindTable(name) != nullptr) {
+      return BadChunk({id, ImageKind::kTable, 0}, "there is a table '", name, "' already");
+    }
+    std::shared_ptr<TableCore> table(new TableCore, DeleteUnlessForked<TableCore>());
+    table->state = std::move(loaded.state);
+    table->plan = std::move(loaded.plan);
+    core->AddTable(std::move(table));
+  }
+  if (head->next_table_id() == 0) return BadChunk(kHead, "the next table is 0");
+  core->SkipTableIds(head->next_table_id());
+  return Status::Ok();
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,321 @@
+#include "engine/internal/image_items.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/internal/core.h"
+#include "engine/internal/priority_limits.h"
+
+namespace geardb::engine {
+namespace {
+
+/// Leaves whose words of 64 have one mask.
+constexpr uint64_t kGroupLeaves = 64 * 64;
+constexpr uint64_t kLeavesPerChunkMax = uint64_t{1} << 22;
+/// No count of a limiter comes near.
+constexpr uint64_t kCountMax = uint64_t{1} << 62;
+
+/// What each member has in a chunk.
+struct Parts {
+  bool raw = false;
+  uint64_t sequence_bytes = 0;
+  bool sampled = false;
+
+  uint64_t bytes() const { return (raw ? 4 : 0) + sequence_bytes + (sampled ? 2 : 0); }
+};
+
+Parts PartsOf(const PriorityState& priority, bool counts_times) {
+  Parts parts{.raw = HasPriorities(priority.spec().selector), .sampled = counts_times};
+  if (const auto order = OrderOf(priority.spec().selector)) {
+    parts.sequence_bytes = index::OrdersByPriority(*order) ? 4 : 8;
+  }
+  return parts;
+}
+
+uint64_t LeavesOf(const Parts& parts) {
+  if (parts.bytes() == 0) return kLeavesPerChunkMax;
+  return std::min(std::bit_floor(kImageChunkBytes / parts.bytes()), kLeavesPerChunkMax);
+}
+
+std::span<const uint64_t> WordsOf(const PriorityState& priority, index::LeafRange leaves) {
+  const uint64_t reserved = index::Membership::Bytes(priority.selector().reserved()) / 8;
+  const uint64_t begin = std::min(leaves.begin / 64, reserved);
+  const uint64_t end = std::min(leaves.end / 64, reserved);
+  return {priority.selector().members().BucketWords(0) + begin, end - begin};
+}
+
+/// A mask of 64 words each, saying which have a bit; then these words.
+void PutMembers(std::span<const uint64_t> words, ChunkWriter* writer) {
+  while (!words.empty() && words.back() == 0) words = words.first(words.size() - 1);
+  const size_t groups = (words.size() + 63) / 64;
+  writer->Put(static_cast<uint32_t>(groups));
+  writer->PutArray<uint64_t>(groups, [&](size_t group) {
+    uint64_t mask = 0;
+    const auto here = words.subspan(group * 64, std::min<size_t>(64, words.size() - group * 64));
+    for (size_t w = 0; w < here.size(); ++w) mask |= uint64_t{here[w] != 0} << w;
+    return mask;
+  });
+  for (const uint64_t word : words) {
+    if (word != 0) writer->Put(word);
+  }
+}
+
+uint64_t CountBits(const ChunkArray<uint64_t>& words) {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < words.size(); ++i) bits += static_cast<uint64_t>(std::popcount(words[i]));
+  return bits;
+}
+
+}  // namespace
+
+/// What a chunk has of each of its members, as far as there is such a thing.
+struct ItemsImage::Members {
+  ChunkArray<float> raw;
+  ChunkArray<uint32_t> short_sequences;
+  ChunkArray<uint64_t> sequences;
+  ChunkArray<uint16_t> sampled;
+  size_t next = 0;
+};
+
+uint64_t ItemsImage::LeavesPerChunk(const PriorityState& priority) {
+  return LeavesOf(PartsOf(priority, priority.counts_ != nullptr));
+}
+
+uint64_t ItemsImage::ChunkCount(const PriorityState& priority) {
+  const uint64_t each = LeavesPerChunk(priority);
+  return (priority.selector().reserved() + each - 1) / each;
+}
+
+// ---- Saving.
+
+flatbuffers::Offset<fb::PriorityTableHead> ItemsImage::SaveHead(
+    flatbuffers::FlatBufferBuilder* builder, const PriorityState& priority) {
+  const auto spec = EncodePriorityTableSpec(builder, priority.spec());
+  const index::RateLimiterState& counts = priority.limiter_.state();
+  const fb::LimiterCounts limiter(counts.inserts, counts.samples, counts.deletes,
+                                  counts.deleted_unsampled, counts.inserts_from,
+                                  counts.samples_from);
+  fb::PriorityTableHeadBuilder head(*builder);
+  head.add_spec(spec);
+  head.add_items(priority.selector().count());
+  head.add_seed(priority.seed);
+  head.add_next_draw(priority.next_draw);
+  head.add_limiter(&limiter);
+  head.add_counts_times(priority.counts_ != nullptr);
+  head.add_max_priority(priority.max_priority());
+  if (priority.prioritized_ != nullptr) {
+    const index::PrioritizedSelector::WeightScale scale = priority.prioritized_->scale();
+    head.add_shift(scale.shift);
+    head.add_saturated(scale.saturated);
+    head.add_changed(scale.changed);
+  }
+  if (priority.ordered_ != nullptr) head.add_next_sequence(priority.ordered_->next_sequence());
+  return head.Finish();
+}
+
+Status ItemsImage::SaveChunk(const PriorityState& priority, uint64_t chunk, Lsn lsn,
+                             const ImageSink& sink) const {
+  const Parts parts = PartsOf(priority, priority.counts_ != nullptr);
+  const uint64_t each = LeavesOf(parts);
+  const index::LeafRange range{chunk * each, (chunk + 1) * each};
+  ChunkWriter writer(Chunk(chunk), lsn);
+  PutMembers(WordsOf(priority, range), &writer);
+  std::vector<uint64_t> leaves;
+  if (parts.bytes() > 0) {
+    priority.selector().ForEachMember(range, [&](uint64_t leaf) { leaves.push_back(leaf); });
+  }
+  if (parts.raw) {
+    writer.PutArray<float>(leaves.size(),
+                           [&](size_t i) { return priority.raw_priority(leaves[i]); });
+  }
+  const auto sequence = [&](size_t i) { return priority.ordered_->sequence(leaves[i]); };
+  if (parts.sequence_bytes == 8) writer.PutArray<uint64_t>(leaves.size(), sequence);
+  if (parts.sequence_bytes == 4) {
+    writer.PutArray<uint32_t>(leaves.size(),
+                              [&](size_t i) { return static_cast<uint32_t>(sequence(i)); });
+  }
+  if (parts.sampled) {
+    writer.PutArray<uint16_t>(
+        leaves.size(), [&](size_t i) { return priority.counts_->view().count(leaves[i]).sampled; });
+  }
+  return writer.GiveTo(sink);
+}
+
+// ---- Loading.
+
+Status ItemsImage::Load(const fb::PriorityTableHead& head, Lsn lsn, const ImageSource& source,
+                        PriorityState* priority) {
+  GEARDB_RETURN_IF_ERROR(Prepare(head, priority));
+  next_sequence_ = head.next_sequence();
+  const uint64_t chunks = ChunkCount(*priority);
+  for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
+    GEARDB_ASSIGN_OR_RETURN(ChunkReader reader, ChunkReader::Open(source, Chunk(chunk), lsn));
+    GEARDB_RETURN_IF_ERROR(LoadChunk(&reader, chunk, priority));
+  }
+  return Finish(head, priority);
+}
+
+Status ItemsImage::Prepare(const fb::PriorityTableHead& head, PriorityState* priority) const {
+  const bool counts_times = head.counts_times();
+  if (!counts_times && priority->counts_ != nullptr) {
+    return BadHead(*priority, "it has a maximum of times and does not count them");
+  }
+  // Counted on, though there is no maximum any more.
+  if (counts_times) GEARDB_RETURN_IF_ERROR(priority->PrepareLimits({.max_times_sampled = 1}));
+  if (!index::ValidPriority(head.max_priority()) || head.max_priority() < 1.0f) {
+    return BadHead(*priority, "its largest priority is ", head.max_priority());
+  }
+  if (head.limiter() == nullptr) return BadHead(*priority, "its limiter has no counts");
+  const fb::LimiterCounts& limiter = *head.limiter();
+  const bool possible =
+      limiter.inserts() < kCountMax && limiter.samples() < kCountMax &&
+      limiter.deletes() <= limiter.inserts() && limiter.deleted_unsampled() <= limiter.deletes() &&
+      limiter.inserts_from() <= limiter.inserts() && limiter.samples_from() <= limiter.samples();
+  if (!possible || limiter.inserts() - limiter.deletes() != head.items()) {
+    return BadHead(*priority, "its limiter has counted ", limiter.inserts(), " inserts, ",
+                   limiter.deletes(), " deletes, ", limiter.samples(), " samples, for ",
+                   head.items(), " items");
+  }
+  if (priority->prioritized_ != nullptr) {
+    if (head.shift() < index::kShiftMin || head.shift() > index::kShiftMax) {
+      return BadHead(*priority, "the shift of its weights is ", head.shift());
+    }
+    priority->prioritized_->Rescale(head.shift());
+  }
+  if (priority->ordered_ != nullptr &&
+      head.next_sequence() > index::SequenceLimit(priority->ordered_->order())) {
+    return BadHead(*priority, "its next item is number ", head.next_sequence());
+  }
+  return Status::Ok();
+}
+
+Status ItemsImage::LoadChunk(ChunkReader* reader, uint64_t chunk, PriorityState* priority) {
+  const Parts parts = PartsOf(*priority, priority->counts_ != nullptr);
+  const uint64_t each = LeavesOf(parts);
+  const auto groups = reader->Get<uint32_t>();
+  if (groups > each / kGroupLeaves) {
+    return BadChunk(reader->chunk(), groups, " groups of leaves; it has at most ",
+                    each / kGroupLeaves);
+  }
+  const auto masks = reader->Array<uint64_t>(groups);
+  const auto words = reader->Array<uint64_t>(CountBits(masks));
+  const uint64_t members = CountBits(words);
+  Members arrays;
+  arrays.raw = reader->Array<float>(parts.raw ? members : 0);
+  arrays.short_sequences = reader->Array<uint32_t>(parts.sequence_bytes == 4 ? members : 0);
+  arrays.sequences = reader->Array<uint64_t>(parts.sequence_bytes == 8 ? members : 0);
+  arrays.sampled = reader->Array<uint16_t>(parts.sampled ? members : 0);
+  GEARDB_RETURN_IF_ERROR(reader->CheckEnd());
+  if (groups > 0 && masks[groups - 1] == 0) return BadChunk(reader->chunk(), "it ends empty");
+
+  std::vector<uint64_t> leaves;
+  size_t word = 0;
+  for (size_t group = 0; group < groups; ++group) {
+    leaves.clear();
+    const uint64_t first = chunk * each + group * kGroupLeaves;
+    for (uint64_t mask = masks[group]; mask != 0; mask &= mask - 1) {
+      const uint64_t begin = first + 64 * static_cast<uint64_t>(std::countr_zero(mask));
+      uint64_t bits = words[word++];
+      if (bits == 0) return BadChunk(reader->chunk(), "a word without items");
+      for (; bits != 0; bits &= bits - 1) {
+        leaves.push_back(begin + static_cast<uint64_t>(std::countr_zero(bits)));
+      }
+    }
+    if (!leaves.empty() && leaves.back() >= priority->selector().reserved()) {
+      return BadChunk(reader->chunk(), "an item at leaf ", leaves.back(), " of ",
+                      priority->selector().reserved());
+    }
+    GEARDB_RETURN_IF_ERROR(AddItems(reader->chunk(), leaves, &arrays, priority));
+  }
+  return Status::Ok();
+}
+
+Status ItemsImage::AddItems(const ImageChunk& chunk, std::span<const uint64_t> leaves,
+                            Members* members, PriorityState* priority) {
+  std::vector<float> raw(leaves.size(), 1.0f);
+  std::vector<uint64_t> sequences;
+  std::vector<uint64_t> hidden;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const size_t member = members->next++;
+    if (members->raw.size() > 0) raw[i] = members->raw[member];
+    if (!index::ValidPriority(raw[i])) {
+      return BadChunk(chunk, "the item at leaf ", leaves[i], " has priority ", raw[i]);
+    }
+    largest_ = std::max(largest_, raw[i]);
+    if (members->short_sequences.size() > 0) sequences.push_back(members->short_sequences[member]);
+    if (members->sequences.size() > 0) sequences.push_back(members->sequences[member]);
+    if (!sequences.empty() && sequences.back() >= next_sequence_) {
+      return BadChunk(chunk, "the item at leaf ", leaves[i], " is number ", sequences.back(),
+                      " in the order, of ", next_sequence_);
+    }
+    if (members->sampled.size() == 0) continue;
+    priority->counts_->Restore(leaves[i], members->sampled[member]);
+    if (priority->IsExhausted(leaves[i])) hidden.push_back(leaves[i]);
+  }
+  if (priority->ordered_ != nullptr) {
+    priority->ordered_->Restore(leaves, raw, sequences);
+    sequences_.insert(sequences_.end(), sequences.begin(), sequences.end());
+  } else {
+    priority->selector_->Insert(leaves, raw);
+  }
+  priority->selector_->Hide(hidden);
+  return Status::Ok();
+}
+
+Status ItemsImage::CheckSequences() {
+  if (sequences_.empty()) return Status::Ok();
+  const auto [least, most] = std::minmax_element(sequences_.begin(), sequences_.end());
+  const uint64_t first = *least;
+  const uint64_t numbers = *most - first + 1;
+  bool twice = false;
+  if (numbers / 64 <= sequences_.size()) {
+    std::vector<bool> seen(numbers);
+    for (const uint64_t sequence : sequences_) {
+      twice |= seen[sequence - first];
+      seen[sequence - first] = true;
+    }
+  } else {
+    std::sort(sequences_.begin(), sequences_.end());
+    twice = std::adjacent_find(sequences_.begin(), sequences_.end()) != sequences_.end();
+  }
+  if (!twice) return Status::Ok();
+  return BadChunk(Chunk(0),
+                  "it, or one behind it, has an item at the place of another in the order");
+}
+
+Status ItemsImage::Finish(const fb::PriorityTableHead& head, PriorityState* priority) {
+  const uint64_t items = priority->selector().count();
+  if (items != head.items()) {
+    return BadHead(*priority, "it says ", head.items(), " items; its chunks have ", items);
+  }
+  GEARDB_RETURN_IF_ERROR(CheckSequences());
+  if (head.max_priority() < largest_) {
+    return BadHead(*priority, "its largest priority is ", head.max_priority(),
+                   "; that of an item is ", largest_);
+  }
+  if (priority->prioritized_ != nullptr) {
+    if (priority->prioritized_->saturated() && !head.saturated()) {
+      return BadHead(*priority, "a weight does not fit its scale, and it does not say so");
+    }
+    priority->prioritized_->RestoreScale({.shift = head.shift(),
+                                          .max_priority = head.max_priority(),
+                                          .saturated = head.saturated(),
+                                          .changed = head.changed()});
+  } else if (priority->ordered_ != nullptr) {
+    priority->ordered_->RestoreEnd(head.next_sequence(), head.max_priority());
+  }
+  priority->seed = head.seed();
+  priority->next_draw = head.next_draw();
+  priority->next_ahead = head.next_draw();
+  const fb::LimiterCounts& limiter = *head.limiter();
+  priority->limiter_ = index::RateLimiter(priority->limiter_.spec(),
+                                          {.inserts = limiter.inserts(),
+                                           .samples = limiter.samples(),
+                                           .deletes = limiter.deletes(),
+                                           .deleted_unsampled = limiter.deleted_unsampled(),
+                                           .inserts_from = limiter.inserts_from(),
+                                           .samples_from = limiter.samples_from()});
+  return Status::Ok();
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,66 @@
+// The items of a priority table in an image: members, raw priorities, their places in the order,
+// times sampled; and what a priority table counts beside them. Sums, and what is hidden, follow
+// from these and are not stored.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/image_generated.h"
+#include "engine/internal/image_chunk.h"
+#include "engine/internal/priority_state.h"
+
+namespace geardb::engine {
+
+/// One priority table being saved or loaded. Its table's mutex is held.
+class ItemsImage {
+ public:
+  ItemsImage(TableId table, uint32_t number) : table_(table), number_(number) {}
+
+  /// Leaves of one chunk, a power of two: chunk k has those from k times as many on.
+  static uint64_t LeavesPerChunk(const PriorityState& priority);
+  /// Chunks for all leaves that are reserved.
+  static uint64_t ChunkCount(const PriorityState& priority);
+  ImageChunk Chunk(uint64_t chunk) const {
+    return {table_, ImageKind::kItems, uint64_t{number_} << 32 | chunk};
+  }
+
+  // Saving.
+
+  static flatbuffers::Offset<fb::PriorityTableHead> SaveHead(
+      flatbuffers::FlatBufferBuilder* builder, const PriorityState& priority);
+  Status SaveChunk(const PriorityState& priority, uint64_t chunk, Lsn lsn,
+                   const ImageSink& sink) const;
+
+  // Loading into a priority table without items, made from the head's spec, in a bulk. Every error
+  // names a chunk; that the items may be items is for CheckItems of image_check.h.
+
+  /// What the head says, and all chunks.
+  Status Load(const fb::PriorityTableHead& head, Lsn lsn, const ImageSource& source,
+              PriorityState* priority);
+
+ private:
+  struct Members;
+
+  Status Prepare(const fb::PriorityTableHead& head, PriorityState* priority) const;
+  Status LoadChunk(ChunkReader* reader, uint64_t chunk, PriorityState* priority);
+  /// Adds items with what the next of `members` have.
+  Status AddItems(const ImageChunk& chunk, std::span<const uint64_t> leaves, Members* members,
+                  PriorityState* priority);
+  Status Finish(const fb::PriorityTableHead& head, PriorityState* priority);
+  /// No two members have the same place in the order.
+  Status CheckSequences();
+  template <typename... Parts>
+  Status BadHead(const PriorityState& priority, const Parts&... why) const {
+    return BadChunk({table_, ImageKind::kTable, 0}, "priority table '", priority.spec().name,
+                    "': ", why...);
+  }
+
+  const TableId table_;
+  const uint32_t number_;
+  float largest_ = 1.0f;  // Raw priority of a member.
+  uint64_t next_sequence_ = 0;
+  std::vector<uint64_t> sequences_;  // Of all members that were loaded, where they have an order.
+};
+
+}  // namespace geardb::engine

@@ -1,0 +1,132 @@
+#include "engine/internal/table_image.h"
+
+#include "tests/engine/internal/image_fixture.h"
+
+namespace geardb::engine {
+namespace {
+
+using testing::ImageChunks;
+using testing::ImageCore;
+
+class TableImageTest : public ImageFixture {
+ protected:
+  void ExpectSame(const ImageChunks& image) {
+    ImageCore loaded;
+    ASSERT_OK(loaded.Load(image, lsn_));
+    EXPECT_EQ(loaded.Dump(), testing::DumpIndex(*testing::CoreOf(*database_)));
+    ImageChunks again;
+    ASSERT_OK(loaded.Save(lsn_, &again));
+    EXPECT_EQ(again.chunks, image.chunks);
+  }
+};
+
+TEST_F(TableImageTest, ATableWithoutAnythingComesBack) {
+  Create(testing::StepSpec());
+  const ImageChunks empty = Take();
+  EXPECT_LT(empty.bytes(), 1000u);
+  ExpectSame(empty);
+  AppendClosed(0, 3);
+  const ImageChunks image = Take();
+  EXPECT_LT(image.bytes(), empty.bytes() + 200);
+  ExpectSame(image);
+  EXPECT_EQ(image.CountOf(ImageKind::kItems), 0u) << "it has no priority table";
+}
+
+TEST_F(TableImageTest, ManyTrajectoriesTakeSeveralChunksAndFreePlacesNone) {
+  constexpr uint32_t kLanes = 1000;
+  constexpr int64_t kCalls = 100;
+  options_.ring_bytes = uint64_t{8} << 20;
+  options_.segment_bytes = uint64_t{16} << 20;
+  OpenEmpty();
+  TableSpec spec = testing::StepSpec();
+  spec.steps_per_page = 1;
+  for (const SelectorKind selector : {SelectorKind::kUniform, SelectorKind::kPrioritized,
+                                      SelectorKind::kFifo, SelectorKind::kMinHeap}) {
+    PriorityTableSpec priority =
+        testing::WindowSpec("p" + std::to_string(spec.priority_tables.size()));
+    priority.selector = selector;
+    spec.priority_tables.push_back(priority);
+  }
+  Create(spec, {.lanes = kLanes});
+  const std::vector<End> ends(kLanes, End::kTerminated);
+  for (int64_t call = 0; call < kCalls; ++call) {
+    const testing::Rows rows(call * kLanes, kLanes);
+    ASSERT_OK(writer_->AppendLanes(rows.many(), {.ends = ends}));
+  }
+  const ImageChunks full = Take();
+  EXPECT_GE(full.CountOf(ImageKind::kTrajectories), 8u);
+  EXPECT_GE(full.CountOf(ImageKind::kPages), 4u);
+  EXPECT_GE(full.CountOf(ImageKind::kItems), 1u + 1 + 1 + 1);
+  for (const auto& [chunk, bytes] : full.chunks) {
+    EXPECT_LE(bytes.size(), kImageChunkBytes + kImageChunkBytes / 8) << NameOf(chunk);
+  }
+  ExpectSame(full);
+  std::vector<TrajectoryId> gone;
+  for (TrajectoryId id = 1; id <= kLanes * kCalls; ++id) {
+    if (id % 1000 != 7) gone.push_back(id);
+  }
+  ASSERT_OK(table_->Remove(gone));
+  const ImageChunks sparse = Take();
+  EXPECT_EQ(sparse.chunks.size(), full.chunks.size());
+  EXPECT_LT(sparse.bytes(), full.bytes() / 200);
+  ExpectSame(sparse);
+}
+
+TEST_F(TableImageTest, ChunksOfWideRecordsHaveFewer) {
+  TableSpec spec = testing::StepSpec();
+  const uint64_t narrow = ImageShape(TableLayout(spec, 1)).slots_per_chunk;
+  for (int i = 0; i < 200; ++i) {
+    spec.columns.push_back({.name = "c" + std::to_string(i),
+                            .dtype = DType::kF64,
+                            .shape = {8},
+                            .kind = ColumnKind::kPerTrajectory});
+  }
+  const uint64_t wide = ImageShape(TableLayout(spec, 1)).slots_per_chunk;
+  EXPECT_EQ(narrow, 8192u);
+  EXPECT_EQ(wide, 64u);
+}
+
+TEST_F(TableImageTest, APromiseThatIsNotSyncedYetCounts) {
+  Create(testing::StepSpec());
+  const auto core = testing::CoreOf(*database_);
+  MutexLock lock(&core->commit);
+  TablePlan& plan = *core->AllTables()[0]->plan;
+  const PlanNumbers before = NumbersOf(plan);
+  EXPECT_EQ(before.ids_end, plan.ids_end);
+  plan.promised_ids_end = before.ids_end + 5;
+  plan.promised_generations_end = before.generations_end + 6;
+  EXPECT_EQ(NumbersOf(plan).ids_end, before.ids_end + 5);
+  EXPECT_EQ(NumbersOf(plan).generations_end, before.generations_end + 6);
+}
+
+TEST_F(TableImageTest, WhatIsReservedIsInNoImage) {
+  TableSpec spec = testing::StepSpec();
+  PriorityTableSpec priority = testing::WindowSpec("per");
+  priority.max_times_sampled = 1;
+  spec.priority_tables = {priority};
+  Create(spec);
+  AppendClosed(0, 8);
+  const ImageChunks before = Take();
+  ASSERT_OK_AND_ASSIGN(
+      auto sampler,
+      this->priority("per")->NewSampler({.batch = 2, .views = {{.column = "obs"}}, .prefetch = 3}));
+  {
+    const auto core = testing::CoreOf(*database_);
+    TableState& state = *core->AllTables()[0]->state;
+    MutexLock lock(&state.mutex);
+    std::vector<uint64_t> leaves(2);
+    state.priority(0).DrawReserved({}, leaves, {});
+    EXPECT_TRUE(state.priority(0).selector().IsHidden(leaves[0]));
+    ImageChunks now;
+    ASSERT_OK(SaveTable(state, NumbersOf(*core->AllTables()[0]->plan), lsn_, now.sink()));
+    ImageChunks table;
+    for (const auto& [chunk, bytes] : before.chunks) {
+      if (chunk.table != 0) table.chunks[chunk] = bytes;
+    }
+    EXPECT_EQ(now.chunks, table.chunks);
+    state.priority(0).CancelReserved(2, leaves);
+  }
+}
+
+}  // namespace
+}  // namespace geardb::engine
