@@ -30,13 +30,12 @@ Status ChangeScope::AwaitRoom(std::span<const wal::RecordSize> sizes, const Comm
   while (!database_->log_writer_->HasRoom(sizes, how.urgency)) {
     *waited = true;
     database_->commit.Unlock();
-    Status room = database_->log_writer_->WaitForRoom(sizes, how.urgency, how.deadline);
+    const Status room = database_->log_writer_->WaitForRoom(sizes, how.urgency, how.deadline);
     // The log may be full of what can be moved.
-    if (room.code() == StatusCode::kResourceExhausted && database_->cleaner != nullptr &&
-        database_->cleaner->WaitForPass(how.deadline)) {
-      room = Status::Ok();
-    }
+    const bool full = room.code() == StatusCode::kResourceExhausted;
+    if (full && database_->cleaner != nullptr) (void)database_->cleaner->WaitForPass(how.deadline);
     database_->commit.Lock();
+    if (full && database_->log_writer_->HasRoom(sizes, how.urgency)) continue;
     GEARDB_RETURN_IF_ERROR(room);
     GEARDB_RETURN_IF_ERROR(status());
   }

@@ -83,22 +83,23 @@ void Cleaner::Run() {
 }
 
 bool Cleaner::WaitForPass(Deadline deadline) {
-  if (!database_->options.background) {
-    (void)CleanNow(/*all=*/false);
-    MutexLock lock(&mutex_);
-    return gave_back_;
-  }
   uint64_t wanted = 0;
+  uint64_t segments = 0;
   {
     MutexLock lock(&mutex_);
     wanted = begun_ + 1;
+    segments = stats_.segments;
   }
-  Wake();
+  if (database_->options.background) {
+    Wake();
+  } else {
+    (void)CleanNow(/*all=*/false);
+  }
   MutexLock lock(&mutex_);
-  while (ended_ < wanted && !stop_) {
+  while (ended_ < wanted && stats_.segments == segments && !stop_) {
     if (!changed_.WaitUntil(&mutex_, deadline)) break;
   }
-  return ended_ >= wanted && gave_back_;
+  return stats_.segments > segments;
 }
 
 Status Cleaner::CleanNow(bool all) {
@@ -119,7 +120,6 @@ Status Cleaner::CleanNow(bool all) {
   stats_.passes += status.ok() ? 1 : 0;
   stats_.segments += released;
   stats_.last = status;
-  gave_back_ = released > 0;
   ended_ = begun_;
   changed_.NotifyAll();
   return status;
@@ -128,7 +128,8 @@ Status Cleaner::CleanNow(bool all) {
 Status Cleaner::Pass(bool all, uint64_t* released) {
   const Choice choice = ChooseStart(all);
   if (choice.segments == 0) return Status::Ok();
-  GEARDB_RETURN_IF_ERROR(cold_->Store().status());
+  GEARDB_ASSIGN_OR_RETURN(ColdStore* const store, cold_->Store());
+  database_->page_source->UseColdStore(store);
   // Pages whose first pieces lie before it keep their frames from here on.
   database_->log_start.store(choice.start);
   CrashPoint("clean");
@@ -278,12 +279,12 @@ Result<ImageHead> Cleaner::TakeImage(Lsn log_start, ColdBatch* last) {
   MutexLock commit(&database_->commit);
   GEARDB_RETURN_IF_ERROR(database_->CatchUp());
   const Lsn lsn = database_->log->end();
-  GEARDB_RETURN_IF_ERROR(SaveDatabase(
-      database_, lsn, [&](const ImageChunk& chunk, std::span<const std::byte> content) {
-        bytes += content.size();
-        GEARDB_RETURN_IF_ERROR(chunks.PutChunk(ColdTier::KeyOf(chunk, number), lsn, content));
-        return chunks.bytes() < kBatchBytes ? Status::Ok() : WriteBatch(&chunks);
-      }));
+  const ImageSink sink = [&](const ImageChunk& chunk, std::span<const std::byte> content) {
+    bytes += content.size();
+    GEARDB_RETURN_IF_ERROR(chunks.PutChunk(ColdTier::KeyOf(chunk, number), lsn, content));
+    return chunks.bytes() < kBatchBytes ? Status::Ok() : WriteBatch(&chunks);
+  };
+  GEARDB_RETURN_IF_ERROR(SaveDatabase(database_, lsn, sink));
   GEARDB_RETURN_IF_ERROR(WriteBatch(&chunks));
   for (const TableId id : database_->TakeDropped()) last->DeleteTable(id);
   for (const auto& table : database_->AllTables()) {

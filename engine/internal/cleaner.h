@@ -56,8 +56,8 @@ class Cleaner {
   void Note(Lsn end) {
     if (end >= due_at_.load(std::memory_order_relaxed)) Wake();
   }
-  /// Until a pass that begins from now on has ended. True: it gave segments back. The commit mutex
-  /// is not held.
+  /// Until a pass has given segments back, or one that begins from now on has ended. True: some
+  /// were. The commit mutex is not held, nor an epoch guard.
   bool WaitForPass(Deadline deadline);
   /// A pass in this thread, of as many segments as can go where `all`.
   Status CleanNow(bool all);
@@ -100,7 +100,6 @@ class Cleaner {
   bool running_ GEARDB_GUARDED_BY(mutex_) = false;
   uint64_t begun_ GEARDB_GUARDED_BY(mutex_) = 0;
   uint64_t ended_ GEARDB_GUARDED_BY(mutex_) = 0;
-  bool gave_back_ GEARDB_GUARDED_BY(mutex_) = false;  // The last one.
   CleanerStats stats_ GEARDB_GUARDED_BY(mutex_);
   std::thread thread_ GEARDB_GUARDED_BY(mutex_);
 };

@@ -61,7 +61,7 @@ class ColdTier {
   Status Close();
 
  private:
-  Status ReadHead();
+  Status ReadHead() GEARDB_REQUIRES(mutex_);
 
   const std::string directory_;
   const Options options_;

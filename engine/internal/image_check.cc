@@ -56,6 +56,9 @@ std::string CheckGroupPage(const GroupLayout& group, const index::GroupPageRecor
   if (written ? record.rows_filled != rows : record.rows_filled != 0 || !may_be_unwritten) {
     return "it has " + std::to_string(record.rows_filled) + " of " + std::to_string(rows) + " rows";
   }
+  if ((record.flags & ~kPageFlagsSaved) != 0) {
+    return "its flags are " + std::to_string(record.flags);
+  }
   const bool in_log = written && group.logged();
   const bool pieces_fit = in_log ? record.piece_count >= 1 : record.piece_count == 0;
   const bool lsns_fit = (!written || record.birth_lsn < lsn) &&

@@ -1,126 +1,14 @@
 // A store with more data than memory: pages lose their frames, and what is shown of them is what
 // was stored, whoever shows it.
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <map>
-
-#include "tests/testing/drop_frames.h"
+#include "tests/engine/frames_fixture.h"
 #include "tests/testing/files.h"
-#include "tests/testing/matchers.h"
-#include "tests/testing/store_fixture.h"
 
 namespace geardb {
 namespace {
 
-constexpr int64_t kFrameBytes = 4096;
-constexpr int64_t kPageRows = 4;
+using DatabaseEvictionTest = FramesTest;
 
-/// Rows of 4 KiB and a reward, pages of four rows; a late group "late" with "target".
-TableSpec FrameSpec() {
-  TableSpec spec;
-  spec.name = "frames";
-  spec.groups = {{.name = "late", .late = true}};
-  spec.columns = {{.name = "frame", .dtype = DType::kU8, .shape = {kFrameBytes}},
-                  {.name = "reward"},
-                  {.name = "target", .group = "late", .default_value = -1}};
-  spec.steps_per_page = kPageRows;
-  spec.priority_tables = {testing::WindowSpec("all", {.length = 2})};
-  spec.priority_tables[0].selector = SelectorKind::kUniform;
-  return spec;
-}
-
-/// Byte `at` of row `row` of trajectory number `number`.
-uint8_t ByteOf(int64_t number, int64_t row, int64_t at) {
-  return static_cast<uint8_t>(number * 31 + row * 7 + at * 3 + at / 256);
-}
-
-class EvictionTest : public testing::StoreTest {
- protected:
-  void SetUp() override {
-    options_.budgets.frames_bytes = 6 << 20;  // Three slabs: two for pages of 16 KiB.
-    Open();
-    Make();
-  }
-  void Make() {
-    ASSERT_OK_AND_ASSIGN(table_, database_->CreateTable(FrameSpec()));
-    ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({}));
-  }
-  void Again() {
-    Reopen();
-    OpenAgain("frames");
-  }
-
-  /// Appends a trajectory in calls of `each` rows.
-  TrajectoryId Add(int64_t rows, int64_t each, End last = End::kTerminated) {
-    const int64_t number = next_++;
-    TrajectoryId id = 0;
-    for (int64_t first = 0; first < rows; first += each) {
-      const int64_t count = std::min(each, rows - first);
-      id = AddRows(number, first, count, first + count == rows ? last : End::kGo);
-    }
-    numbers_[id] = number;
-    return id;
-  }
-  TrajectoryId AddRows(int64_t number, int64_t first, int64_t count, End end) {
-    std::vector<uint8_t> bytes(static_cast<size_t>(count * kFrameBytes));
-    std::vector<float> rewards(static_cast<size_t>(count));
-    for (int64_t row = 0; row < count; ++row) {
-      rewards[static_cast<size_t>(row)] = static_cast<float>(number * 100 + first + row);
-      for (int64_t at = 0; at < kFrameBytes; ++at) {
-        bytes[static_cast<size_t>(row * kFrameBytes + at)] = ByteOf(number, first + row, at);
-      }
-    }
-    const std::vector<ColumnValue> values = {
-        {"frame", TensorView(bytes.data(), DType::kU8, Shape({count, kFrameBytes}))},
-        {"reward", TensorView::Of(std::span<const float>(rewards))}};
-    const auto appended = writer_->AppendSteps(values, {.end = end});
-    EXPECT_OK(appended);
-    return appended.ok() ? appended->id : 0;
-  }
-
-  void ExpectRow(TrajectoryId id, int64_t row, const uint8_t* bytes) const {
-    for (int64_t at = 0; at < kFrameBytes; ++at) {
-      ASSERT_EQ(bytes[at], ByteOf(numbers_.at(id), row, at))
-          << "trajectory " << id << ", row " << row << ", byte " << at;
-    }
-  }
-  void ExpectAll() const {
-    for (const auto& [id, number] : numbers_) {
-      const std::string_view column = "frame";
-      const auto rows = table_->Read(id, {&column, 1}, {});
-      ASSERT_OK(rows);
-      const auto bytes = (*rows)[0].view().values<uint8_t>();
-      for (size_t row = 0; row < bytes.size() / kFrameBytes; ++row) {
-        ExpectRow(id, static_cast<int64_t>(row), bytes.data() + row * kFrameBytes);
-      }
-    }
-  }
-  uint64_t DropAll() { return testing::DropFrames(*database_); }
-  void ExpectDraws(int64_t prefetch, int batches) {
-    ASSERT_OK_AND_ASSIGN(const auto priority, table_->OpenPriorityTable("all"));
-    ASSERT_OK_AND_ASSIGN(
-        const auto sampler,
-        priority->NewSampler({.batch = 16, .views = {{.column = "frame"}}, .prefetch = prefetch}));
-    for (int i = 0; i < batches; ++i) {
-      ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
-      const auto bytes = batch["frame"].values<uint8_t>();
-      for (size_t item = 0; item < 16; ++item) {
-        for (int64_t k = 0; k < batch.lengths()[item]; ++k) {
-          const size_t entry = item * 2 + static_cast<size_t>(k);
-          ExpectRow(batch.trajectory_ids()[item], batch.anchors()[item] + k,
-                    bytes.data() + entry * kFrameBytes);
-        }
-      }
-    }
-  }
-  FrameStats Frames() const { return table_->Stats().frames; }
-
-  int64_t next_ = 0;
-  std::map<TrajectoryId, int64_t> numbers_;  // By trajectory.
-};
-
-TEST_F(EvictionTest, AppendsGoOnBeyondTheFrameBudget) {
+TEST_F(DatabaseEvictionTest, AppendsGoOnBeyondTheFrameBudget) {
   for (int i = 0; i < 300; ++i) Add(1 + i % 11, 16);
   EXPECT_GT(Frames().dropped, 0u);
   EXPECT_LE(database_->Stats().frames.used_bytes, database_->Stats().frames.limit_bytes);
@@ -131,7 +19,7 @@ TEST_F(EvictionTest, AppendsGoOnBeyondTheFrameBudget) {
   ExpectAll();
 }
 
-TEST_F(EvictionTest, PagesInManyPiecesComeBack) {
+TEST_F(DatabaseEvictionTest, PagesInManyPiecesComeBack) {
   for (int i = 0; i < 200; ++i) Add(1 + i % 13, 1 + i % 3);
   EXPECT_GT(Frames().dropped, 0u);
   ExpectAll();
@@ -141,7 +29,7 @@ TEST_F(EvictionTest, PagesInManyPiecesComeBack) {
   ExpectAll();
 }
 
-TEST_F(EvictionTest, DrawsShowWhatWasStored) {
+TEST_F(DatabaseEvictionTest, DrawsShowWhatWasStored) {
   for (int i = 0; i < 250; ++i) Add(2 + i % 9, 1 + i % 8);
   ExpectDraws(0, 60);
   ExpectDraws(4, 60);
@@ -151,7 +39,7 @@ TEST_F(EvictionTest, DrawsShowWhatWasStored) {
   ExpectDraws(3, 20);
 }
 
-TEST_F(EvictionTest, WithoutThreadsWhoeverWaitsReads) {
+TEST_F(DatabaseEvictionTest, WithoutThreadsWhoeverWaitsReads) {
   options_.background = false;
   Again();
   for (int i = 0; i < 200; ++i) Add(2 + i % 9, 16);
@@ -159,7 +47,7 @@ TEST_F(EvictionTest, WithoutThreadsWhoeverWaitsReads) {
   ExpectDraws(2, 30);
 }
 
-TEST_F(EvictionTest, APatchOfDroppedPagesKeepsWhatItDoesNotName) {
+TEST_F(DatabaseEvictionTest, APatchOfDroppedPagesKeepsWhatItDoesNotName) {
   std::vector<TrajectoryId> ids;
   for (int i = 0; i < 10; ++i) ids.push_back(Add(9, 3));
   EXPECT_GT(DropAll(), 0u);
@@ -195,7 +83,7 @@ TEST_F(EvictionTest, APatchOfDroppedPagesKeepsWhatItDoesNotName) {
   check();
 }
 
-TEST_F(EvictionTest, AnOrphanGoesOnInAPageThatWasDropped) {
+TEST_F(DatabaseEvictionTest, AnOrphanGoesOnInAPageThatWasDropped) {
   const TrajectoryId id = AddRows(0, 0, 6, End::kGo);
   numbers_[id] = 0;
   next_ = 1;
@@ -210,7 +98,7 @@ TEST_F(EvictionTest, AnOrphanGoesOnInAPageThatWasDropped) {
   ExpectAll();
 }
 
-TEST_F(EvictionTest, StatisticsReadPagesByTheWay) {
+TEST_F(DatabaseEvictionTest, StatisticsReadPagesByTheWay) {
   double sum = 0;
   for (int i = 0; i < 100; ++i) Add(7, 7);
   for (int64_t number = 0; number < 100; ++number) {
@@ -223,10 +111,11 @@ TEST_F(EvictionTest, StatisticsReadPagesByTheWay) {
   EXPECT_EQ(DropAll(), 0u);  // None was left in memory.
 }
 
-TEST_F(EvictionTest, NStepReturnsReadPages) {
+TEST_F(DatabaseEvictionTest, NStepReturnsReadPages) {
   for (int i = 0; i < 100; ++i) Add(9, 5);
-  DropAll();
-  ASSERT_OK_AND_ASSIGN(const auto priority, table_->OpenPriorityTable("all"));
+  PriorityTableSpec returns = testing::WindowSpec("returns", {.length = 1, .after = 3});
+  returns.selector = SelectorKind::kUniform;
+  ASSERT_OK_AND_ASSIGN(const auto priority, table_->CreatePriorityTable(returns));
   ASSERT_OK_AND_ASSIGN(
       const auto sampler,
       priority->NewSampler({.batch = 16,
@@ -247,7 +136,7 @@ TEST_F(EvictionTest, NStepReturnsReadPages) {
   }
 }
 
-TEST_F(EvictionTest, WhereEveryPageStaysAFullBudgetRefuses) {
+TEST_F(DatabaseEvictionTest, WhereEveryPageStaysAFullBudgetRefuses) {
   options_.resident = true;
   OpenEmpty();
   Make();
@@ -262,10 +151,10 @@ TEST_F(EvictionTest, WhereEveryPageStaysAFullBudgetRefuses) {
     status = writer_->AppendSteps(values, {.end = End::kTerminated}).status();
   }
   EXPECT_STATUS(kResourceExhausted, status, "budgets.frames_bytes");
-  EXPECT_EQ(DropAll(), 0u);
+  EXPECT_EQ(Frames().dropped, 0u);
 }
 
-TEST_F(EvictionTest, ADamagedPageCostsItsTrajectory) {
+TEST_F(DatabaseEvictionTest, ADamagedPageCostsItsTrajectory) {
   const TrajectoryId good = Add(4, 4);
   const TrajectoryId bad = Add(4, 4);
   DropAll();

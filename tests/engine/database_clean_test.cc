@@ -1,0 +1,222 @@
+// A store with more data than its log may hold: the cleaner moves pages to the cold store, and the
+// index with them; what is there stays there, and what was removed leaves.
+#include <filesystem>
+
+#include "engine/internal/cleaner.h"
+#include "tests/engine/frames_fixture.h"
+#include "tests/testing/files.h"
+
+namespace geardb {
+namespace {
+
+class CleanTest : public FramesTest {
+ protected:
+  void SetUp() override {
+    options_.log_bytes_max = 8 << 20;  // Eight segments.
+    FramesTest::SetUp();
+  }
+  Status CleanAll() { return testing::CoreOf(*database_)->cleaner->CleanNow(/*all=*/true); }
+  engine::CleanerStats Cleaned() { return testing::CoreOf(*database_)->cleaner->stats(); }
+  uint64_t BytesIn(const std::string& name) const {
+    uint64_t bytes = 0;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(dir_->path() + "/" + name)) {
+      if (entry.is_regular_file()) bytes += entry.file_size();
+    }
+    return bytes;
+  }
+};
+
+TEST_F(CleanTest, ALogOfAFewSegmentsHoldsMuchMore) {
+  for (int i = 0; i < 1200; ++i) Add(1 + i % 14, 1 + i % 16);
+  EXPECT_GT(Cleaned().segments, 8u);
+  EXPECT_OK(Cleaned().last);
+  EXPECT_GT(table_->Stats().frame_bytes, 3 * options_.log_bytes_max);
+  ExpectAll();
+  EXPECT_GT(database_->Stats().cold_page_reads, 0u);
+  ExpectDraws(2, 40);
+  Again();
+  EXPECT_GT(database_->recovery().image, 0u);
+  EXPECT_TRUE(database_->recovery().clean);
+  EXPECT_LT(database_->recovery().bytes, options_.log_bytes_max);
+  ExpectAll();
+  ExpectDraws(0, 40);
+  for (int i = 0; i < 300; ++i) Add(1 + i % 14, 1 + i % 5);
+  ExpectAll();
+  Again();
+  ExpectAll();
+}
+
+TEST_F(CleanTest, WithoutThreadsWhoeverFindsTheLogFullCleans) {
+  options_.background = false;
+  Again();
+  for (int i = 0; i < 500; ++i) Add(1 + i % 14, 1 + i % 16);
+  EXPECT_GT(Cleaned().segments, 4u);
+  ExpectAll();
+  Again();
+  ExpectAll();
+}
+
+TEST_F(CleanTest, TheIndexComesFromItsImage) {
+  TableSpec spec = FrameSpec();
+  spec.name = "index";
+  spec.columns.push_back(
+      {.name = "version", .dtype = DType::kU32, .kind = ColumnKind::kPerTrajectory});
+  spec.priority_tables = {testing::WindowSpec("weights"), testing::WindowSpec("order")};
+  spec.priority_tables[1].selector = SelectorKind::kFifo;
+  ASSERT_OK_AND_ASSIGN(table_, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({}));
+  for (int i = 0; i < 60; ++i) Add(3 + i % 5, 2);
+  ASSERT_OK_AND_ASSIGN(auto weights, table_->OpenPriorityTable("weights"));
+  std::vector<float> priorities(weights->Count());
+  for (size_t i = 0; i < priorities.size(); ++i) priorities[i] = static_cast<float>(i % 7);
+  ASSERT_OK(weights->SetAll(priorities));
+  ASSERT_OK(table_->Remove(std::vector<TrajectoryId>{2, 5}));
+  const auto describe = [&] {
+    std::string text;
+    for (const char* name : {"weights", "order"}) {
+      const auto priority = table_->OpenPriorityTable(name).value();
+      text += std::string(name) + " " + std::to_string(priority->Count()) + " " +
+              std::to_string(priority->Stats().draws) + ":";
+      for (const RowId& row : priority->Items()) {
+        text += " " + std::to_string(row.id) + "/" + std::to_string(row.row) + "=" +
+                std::to_string(priority->Priority(row).value());
+      }
+    }
+    for (const TrajectoryRecord& record : table_->Scan({})) {
+      text += " " + std::to_string(record.id) + ":" + std::to_string(record.rows_end) + "x" +
+              std::to_string(record.times_sampled);
+    }
+    return text;
+  };
+  ASSERT_OK_AND_ASSIGN(auto sampler, weights->NewSampler({.batch = 8}));
+  for (int i = 0; i < 5; ++i) ASSERT_OK(sampler->Next());
+  sampler.reset();
+  const std::string before = describe();
+  ASSERT_OK(CleanAll());
+  EXPECT_GT(Cleaned().image_bytes, 0u);
+  EXPECT_EQ(describe(), before);
+  weights.reset();
+  Reopen();
+  OpenAgain("index");
+  EXPECT_GT(database_->recovery().image, 0u);
+  EXPECT_EQ(describe(), before);
+}
+
+TEST_F(CleanTest, OpenTrajectoriesGoOn) {
+  const TrajectoryId id = AddRows(0, 0, 6, End::kGo, 1);
+  numbers_[id] = 0;
+  next_ = 1;
+  for (int i = 0; i < 120; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  EXPECT_EQ(AddRows(0, 6, 3, End::kGo, 1), id);
+  for (int i = 0; i < 120; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  ExpectAll();
+  Again();
+  ExpectAll();
+  ASSERT_OK(writer_->Resume(id, 1));
+  EXPECT_EQ(AddRows(0, 9, 5, End::kTerminated, 1), id);
+  DropAll();
+  ExpectAll();
+  Again();
+  ExpectAll();
+}
+
+TEST_F(CleanTest, WhatWasRemovedLeavesTheDisk) {
+  for (int round = 0; round < 6; ++round) {
+    for (int i = 0; i < 200; ++i) Add(8, 8);
+    std::vector<TrajectoryId> all;
+    for (const auto& [id, number] : numbers_) all.push_back(id);
+    // All but one in fifty.
+    std::vector<TrajectoryId> gone;
+    for (const TrajectoryId id : all) {
+      if (id % 50 != 0) gone.push_back(id);
+    }
+    for (const TrajectoryId id : gone) numbers_.erase(id);
+    ASSERT_OK(table_->Remove(gone));
+  }
+  ASSERT_OK(CleanAll());
+  ASSERT_OK(testing::CoreOf(*database_)->cold->if_open()->CompactForSpace());
+  EXPECT_LT(BytesIn("cold"), 2 * table_->Stats().frame_bytes + (2 << 20));
+  ExpectAll();
+  Again();
+  ExpectAll();
+}
+
+TEST_F(CleanTest, AFifoTableThatFitsItsLogIsWrittenOnce) {
+  TableSpec spec = FrameSpec();
+  spec.name = "fifo";
+  spec.bytes_max = 3 << 20;
+  ASSERT_OK_AND_ASSIGN(table_, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({}));
+  for (int i = 0; i < 1500; ++i) Add(4, 4);
+  EXPECT_GT(Cleaned().segments, 8u);
+  EXPECT_EQ(Cleaned().pages, 0u);
+}
+
+TEST_F(CleanTest, ADroppedTableLeaves) {
+  for (int i = 0; i < 300; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  ASSERT_GT(BytesIn("cold"), 1u << 20);
+  writer_.reset();
+  table_.reset();
+  ASSERT_OK(database_->DropTable("frames"));
+  Make();
+  numbers_.clear();
+  for (int i = 0; i < 120; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  ExpectAll();
+  ASSERT_OK(testing::CoreOf(*database_)->cold->if_open()->CompactForSpace());
+  EXPECT_LT(BytesIn("cold"), 2 * table_->Stats().frame_bytes);
+  Again();
+  ExpectAll();
+}
+
+TEST_F(CleanTest, PatchesOfColdPagesStay) {
+  std::vector<TrajectoryId> ids;
+  for (int i = 0; i < 40; ++i) ids.push_back(Add(9, 3));
+  ASSERT_OK(CleanAll());
+  DropAll();
+  const std::vector<float> targets = {5, 6, 7};
+  const ColumnValue target{"target", TensorView::Of(std::span<const float>(targets))};
+  for (const TrajectoryId id : ids) {
+    const RowSpan rows{id, 0, 3};
+    ASSERT_OK(table_->Patch({&rows, 1}, {&target, 1}));
+  }
+  const auto check = [&] {
+    ExpectAll();
+    for (const TrajectoryId id : ids) {
+      const std::string_view column = "target";
+      ASSERT_OK_AND_ASSIGN(const auto rows, table_->Read(id, {&column, 1}, {}));
+      const auto read = rows[0].view().values<float>();
+      EXPECT_EQ(std::vector<float>(read.begin(), read.end()),
+                (std::vector<float>{5, 6, 7, -1, -1, -1, -1, -1, -1}));
+    }
+  };
+  check();
+  ASSERT_OK(CleanAll());
+  DropAll();
+  check();
+  Again();
+  check();
+}
+
+TEST_F(CleanTest, AReadOnlyOpenSeesAllOfIt) {
+  for (int i = 0; i < 400; ++i) Add(1 + i % 14, 1 + i % 16);
+  options_.read_only = true;
+  Reopen();
+  ASSERT_OK_AND_ASSIGN(table_, database_->OpenTable("frames"));
+  ExpectAll();
+  EXPECT_GT(database_->Stats().cold_page_reads, 0u);
+}
+
+TEST_F(CleanTest, ALogWithoutItsColdStoreIsRefused) {
+  for (int i = 0; i < 400; ++i) Add(8, 8);
+  Close();
+  std::filesystem::remove_all(dir_->path() + "/cold");
+  EXPECT_STATUS(kCorruption, Database::Open(dir_->path(), options_), "there is no cold store");
+}
+
+}  // namespace
+}  // namespace geardb
