@@ -156,6 +156,12 @@ class TableState {
   /// Recovery: what was open has lost its writer. Returns how many trajectories nobody has now.
   uint64_t OrphanOpenTrajectories();
 
+  /// Tells these before slots and pages change (index/change_watch.h); null: nobody.
+  void WatchChanges(index::ChangeWatch* trajectories, index::ChangeWatch* pages) {
+    trajectories_->Watch(trajectories);
+    pages_->Watch(pages);
+  }
+
   // Reading.
 
   const index::TrajectoryIndex& trajectories() const { return *trajectories_; }
@@ -178,7 +184,7 @@ class TableState {
   }
   bool IsTrajectoryItem(const index::TrajectoryRecord& record) const;
   /// The frame of a page in a group.
-  FrameRef FrameOf(size_t group, Lpn lpn) const { return pages_->group_page(group, lpn).frame; }
+  FrameRef FrameOf(size_t group, Lpn lpn) const { return pages().group_page(group, lpn).frame; }
   /// The first byte of a row of a step column, in the page that has it.
   FrameRef RowIn(size_t column, Lpn lpn, uint32_t offset_in_page) const {
     const FrameRef frame = FrameOf(layout_.step_columns()[column].group, lpn);
