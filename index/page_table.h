@@ -147,8 +147,8 @@ class PageTable {
   /// The page is in use and has this generation.
   bool IsLive(Lpn lpn, uint32_t generation) const;
 
-  /// Tells `watch` before a page begins or is freed, or anything of it but its links changes; null:
-  /// nobody.
+  /// Tells `watch` before a page begins or is freed, or anything of it but its links changes or is
+  /// given out to be changed; null: nobody. Who only reads asks a const table.
   void Watch(ChangeWatch* watch) { watch_ = watch; }
 
   size_t group_count() const { return static_cast<size_t>(view_.header_->group_count); }

@@ -131,7 +131,8 @@ class TrajectoryIndex {
   /// The living trajectory in `slot` if it has this generation, else null.
   TrajectoryRecord* FindLive(Slot slot, uint32_t generation);
 
-  /// Tells `watch` before a record or a column of a slot changes; null: nobody.
+  /// Tells `watch` before a record or a column of a slot changes, or is given out to be changed;
+  /// null: nobody. Who only reads asks a const index.
   void Watch(ChangeWatch* watch) { watch_ = watch; }
 
   size_t column_count() const { return column_bytes_.size(); }

@@ -122,8 +122,8 @@ TEST_F(ManyTrajectoriesTest, ChunksThatChangeMeanwhileAreCopiedOnceAndGivenAsThe
       ASSERT_OK(priority("p3")->SetAll({three, 1}));
     }
     if (row == 4) {
-      ASSERT_OK_AND_ASSIGN(auto sampler, priority("p3")->NewSampler(
-                                             {.batch = 500, .views = {{.column = "obs"}}}));
+      ASSERT_OK_AND_ASSIGN(
+          auto sampler, priority("p3")->NewSampler({.batch = 500, .views = {{.column = "obs"}}}));
       ASSERT_OK(sampler->Next());
     }
     if (row == 5) {
