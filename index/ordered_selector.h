@@ -52,6 +52,8 @@ class OrderedView {
   Membership members() const { return members_; }
   /// Of a member; 1 without priorities.
   float raw_priority(uint64_t leaf) const { return RawPriorityOfKey(order(), tree_.keys(0)[leaf]); }
+  /// By leaf, up to reserved(): see item_order.h; 0 of no members.
+  const uint64_t* keys() const { return tree_.keys(0); }
 
  private:
   friend class OrderedSelector;
@@ -110,8 +112,6 @@ class OrderedSelector final : public Selector {
 
   // For an image of the selector, and back from one.
 
-  /// Of a member: how many were inserted before it, as the order counts.
-  uint64_t sequence(uint64_t leaf) const { return SequenceOfKey(order(), tree_.key(leaf)); }
   /// What the next new member gets: above all of members, at most SequenceLimit(order()).
   uint64_t next_sequence() const { return view_.header_->next_sequence; }
   /// Adds leaves that are no members as visible ones with these numbers, which are below those of

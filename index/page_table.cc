@@ -118,6 +118,7 @@ Status PageTable::Reserve(uint64_t lpn_count) {
 
 void PageTable::Append(const NewPage& page, PageList* list) {
   GEARDB_CHECK(page.lpn < reserved() && view_.pages_[page.lpn].in_use == 0);
+  WillChange(page.lpn);
   PageRecord& fresh = view_.pages_[page.lpn];
   fresh = PageRecord{};
   fresh.slot = page.slot;
@@ -147,6 +148,7 @@ void PageTable::Append(const NewPage& page, PageList* list) {
 Lpn PageTable::UnlinkHead(PageList* list) {
   const Lpn freed = list->head;
   GEARDB_CHECK(freed != kNoLpn);
+  WillChange(freed);
   PageRecord& head = view_.pages_[freed];
   list->head = head.next;
   if (list->head == kNoLpn) {

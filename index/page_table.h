@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "index/change_watch.h"
 #include "index/index_memory.h"
 
 namespace geardb::index {
@@ -132,15 +133,27 @@ class PageTable {
   /// lpn < reserved(). Links are changed by Append and UnlinkHead alone.
   const PageRecord& page(Lpn lpn) const { return view_.page(lpn); }
   GroupPageRecord& group_page(size_t group, Lpn lpn) {
+    WillChange(lpn);
     return reinterpret_cast<GroupPageRecord*>(groups_[group].base())[lpn];
   }
   const GroupPageRecord& group_page(size_t group, Lpn lpn) const {
     return view_.group_page(group, lpn);
   }
-  uint8_t* row_flags(Lpn lpn) { return const_cast<uint8_t*>(view_.row_flags(lpn)); }
+  /// The same, to change what says where its bytes are in this process: a watch is not told.
+  GroupPageRecord& residency(size_t group, Lpn lpn) {
+    return reinterpret_cast<GroupPageRecord*>(groups_[group].base())[lpn];
+  }
+  uint8_t* row_flags(Lpn lpn) {
+    WillChange(lpn);
+    return const_cast<uint8_t*>(view_.row_flags(lpn));
+  }
   const uint8_t* row_flags(Lpn lpn) const { return view_.row_flags(lpn); }
   /// The page is in use and has this generation.
   bool IsLive(Lpn lpn, uint32_t generation) const;
+
+  /// Tells `watch` before a page begins or is freed, or anything of it but its links changes or is
+  /// given out to be changed; null: nobody. Who only reads asks a const table.
+  void Watch(ChangeWatch* watch) { watch_ = watch; }
 
   size_t group_count() const { return static_cast<size_t>(view_.header_->group_count); }
   /// Index memory that it has committed.
@@ -151,12 +164,16 @@ class PageTable {
 
  private:
   PageTable(IndexMemory* memory, Region region, uint64_t lpn_capacity);
+  void WillChange(Lpn lpn) {
+    if (watch_ != nullptr) watch_->BeforeChange(lpn, uint64_t{lpn} + 1);
+  }
 
   IndexMemory* const memory_;
   const uint64_t lpn_capacity_;
   Region region_;  // parts: header, pages, row flags
   std::vector<Region> groups_;
   PageView view_;
+  ChangeWatch* watch_ = nullptr;
 };
 
 }  // namespace geardb::index

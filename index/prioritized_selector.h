@@ -74,6 +74,8 @@ class PrioritizedView {
   Membership members() const { return members_; }
   /// Of a member.
   float raw_priority(uint64_t leaf) const { return raw_[leaf]; }
+  /// By leaf, up to reserved(); those of members mean something.
+  const float* raw_priorities() const { return raw_; }
   const TreeView& tree() const { return tree_; }
 
  private:

@@ -115,7 +115,7 @@ Status TrajectoryIndex::GrowHash(uint64_t slot_count) {
 void TrajectoryIndex::HashInsert(Slot slot) {
   const uint64_t mask = view_.header_->hash_capacity - 1;
   uint32_t* hash = view_.hash();
-  uint64_t i = view_.HomeOf(record(slot).id);
+  uint64_t i = view_.HomeOf(view_.record(slot).id);
   while (hash[i] != 0) i = (i + 1) & mask;
   hash[i] = slot + 1;
 }
@@ -123,11 +123,11 @@ void TrajectoryIndex::HashInsert(Slot slot) {
 void TrajectoryIndex::HashErase(Slot slot) {
   const uint64_t mask = view_.header_->hash_capacity - 1;
   uint32_t* hash = view_.hash();
-  uint64_t hole = view_.HomeOf(record(slot).id);
+  uint64_t hole = view_.HomeOf(view_.record(slot).id);
   while (hash[hole] != slot + 1) hole = (hole + 1) & mask;
   // Move up what would no longer be found behind the hole (Knuth, TAOCP 3, 6.4, algorithm R).
   for (uint64_t i = (hole + 1) & mask; hash[i] != 0; i = (i + 1) & mask) {
-    const uint64_t home = view_.HomeOf(record(hash[i] - 1).id);
+    const uint64_t home = view_.HomeOf(view_.record(hash[i] - 1).id);
     if (((i - home) & mask) < ((i - hole) & mask)) continue;
     hash[hole] = hash[i];
     hole = i;
@@ -166,6 +166,7 @@ TrajectoryRecord* TrajectoryIndex::FindLive(Slot slot, uint32_t generation) {
 }
 
 std::span<std::byte> TrajectoryIndex::column(size_t column, Slot slot) {
+  WillChange(slot);
   const uint32_t bytes = column_bytes_[column];
   return {columns_[column].base() + uint64_t{slot} * bytes, bytes};
 }

@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "index/change_watch.h"
 #include "index/index_memory.h"
 
 namespace geardb::index {
@@ -120,11 +121,19 @@ class TrajectoryIndex {
   /// Frees the slot. Its record keeps id and generation, for messages, and has state kFree.
   void Erase(Slot slot);
 
-  TrajectoryRecord& record(Slot slot) { return view_.records()[slot]; }
+  /// To be changed.
+  TrajectoryRecord& record(Slot slot) {
+    WillChange(slot);
+    return view_.records()[slot];
+  }
   const TrajectoryRecord& record(Slot slot) const { return view_.records()[slot]; }
   Slot FindById(TrajectoryId id) const { return view_.FindById(id); }
   /// The living trajectory in `slot` if it has this generation, else null.
   TrajectoryRecord* FindLive(Slot slot, uint32_t generation);
+
+  /// Tells `watch` before a record or a column of a slot changes, or is given out to be changed;
+  /// null: nobody. Who only reads asks a const index.
+  void Watch(ChangeWatch* watch) { watch_ = watch; }
 
   size_t column_count() const { return column_bytes_.size(); }
   /// The value of a column in a slot: column_bytes[c] bytes.
@@ -155,6 +164,9 @@ class TrajectoryIndex {
   Status GrowHash(uint64_t slot_count);
   void HashInsert(Slot slot);
   void HashErase(Slot slot);
+  void WillChange(Slot slot) {
+    if (watch_ != nullptr) watch_->BeforeChange(slot, uint64_t{slot} + 1);
+  }
 
   IndexMemory* const memory_;
   const uint64_t slot_capacity_;
@@ -163,6 +175,7 @@ class TrajectoryIndex {
   Region hash_region_;
   TrajectoryView view_;
   std::vector<uint32_t> column_bytes_;
+  ChangeWatch* watch_ = nullptr;
 };
 
 }  // namespace geardb::index

@@ -125,26 +125,43 @@ Status LoadTags(DatabaseCore* core, Lsn lsn, uint64_t total, const ImageSource& 
 
 }  // namespace
 
-Status SaveDatabase(DatabaseCore* core, Lsn lsn, const ImageSink& sink) {
-  TagChunks tags(lsn);
-  for (const Tag& tag : core->Tags()) tags.Add(tag);
-  const auto tables = core->AllTables();
+DatabaseImage::DatabaseImage(DatabaseCore* core, Lsn lsn)
+    : lsn_(lsn), next_table_id_(core->NextTableId()), tags_(core->Tags()) {
+  for (auto& table : core->AllTables()) {
+    TableState* state = table->state.get();
+    MutexLock lock(&state->mutex);
+    auto image = std::make_unique<TableImage>(state, NumbersOf(*table->plan), lsn);
+    tables_.push_back({.table = std::move(table), .image = std::move(image)});
+  }
+}
+
+Status DatabaseImage::GiveNext(const ImageSink& sink) {
+  if (next_ > 0) {
+    OneTable& table = tables_[next_ - 1];
+    const Status status = table.image->GiveNext(sink);
+    if (!table.image->done()) return status;
+    table.image.reset();
+    ++next_;
+    return status;
+  }
+  ++next_;
+  TagChunks tags(lsn_);
+  for (const Tag& tag : tags_) tags.Add(tag);
   std::vector<uint32_t> ids;
-  for (const auto& table : tables) ids.push_back(table->layout().id());
+  for (const OneTable& table : tables_) ids.push_back(table.table->layout().id());
   flatbuffers::FlatBufferBuilder builder;
   const auto ids_offset = builder.CreateVector(ids);
-  builder.Finish(fb::CreateDatabaseHead(builder, core->NextTableId(), ids_offset, tags.bytes()));
-  ChunkWriter head(kHead, lsn);
+  builder.Finish(fb::CreateDatabaseHead(builder, next_table_id_, ids_offset, tags.bytes()));
+  ChunkWriter head(kHead, lsn_);
   head.PutBytes(
       {reinterpret_cast<const std::byte*>(builder.GetBufferPointer()), builder.GetSize()});
   GEARDB_RETURN_IF_ERROR(head.GiveTo(sink));
-  GEARDB_RETURN_IF_ERROR(tags.GiveTo(sink));
-  for (const auto& table : tables) {
-    const PlanNumbers numbers = NumbersOf(*table->plan);
-    TableState& state = *table->state;
-    MutexLock lock(&state.mutex);
-    GEARDB_RETURN_IF_ERROR(SaveTable(state, numbers, lsn, sink));
-  }
+  return tags.GiveTo(sink);
+}
+
+Status SaveDatabase(DatabaseCore* core, Lsn lsn, const ImageSink& sink) {
+  DatabaseImage image(core, lsn);
+  while (!image.done()) GEARDB_RETURN_IF_ERROR(image.GiveNext(sink));
   return Status::Ok();
 }
 
@@ -169,6 +186,7 @@ Status LoadDatabase(DatabaseCore* core, Lsn lsn, const ImageSource& source) {
     last = id;
     GEARDB_ASSIGN_OR_RETURN(LoadedTable loaded, LoadTable({.index = core->index_memory.get(),
                                                            .arena = core->arena.get(),
+                                                           .loader = core->page_loader.get(),
                                                            .kept = Kept::kTaken},
                                                           id, lsn, source));
     const std::string& name = loaded.state->layout().spec().name;

@@ -193,8 +193,8 @@ Status CheckItems(const TableState& state, uint32_t priority_table) {
   }
   if (bad == UINT64_MAX) return Status::Ok();
   const ItemsImage items(state.layout().id(), priority_table);
-  return BadChunk(items.Chunk(bad / ItemsImage::LeavesPerChunk(priority)), "the item at leaf ", bad,
-                  " cannot be one of priority table '", priority.spec().name, "'");
+  return BadChunk(items.Chunk(bad / ItemsShape(priority).leaves_per_chunk), "the item at leaf ",
+                  bad, " cannot be one of priority table '", priority.spec().name, "'");
 }
 
 }  // namespace geardb::engine

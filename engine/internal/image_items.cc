@@ -15,35 +15,6 @@ constexpr uint64_t kLeavesPerChunkMax = uint64_t{1} << 22;
 /// No count of a limiter comes near.
 constexpr uint64_t kCountMax = uint64_t{1} << 62;
 
-/// What each member has in a chunk.
-struct Parts {
-  bool raw = false;
-  uint64_t sequence_bytes = 0;
-  bool sampled = false;
-
-  uint64_t bytes() const { return (raw ? 4 : 0) + sequence_bytes + (sampled ? 2 : 0); }
-};
-
-Parts PartsOf(const PriorityState& priority, bool counts_times) {
-  Parts parts{.raw = HasPriorities(priority.spec().selector), .sampled = counts_times};
-  if (const auto order = OrderOf(priority.spec().selector)) {
-    parts.sequence_bytes = index::OrdersByPriority(*order) ? 4 : 8;
-  }
-  return parts;
-}
-
-uint64_t LeavesOf(const Parts& parts) {
-  if (parts.bytes() == 0) return kLeavesPerChunkMax;
-  return std::min(std::bit_floor(kImageChunkBytes / parts.bytes()), kLeavesPerChunkMax);
-}
-
-std::span<const uint64_t> WordsOf(const PriorityState& priority, index::LeafRange leaves) {
-  const uint64_t reserved = index::Membership::Bytes(priority.selector().reserved()) / 8;
-  const uint64_t begin = std::min(leaves.begin / 64, reserved);
-  const uint64_t end = std::min(leaves.end / 64, reserved);
-  return {priority.selector().members().BucketWords(0) + begin, end - begin};
-}
-
 /// A mask of 64 words each, saying which have a bit; then these words.
 void PutMembers(std::span<const uint64_t> words, ChunkWriter* writer) {
   while (!words.empty() && words.back() == 0) words = words.first(words.size() - 1);
@@ -77,13 +48,17 @@ struct ItemsImage::Members {
   size_t next = 0;
 };
 
-uint64_t ItemsImage::LeavesPerChunk(const PriorityState& priority) {
-  return LeavesOf(PartsOf(priority, priority.counts_ != nullptr));
-}
-
-uint64_t ItemsImage::ChunkCount(const PriorityState& priority) {
-  const uint64_t each = LeavesPerChunk(priority);
-  return (priority.selector().reserved() + each - 1) / each;
+ItemsShape::ItemsShape(const PriorityState& priority)
+    : leaves(priority.selector().reserved()),
+      order(OrderOf(priority.spec().selector)),
+      raw(HasPriorities(priority.spec().selector)),
+      sampled(ItemsImage::CountsTimes(priority)) {
+  if (order) sequence_bytes = index::OrdersByPriority(*order) ? 4 : 8;
+  const uint64_t bytes = (raw ? 4 : 0) + sequence_bytes + (sampled ? 2 : 0);
+  leaves_per_chunk = kLeavesPerChunkMax;
+  if (bytes > 0) {
+    leaves_per_chunk = std::min(std::bit_floor(kImageChunkBytes / bytes), kLeavesPerChunkMax);
+  }
 }
 
 // ---- Saving.
@@ -113,30 +88,64 @@ flatbuffers::Offset<fb::PriorityTableHead> ItemsImage::SaveHead(
   return head.Finish();
 }
 
-Status ItemsImage::SaveChunk(const PriorityState& priority, uint64_t chunk, Lsn lsn,
-                             const ImageSink& sink) const {
-  const Parts parts = PartsOf(priority, priority.counts_ != nullptr);
-  const uint64_t each = LeavesOf(parts);
-  const index::LeafRange range{chunk * each, (chunk + 1) * each};
-  ChunkWriter writer(Chunk(chunk), lsn);
-  PutMembers(WordsOf(priority, range), &writer);
-  std::vector<uint64_t> leaves;
-  if (parts.bytes() > 0) {
-    priority.selector().ForEachMember(range, [&](uint64_t leaf) { leaves.push_back(leaf); });
+ItemsCopy ItemsImage::Copy(const PriorityState& priority, const ItemsShape& shape, uint64_t chunk) {
+  const uint64_t begin = chunk * shape.leaves_per_chunk;
+  const uint64_t end = std::min(begin + shape.leaves_per_chunk, shape.leaves);
+  ItemsCopy copy;
+  copy.chunk = chunk;
+  const uint64_t* words = priority.selector().members().BucketWords(0);
+  copy.words.assign(words + begin / 64, words + index::Membership::Bytes(end) / 8);
+  if (priority.prioritized_ != nullptr) {
+    const float* raw = priority.prioritized_->view().raw_priorities();
+    copy.raw.assign(raw + begin, raw + end);
   }
-  if (parts.raw) {
-    writer.PutArray<float>(leaves.size(),
-                           [&](size_t i) { return priority.raw_priority(leaves[i]); });
+  if (priority.ordered_ != nullptr) {
+    const uint64_t* keys = priority.ordered_->view().keys();
+    copy.keys.assign(keys + begin, keys + end);
   }
-  const auto sequence = [&](size_t i) { return priority.ordered_->sequence(leaves[i]); };
-  if (parts.sequence_bytes == 8) writer.PutArray<uint64_t>(leaves.size(), sequence);
-  if (parts.sequence_bytes == 4) {
-    writer.PutArray<uint32_t>(leaves.size(),
+  if (shape.sampled) {
+    const index::ItemCount* counts = &priority.counts_->view().count(begin);
+    copy.counts.assign(counts, counts + (end - begin));
+  }
+  return copy;
+}
+
+uint64_t ItemsImage::NextSequence(const PriorityState& priority) {
+  return priority.ordered_ != nullptr ? priority.ordered_->next_sequence() : 0;
+}
+
+bool ItemsImage::CountsTimes(const PriorityState& priority) { return priority.counts_ != nullptr; }
+
+Status ItemsImage::Give(const ItemsShape& shape, const ItemsCopy& copy, Lsn lsn,
+                        const ImageSink& sink) const {
+  ChunkWriter writer(Chunk(copy.chunk), lsn);
+  PutMembers(copy.words, &writer);
+  std::vector<uint32_t> members;  // Places in the copy.
+  if (shape.raw || shape.sequence_bytes > 0 || shape.sampled) {
+    for (size_t word = 0; word < copy.words.size(); ++word) {
+      for (uint64_t bits = copy.words[word]; bits != 0; bits &= bits - 1) {
+        members.push_back(
+            static_cast<uint32_t>(word * 64 + static_cast<size_t>(std::countr_zero(bits))));
+      }
+    }
+  }
+  if (shape.raw) {
+    writer.PutArray<float>(members.size(), [&](size_t i) {
+      if (!shape.order) return copy.raw[members[i]];
+      return index::RawPriorityOfKey(*shape.order, copy.keys[members[i]]);
+    });
+  }
+  const auto sequence = [&](size_t i) {
+    return index::SequenceOfKey(*shape.order, copy.keys[members[i]]);
+  };
+  if (shape.sequence_bytes == 8) writer.PutArray<uint64_t>(members.size(), sequence);
+  if (shape.sequence_bytes == 4) {
+    writer.PutArray<uint32_t>(members.size(),
                               [&](size_t i) { return static_cast<uint32_t>(sequence(i)); });
   }
-  if (parts.sampled) {
-    writer.PutArray<uint16_t>(
-        leaves.size(), [&](size_t i) { return priority.counts_->view().count(leaves[i]).sampled; });
+  if (shape.sampled) {
+    writer.PutArray<uint16_t>(members.size(),
+                              [&](size_t i) { return copy.counts[members[i]].sampled; });
   }
   return writer.GiveTo(sink);
 }
@@ -147,7 +156,7 @@ Status ItemsImage::Load(const fb::PriorityTableHead& head, Lsn lsn, const ImageS
                         PriorityState* priority) {
   GEARDB_RETURN_IF_ERROR(Prepare(head, priority));
   next_sequence_ = head.next_sequence();
-  const uint64_t chunks = ChunkCount(*priority);
+  const uint64_t chunks = ItemsShape(*priority).chunks();
   for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
     GEARDB_ASSIGN_OR_RETURN(ChunkReader reader, ChunkReader::Open(source, Chunk(chunk), lsn));
     GEARDB_RETURN_IF_ERROR(LoadChunk(&reader, chunk, priority));
@@ -190,8 +199,8 @@ Status ItemsImage::Prepare(const fb::PriorityTableHead& head, PriorityState* pri
 }
 
 Status ItemsImage::LoadChunk(ChunkReader* reader, uint64_t chunk, PriorityState* priority) {
-  const Parts parts = PartsOf(*priority, priority->counts_ != nullptr);
-  const uint64_t each = LeavesOf(parts);
+  const ItemsShape parts(*priority);
+  const uint64_t each = parts.leaves_per_chunk;
   const auto groups = reader->Get<uint32_t>();
   if (groups > each / kGroupLeaves) {
     return BadChunk(reader->chunk(), groups, " groups of leaves; it has at most ",

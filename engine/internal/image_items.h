@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/image_generated.h"
@@ -12,25 +13,48 @@
 
 namespace geardb::engine {
 
-/// One priority table being saved or loaded. Its table's mutex is held.
+/// What the chunks of a priority table have: as it is when an image begins.
+struct ItemsShape {
+  explicit ItemsShape(const PriorityState& priority);
+
+  uint64_t leaves = 0;            ///< That are reserved.
+  uint64_t leaves_per_chunk = 0;  ///< A power of two: chunk k has those from k times as many on.
+  std::optional<index::ItemOrder> order;
+  bool raw = false;             ///< Raw priorities.
+  uint64_t sequence_bytes = 0;  ///< Places in the order.
+  bool sampled = false;         ///< Times sampled.
+
+  uint64_t chunks() const { return (leaves + leaves_per_chunk - 1) / leaves_per_chunk; }
+};
+
+/// The leaves of a chunk, items or not.
+struct ItemsCopy {
+  uint64_t chunk = 0;
+  std::vector<uint64_t> words;  ///< A bit for each leaf, as in Membership.
+  std::vector<float> raw;       ///< Of selectors with weights.
+  std::vector<uint64_t> keys;   ///< Of selectors with an order.
+  std::vector<index::ItemCount> counts;
+};
+
+/// One priority table being saved or loaded.
 class ItemsImage {
  public:
   ItemsImage(TableId table, uint32_t number) : table_(table), number_(number) {}
 
-  /// Leaves of one chunk, a power of two: chunk k has those from k times as many on.
-  static uint64_t LeavesPerChunk(const PriorityState& priority);
-  /// Chunks for all leaves that are reserved.
-  static uint64_t ChunkCount(const PriorityState& priority);
   ImageChunk Chunk(uint64_t chunk) const {
     return {table_, ImageKind::kItems, uint64_t{number_} << 32 | chunk};
   }
 
-  // Saving.
+  // Saving; the table's mutex is held.
 
   static flatbuffers::Offset<fb::PriorityTableHead> SaveHead(
       flatbuffers::FlatBufferBuilder* builder, const PriorityState& priority);
-  Status SaveChunk(const PriorityState& priority, uint64_t chunk, Lsn lsn,
-                   const ImageSink& sink) const;
+  static ItemsCopy Copy(const PriorityState& priority, const ItemsShape& shape, uint64_t chunk);
+  static bool CountsTimes(const PriorityState& priority);
+  /// The next place in the order, where there is one.
+  static uint64_t NextSequence(const PriorityState& priority);
+  /// Makes a chunk of the copy. Needs no mutex.
+  Status Give(const ItemsShape& shape, const ItemsCopy& copy, Lsn lsn, const ImageSink& sink) const;
 
   // Loading into a priority table without items, made from the head's spec, in a bulk. Every error
   // names a chunk; that the items may be items is for CheckItems of image_check.h.

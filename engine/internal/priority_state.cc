@@ -74,16 +74,30 @@ Status PriorityState::Reserve(uint64_t leaf_count) {
   return selector_->Reserve(leaf_count);
 }
 
+void PriorityState::WillChange(std::span<const uint64_t> leaves) {
+  if (watch_ == nullptr) return;
+  for (const uint64_t leaf : leaves) watch_->BeforeChange(leaf, leaf + 1);
+}
+
+void PriorityState::Update(std::span<const uint64_t> leaves,
+                           std::span<const float> raw_priorities) {
+  WillChange(leaves);
+  selector_->Update(leaves, raw_priorities);
+}
+
 void PriorityState::Insert(index::LeafRange range, float raw_priority) {
+  WillChange(range);
   limiter_.Insert(selector_->Insert(range, raw_priority));
 }
 
 void PriorityState::Insert(std::span<const uint64_t> leaves,
                            std::span<const float> raw_priorities) {
+  WillChange(leaves);
   limiter_.Insert(selector_->Insert(leaves, raw_priorities));
 }
 
 void PriorityState::Erase(index::LeafRange range) {
+  WillChange(range);
   uint64_t unsampled = 0;
   if (counts_ != nullptr) {
     selector_->ForEachMember(range, [&](uint64_t leaf) {
@@ -170,6 +184,7 @@ void PriorityState::Sample(uint64_t rows, std::span<const uint64_t> leaves) {
   limiter_.Reserve(rows);
   limiter_.Confirm(rows);
   if (counts_ == nullptr) return;
+  WillChange(leaves);
   counts_->Replay(leaves);
   if (bounded()) HideFull(leaves);
 }
@@ -204,6 +219,7 @@ void PriorityState::Configure(const PriorityLimits& limits) {
       if (counts_->view().count(leaf).reserved > 0) reserved.push_back(leaf);
     });
     selector_->Show(hidden);
+    WillChange(index::LeafRange{0, counts_->reserved()});
     counts_->Reset({0, counts_->reserved()});
     GEARDB_CHECK(counts_->SetMaxTimes(MaxTimes(limits)).ok());
     selector_->Hide(counts_->Reserve(reserved).full);

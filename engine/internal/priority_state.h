@@ -15,6 +15,7 @@
 
 #include "engine/schema.h"
 #include "engine/stats.h"
+#include "index/change_watch.h"
 #include "index/index_memory.h"
 #include "index/item_counts.h"
 #include "index/ordered_selector.h"
@@ -67,6 +68,10 @@ class PriorityState {
   void Insert(index::LeafRange range, float raw_priority);
   void Insert(std::span<const uint64_t> leaves, std::span<const float> raw_priorities);
   void Erase(index::LeafRange range);
+  /// New raw priorities, as of the selector.
+  void Update(std::span<const uint64_t> leaves, std::span<const float> raw_priorities);
+  /// Tells `watch` before an item, its priority or how often it was sampled changes; null: nobody.
+  void Watch(index::ChangeWatch* watch) { watch_ = watch; }
   uint64_t committed_bytes() const;
 
   // Limits.
@@ -121,6 +126,10 @@ class PriorityState {
   friend class ItemsImage;
 
   PriorityState(index::IndexMemory* memory, PriorityTableSpec spec, uint64_t leaf_capacity);
+  void WillChange(std::span<const uint64_t> leaves);
+  void WillChange(index::LeafRange range) {
+    if (watch_ != nullptr) watch_->BeforeChange(range.begin, range.end);
+  }
   /// Hides those that are full.
   void HideFull(std::span<const uint64_t> leaves);
 
@@ -132,6 +141,7 @@ class PriorityState {
   std::unique_ptr<index::Selector> selector_;
   index::PrioritizedSelector* prioritized_ = nullptr;
   index::OrderedSelector* ordered_ = nullptr;
+  index::ChangeWatch* watch_ = nullptr;
 };
 
 /// The order of a selector that has one.

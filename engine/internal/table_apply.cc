@@ -235,7 +235,7 @@ void TableState::Apply(const fb::CreatePriorityTable& create, size_t priority_ta
     if (priority.spec().initial == InitialPriority::kColumn) {
       const auto column = layout_.FindTrajectoryColumn(priority.spec().initial_priority_column);
       if (column) {
-        std::memcpy(&value, trajectories_->column(*column, slot).data(), sizeof(value));
+        std::memcpy(&value, trajectories().column(*column, slot).data(), sizeof(value));
         if (!index::ValidPriority(value)) value = create.initial();
       }
     }
@@ -269,7 +269,7 @@ PriorityOutcome TableState::ApplySet(std::span<const fb::Item> items, size_t pri
     values.push_back(item.priority());
   }
   outcome.applied = leaves.size();
-  priority.selector().Update(leaves, values);
+  priority.Update(leaves, values);
   priority.counters.updates_applied += outcome.applied;
   priority.counters.updates_stale += outcome.stale;
   return outcome;
@@ -287,7 +287,7 @@ PriorityOutcome TableState::ApplySetAll(std::span<const float> values, size_t pr
     values = each;
   }
   const size_t count = std::min(leaves.size(), values.size());
-  selector.Update(std::span(leaves).first(count), values.first(count));
+  priority.Update(std::span(leaves).first(count), values.first(count));
   priority.counters.updates_applied += count;
   return PriorityOutcome{count, 0};
 }

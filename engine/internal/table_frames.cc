@@ -64,7 +64,7 @@ void TableFrames::CopyDefaults(size_t group, std::byte* into) const {
 
 PagePlace TableFrames::PlaceOf(size_t group, Lpn lpn) const {
   const index::PageRecord& page = pages_->page(lpn);
-  const index::GroupPageRecord& record = pages_->group_page(group, lpn);
+  const index::GroupPageRecord& record = pages_->residency(group, lpn);
   return {.layout = layout_,
           .group = static_cast<uint32_t>(group),
           .trajectory = trajectories_->record(page.slot).id,
@@ -83,7 +83,7 @@ std::shared_ptr<PageLoad> TableFrames::MakeLoad(size_t group, Lpn lpn) {
   load->place = PlaceOf(group, lpn);
   load->lpn = lpn;
   load->generation = pages_->page(lpn).generation;
-  load->newest_lsn = pages_->group_page(group, lpn).newest_lsn;
+  load->newest_lsn = pages_->residency(group, lpn).newest_lsn;
   return load;
 }
 
@@ -126,7 +126,7 @@ FrameRef TableFrames::BringIn(size_t group, Lpn lpn, PageWaits* waits) {
   ++counters_.misses;
   const auto found = loading_.find({static_cast<uint32_t>(group), lpn});
   std::shared_ptr<PageLoad> load = found == loading_.end() ? nullptr : found->second;
-  const index::GroupPageRecord& record = pages_->group_page(group, lpn);
+  const index::GroupPageRecord& record = pages_->residency(group, lpn);
   const bool same = load != nullptr && load->generation == pages_->page(lpn).generation &&
                     load->newest_lsn == record.newest_lsn && load->place.rows == record.rows_filled;
   if (!same) load = Begin(group, lpn);
@@ -169,7 +169,7 @@ void TableFrames::FinishLocked(PageLoad* load) {
   const bool current = found != loading_.end() && found->second.get() == load;
   if (current) loading_.erase(found);
   if (load->memory != nullptr) return;
-  const index::GroupPageRecord& record = pages_->group_page(group, load->lpn);
+  const index::GroupPageRecord& record = pages_->residency(group, load->lpn);
   if (current && load->status.ok() && pages_->IsLive(load->lpn, load->generation) &&
       !record.frame.valid() && record.newest_lsn == load->newest_lsn &&
       record.rows_filled == load->place.rows) {
@@ -182,12 +182,12 @@ void TableFrames::FinishLocked(PageLoad* load) {
 // ---- Frames of pages.
 
 void TableFrames::Give(size_t group, Lpn lpn, FrameRef frame) {
-  pages_->group_page(group, lpn).frame = frame;
+  pages_->residency(group, lpn).frame = frame;
   resident_bytes_ += pools_[group]->frame_bytes();
 }
 
 void TableFrames::DropFrame(size_t group, Lpn lpn) {
-  index::GroupPageRecord& record = pages_->group_page(group, lpn);
+  index::GroupPageRecord& record = pages_->residency(group, lpn);
   memory_.arena->Retire(pools_[group], record.frame);
   record.frame = FrameRef{};
   resident_bytes_ -= pools_[group]->frame_bytes();
@@ -203,7 +203,7 @@ void TableFrames::Replace(size_t group, Lpn lpn, FrameRef frame) {
 void TableFrames::Retire(Lpn lpn) {
   bool has_cold = false;
   for (size_t g = 0; g < pools_.size(); ++g) {
-    has_cold |= (pages_->group_page(g, lpn).flags & kPageHasCold) != 0;
+    has_cold |= (pages_->residency(g, lpn).flags & kPageHasCold) != 0;
     const FrameRef frame = FrameOf(g, lpn);
     if (frame.valid() && frame != defaults_[g]) DropFrame(g, lpn);
   }
@@ -219,7 +219,7 @@ void TableFrames::Pack() {
   trajectories_->ForEach([&](Slot, const index::TrajectoryRecord& record) {
     for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
       for (size_t g = 0; g < pools_.size(); ++g) {
-        FrameRef& frame = pages_->group_page(g, lpn).frame;
+        FrameRef& frame = pages_->residency(g, lpn).frame;
         if (!frame.valid()) continue;
         if (frame == defaults_[g]) {
           frame = moved[g];
@@ -235,7 +235,7 @@ void TableFrames::Pack() {
 void TableFrames::Pin(Lpn lpn, bool pinned) {
   if (lpn == kNoLpn) return;
   for (size_t g = 0; g < pools_.size(); ++g) {
-    uint8_t& flags = pages_->group_page(g, lpn).flags;
+    uint8_t& flags = pages_->residency(g, lpn).flags;
     flags = static_cast<uint8_t>(pinned ? flags | kPagePinned : flags & ~kPagePinned);
   }
 }
@@ -244,7 +244,7 @@ void TableFrames::Pin(Lpn lpn, bool pinned) {
 
 TableFrames::Fate TableFrames::FateOf(size_t group, Lpn lpn, const ReadableLog& log) const {
   const index::PageRecord& page = pages_->page(lpn);
-  const index::GroupPageRecord& record = pages_->group_page(group, lpn);
+  const index::GroupPageRecord& record = pages_->residency(group, lpn);
   if (page.in_use == 0 || !record.frame.valid() || record.frame == defaults_[group]) {
     return Fate::kStay;
   }
@@ -278,7 +278,7 @@ TableFrames::DropOutcome TableFrames::Drop(const DropRequest& request) {
     if (hand >= end) hand = 0;
     const Lpn lpn = hand++;
     ++outcome.looks;
-    index::GroupPageRecord& record = pages_->group_page(request.group, lpn);
+    index::GroupPageRecord& record = pages_->residency(request.group, lpn);
     if (!record.frame.valid()) continue;
     if ((record.flags & kPageUsed) != 0) {
       record.flags = static_cast<uint8_t>(record.flags & ~kPageUsed);

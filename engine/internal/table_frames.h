@@ -95,12 +95,12 @@ class TableFrames {
   /// See TableState::default_frame.
   FrameRef default_frame(size_t group) const { return defaults_[group]; }
   /// Not valid: it was dropped.
-  FrameRef FrameOf(size_t group, Lpn lpn) const { return pages_->group_page(group, lpn).frame; }
+  FrameRef FrameOf(size_t group, Lpn lpn) const { return pages_->residency(group, lpn).frame; }
 
   /// The frame to read a page from. The caller holds an epoch guard, or enters it before it lets go
   /// of the mutex, and waits for `waits` before it reads, where the page is among these then.
   FrameRef ToRead(size_t group, Lpn lpn, PageWaits* waits) {
-    index::GroupPageRecord& record = pages_->group_page(group, lpn);
+    index::GroupPageRecord& record = pages_->residency(group, lpn);
     if ((record.flags & kPageUsed) == 0) record.flags |= kPageUsed;
     ++counters_.hits;
     return record.frame.valid() ? record.frame : BringIn(group, lpn, waits);
@@ -128,7 +128,7 @@ class TableFrames {
   void Pin(Lpn lpn, bool pinned);
   /// A page keeps its frame in a group, or need not any more.
   void Hold(size_t group, Lpn lpn, bool held) {
-    uint8_t& flags = pages_->group_page(group, lpn).flags;
+    uint8_t& flags = pages_->residency(group, lpn).flags;
     flags = static_cast<uint8_t>(held ? flags | kPageHeld : flags & ~kPageHeld);
   }
 

@@ -30,7 +30,7 @@ void ForEachWritten(const index::PageTable& pages, size_t group, uint64_t looks,
 void TableFrames::CountInLog(size_t group, uint64_t looks, uint64_t segment_bytes, Lpn* next,
                              std::map<Lsn, uint64_t>* pages) const {
   ForEachWritten(*pages_, group, looks, next, [&](Lpn lpn) {
-    const index::GroupPageRecord& record = pages_->group_page(group, lpn);
+    const index::GroupPageRecord& record = pages_->residency(group, lpn);
     if ((record.flags & kPageInCold) != 0) return true;
     const Lsn first = record.piece_at != kNoLsn ? record.piece_at : record.birth_lsn;
     ++(*pages)[AlignDown(first, segment_bytes)];
@@ -45,10 +45,12 @@ void TableFrames::CollectForCold(const CollectRequest& request, Lpn* next,
     return;
   }
   ForEachWritten(*pages_, request.group, request.looks, next, [&](Lpn lpn) {
-    index::GroupPageRecord& record = pages_->group_page(request.group, lpn);
+    const index::GroupPageRecord& record = pages_->residency(request.group, lpn);
     if ((record.flags & kPageInCold) != 0) {
       // From where it is read from now on.
-      if (record.piece_at < request.log_start) record.piece_at = kNoLsn;
+      if (record.piece_at < request.log_start) {
+        pages_->group_page(request.group, lpn).piece_at = kNoLsn;
+      }
       return true;
     }
     if (IsInLog(record, request.log_start)) return true;

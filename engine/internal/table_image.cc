@@ -1,31 +1,14 @@
 #include "engine/internal/table_image.h"
 
 #include <algorithm>
-#include <bit>
 
+#include "base/check.h"
 #include "engine/internal/core.h"
-#include "engine/internal/image_items.h"
 
 namespace geardb::engine {
 namespace {
 
-constexpr uint64_t kNumbersPerChunkMax = uint64_t{1} << 16;
-
-uint64_t PerChunk(uint64_t bytes) {
-  return std::clamp<uint64_t>(std::bit_floor(kImageChunkBytes / bytes), 1, kNumbersPerChunkMax);
-}
-
-/// The numbers from `begin` on, at most `count`, that lie below `end`.
-struct NumberRange {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-NumberRange RangeOf(uint64_t chunk, uint64_t per_chunk, uint64_t end) {
-  return {chunk * per_chunk, std::min((chunk + 1) * per_chunk, end)};
-}
-
-Status SaveHead(const TableState& state, const PlanNumbers& numbers, Lsn lsn,
-                const ImageSink& sink) {
+ChunkWriter MakeHead(const TableState& state, const PlanNumbers& numbers, Lsn lsn) {
   const TableLayout& layout = state.layout();
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<fb::PriorityTableHead>> priorities;
@@ -41,100 +24,7 @@ Status SaveHead(const TableState& state, const PlanNumbers& numbers, Lsn lsn,
   ChunkWriter writer({layout.id(), ImageKind::kTable, 0}, lsn);
   writer.PutBytes(
       {reinterpret_cast<const std::byte*>(builder.GetBufferPointer()), builder.GetSize()});
-  return writer.GiveTo(sink);
-}
-
-Status SaveTrajectories(const TableState& state, uint64_t chunk, Lsn lsn, const ImageSink& sink) {
-  const TableLayout& layout = state.layout();
-  const index::TrajectoryIndex& trajectories = state.trajectories();
-  const NumberRange range =
-      RangeOf(chunk, ImageShape(layout).slots_per_chunk, trajectories.reserved());
-  std::vector<Slot> slots;
-  for (uint64_t slot = range.begin; slot < range.end; ++slot) {
-    const index::TrajectoryRecord& record = trajectories.record(static_cast<Slot>(slot));
-    if (record.state != index::TrajectoryState::kFree) slots.push_back(static_cast<Slot>(slot));
-  }
-  ChunkWriter writer({layout.id(), ImageKind::kTrajectories, chunk}, lsn);
-  const size_t count = slots.size();
-  const auto of = [&](size_t i) -> const index::TrajectoryRecord& {
-    return trajectories.record(slots[i]);
-  };
-  writer.Put(static_cast<uint32_t>(count));
-  writer.PutArray<uint32_t>(count, [&](size_t i) { return slots[i]; });
-  writer.PutArray<uint32_t>(count, [&](size_t i) { return of(i).generation; });
-  writer.PutArray<uint64_t>(count, [&](size_t i) { return of(i).id; });
-  writer.PutArray<uint64_t>(count, [&](size_t i) { return of(i).first_row; });
-  writer.PutArray<uint64_t>(count, [&](size_t i) { return of(i).rows_end; });
-  writer.PutArray<int64_t>(count, [&](size_t i) { return of(i).created_us; });
-  writer.PutArray<uint64_t>(count, [&](size_t i) { return of(i).times_sampled; });
-  writer.PutArray<uint64_t>(count, [&](size_t i) { return of(i).columns_set; });
-  writer.PutArray<uint64_t>(count, [&](size_t i) { return of(i).last_lsn; });
-  writer.PutArray<uint32_t>(count, [&](size_t i) { return of(i).session; });
-  writer.PutArray<uint32_t>(count, [&](size_t i) { return of(i).lane; });
-  writer.PutArray<uint8_t>(count, [&](size_t i) { return static_cast<uint8_t>(of(i).state); });
-  writer.PutArray<uint8_t>(count, [&](size_t i) { return static_cast<uint8_t>(of(i).end); });
-  writer.PutArray<uint8_t>(count, [&](size_t i) { return of(i).flags; });
-  for (size_t c = 0; c < layout.trajectory_columns().size(); ++c) {
-    for (const Slot slot : slots) writer.PutBytes(trajectories.column(c, slot));
-  }
-  for (size_t g = 0; g < layout.group_count(); ++g) {
-    if (!KeepsFilled(layout.group(g))) continue;
-    for (const Slot slot : slots) {
-      writer.PutBytes(trajectories.column(FilledColumn(layout, g), slot));
-    }
-  }
-  return writer.GiveTo(sink);
-}
-
-/// The flags of the rows of a page that are there; 0 for the others.
-void PutRowFlags(const TableState& state, Lpn lpn, ChunkWriter* writer) {
-  const TableLayout& layout = state.layout();
-  const index::PageRecord& page = state.pages().page(lpn);
-  const index::TrajectoryRecord& record = state.trajectories().record(page.slot);
-  const uint64_t first = uint64_t{page.page_number} << layout.steps_shift();
-  const uint8_t* flags = state.pages().row_flags(lpn);
-  writer->PutArray<uint8_t>(layout.steps_per_page(), [&](size_t offset) {
-    const bool there = first + offset >= record.first_row && first + offset < record.rows_end;
-    return there ? flags[offset] : uint8_t{0};
-  });
-}
-
-Status SavePages(const TableState& state, uint64_t chunk, Lsn lsn, const ImageSink& sink) {
-  const TableLayout& layout = state.layout();
-  const index::PageTable& pages = state.pages();
-  const NumberRange range = RangeOf(chunk, ImageShape(layout).lpns_per_chunk, pages.reserved());
-  std::vector<Lpn> lpns;
-  for (uint64_t lpn = range.begin; lpn < range.end; ++lpn) {
-    if (pages.page(static_cast<Lpn>(lpn)).in_use != 0) lpns.push_back(static_cast<Lpn>(lpn));
-  }
-  ChunkWriter writer({layout.id(), ImageKind::kPages, chunk}, lsn);
-  const size_t count = lpns.size();
-  writer.Put(static_cast<uint32_t>(count));
-  writer.PutArray<uint32_t>(count, [&](size_t i) { return lpns[i]; });
-  writer.PutArray<uint32_t>(count, [&](size_t i) { return pages.page(lpns[i]).slot; });
-  writer.PutArray<uint32_t>(count, [&](size_t i) { return pages.page(lpns[i]).generation; });
-  writer.PutArray<uint32_t>(count, [&](size_t i) { return pages.page(lpns[i]).page_number; });
-  for (size_t g = 0; g < layout.group_count(); ++g) {
-    if (layout.group(g).late && !layout.group(g).logged()) continue;  // A reopen finds none of it.
-    // All but the frame. A field that comes to this record comes here, to LoadGroup of
-    // table_image_load.cc and to FORMAT.md.
-    static_assert(sizeof(index::GroupPageRecord) == 40);
-    const auto of = [&](size_t i) -> const index::GroupPageRecord& {
-      return pages.group_page(g, lpns[i]);
-    };
-    writer.PutArray<uint64_t>(count, [&](size_t i) { return of(i).newest_lsn; });
-    writer.PutArray<uint64_t>(count, [&](size_t i) { return of(i).birth_lsn; });
-    writer.PutArray<uint64_t>(count, [&](size_t i) { return of(i).piece_at; });
-    writer.PutArray<uint32_t>(count, [&](size_t i) { return of(i).piece_checksum; });
-    writer.PutArray<uint16_t>(count, [&](size_t i) { return of(i).rows_filled; });
-    writer.PutArray<uint8_t>(count, [&](size_t i) { return of(i).piece_count; });
-    writer.PutArray<uint8_t>(
-        count, [&](size_t i) { return static_cast<uint8_t>(of(i).flags & kPageFlagsSaved); });
-  }
-  if (layout.spec().stream) {
-    for (const Lpn lpn : lpns) PutRowFlags(state, lpn, &writer);
-  }
-  return writer.GiveTo(sink);
+  return writer;
 }
 
 }  // namespace
@@ -146,43 +36,97 @@ PlanNumbers NumbersOf(const TablePlan& plan) {
           .generations_end = std::max(plan.generations_end, plan.promised_generations_end)};
 }
 
-ImageShape::ImageShape(const TableLayout& layout) {
-  uint64_t slot_bytes = 75;
-  for (const TrajectoryColumn& column : layout.trajectory_columns()) slot_bytes += column.bytes;
-  uint64_t page_bytes = 16 + (layout.spec().stream ? layout.steps_per_page() : 0);
-  for (const GroupLayout& group : layout.groups()) {
-    page_bytes += 32;
-    if (KeepsFilled(group)) slot_bytes += 8;
+TableImage::TableImage(TableState* state, const PlanNumbers& numbers, Lsn lsn)
+    : state_(state), lsn_(lsn), head_(MakeHead(*state, numbers, lsn)) {
+  const ImageShape shape(state->layout());
+  const uint64_t slots = state->trajectories().reserved();
+  trajectories_ = std::make_unique<KeptChunks<TrajectoriesCopy>>(
+      ImageShape::Chunks(slots, shape.slots_per_chunk), shape.slots_per_chunk,
+      [state, slots](uint64_t chunk) { return TrajectoriesCopy(*state, chunk, slots); });
+  const uint64_t lpns = state->pages().reserved();
+  pages_ = std::make_unique<KeptChunks<PagesCopy>>(
+      ImageShape::Chunks(lpns, shape.lpns_per_chunk), shape.lpns_per_chunk,
+      [state, lpns](uint64_t chunk) { return PagesCopy(*state, chunk, lpns); });
+  chunks_ += trajectories_->chunks() + pages_->chunks();
+  for (uint32_t i = 0; i < state->priority_table_count(); ++i) {
+    const PriorityState* priority = &state->priority(i);
+    const ItemsShape items(*priority);
+    items_.push_back({.shape = items,
+                      .image = ItemsImage(state->layout().id(), i),
+                      .chunks = std::make_unique<KeptChunks<ItemsCopy>>(
+                          items.chunks(), items.leaves_per_chunk,
+                          [priority, items](uint64_t chunk) {
+                            return ItemsImage::Copy(*priority, items, chunk);
+                          }),
+                      .next_sequence = ItemsImage::NextSequence(*priority)});
+    chunks_ += items.chunks();
   }
-  slots_per_chunk = PerChunk(slot_bytes);
-  lpns_per_chunk = PerChunk(page_bytes);
+  state->WatchChanges(trajectories_.get(), pages_.get());
+  for (uint32_t i = 0; i < items_.size(); ++i) state->priority(i).Watch(items_[i].chunks.get());
 }
 
-size_t FilledColumn(const TableLayout& layout, size_t group) {
-  size_t column = layout.trajectory_columns().size();
-  for (size_t g = 0; g < group; ++g) column += layout.group(g).late ? 1 : 0;
-  return column;
+TableImage::~TableImage() {
+  MutexLock lock(&state_->mutex);
+  state_->WatchChanges(nullptr, nullptr);
+  for (size_t i = 0; i < items_.size(); ++i) state_->priority(i).Watch(nullptr);
 }
 
-Status SaveTable(const TableState& state, const PlanNumbers& numbers, Lsn lsn,
-                 const ImageSink& sink) {
-  GEARDB_RETURN_IF_ERROR(SaveHead(state, numbers, lsn, sink));
-  const ImageShape shape(state.layout());
-  const uint64_t slots = ImageShape::Chunks(state.trajectories().reserved(), shape.slots_per_chunk);
-  for (uint64_t chunk = 0; chunk < slots; ++chunk) {
-    GEARDB_RETURN_IF_ERROR(SaveTrajectories(state, chunk, lsn, sink));
-  }
-  const uint64_t lpns = ImageShape::Chunks(state.pages().reserved(), shape.lpns_per_chunk);
-  for (uint64_t chunk = 0; chunk < lpns; ++chunk) {
-    GEARDB_RETURN_IF_ERROR(SavePages(state, chunk, lsn, sink));
-  }
-  for (size_t i = 0; i < state.priority_table_count(); ++i) {
-    const ItemsImage items(state.layout().id(), static_cast<uint32_t>(i));
-    const uint64_t chunks = ItemsImage::ChunkCount(state.priority(i));
-    for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
-      GEARDB_RETURN_IF_ERROR(items.SaveChunk(state.priority(i), chunk, lsn, sink));
+uint64_t TableImage::kept() const {
+  uint64_t kept = trajectories_->kept() + pages_->kept();
+  for (const Items& items : items_) kept += items.chunks->kept();
+  return kept;
+}
+
+Status TableImage::GiveNext(const ImageSink& sink) {
+  GEARDB_CHECK(!done());
+  uint64_t number = next_++;
+  if (number == 0) return head_.GiveTo(sink);
+  --number;
+  if (number < trajectories_->chunks()) {
+    TrajectoriesCopy copy;
+    {
+      MutexLock lock(&state_->mutex);
+      copy = trajectories_->Take(number);
     }
+    return copy.Give(state_->layout(), lsn_, sink);
   }
+  number -= trajectories_->chunks();
+  if (number < pages_->chunks()) {
+    PagesCopy copy;
+    {
+      MutexLock lock(&state_->mutex);
+      copy = pages_->Take(number);
+    }
+    return copy.Give(state_->layout(), lsn_, sink);
+  }
+  return GiveItems(number - pages_->chunks(), sink);
+}
+
+Status TableImage::GiveItems(uint64_t number, const ImageSink& sink) {
+  uint32_t i = 0;
+  while (number >= items_[i].chunks->chunks()) number -= items_[i++].chunks->chunks();
+  Items& items = items_[i];
+  ItemsCopy copy;
+  {
+    MutexLock lock(&state_->mutex);
+    const PriorityState& priority = state_->priority(i);
+    if (ItemsImage::NextSequence(priority) < items.next_sequence) {
+      return Status::ResourceExhausted("table '", state_->layout().spec().name,
+                                       "': the items of priority table '", priority.spec().name,
+                                       "' were numbered anew while an image was taken");
+    }
+    copy = items.chunks->Take(number);
+  }
+  return items.image.Give(items.shape, copy, lsn_, sink);
+}
+
+Status SaveTable(TableState* state, const PlanNumbers& numbers, Lsn lsn, const ImageSink& sink) {
+  std::unique_ptr<TableImage> image;
+  {
+    MutexLock lock(&state->mutex);
+    image = std::make_unique<TableImage>(state, numbers, lsn);
+  }
+  while (!image->done()) GEARDB_RETURN_IF_ERROR(image->GiveNext(sink));
   return Status::Ok();
 }
 

@@ -274,7 +274,7 @@ Status TableImageLoad::LoadPages(uint64_t chunk) {
     GEARDB_RETURN_IF_ERROR(TakePage(name, pages.back()));
   }
   for (size_t g = 0; g < layout.group_count(); ++g) {
-    if (layout.group(g).late && !layout.group(g).logged()) continue;
+    if (!IsInImage(layout.group(g))) continue;
     GEARDB_RETURN_IF_ERROR(LoadGroup(&reader, g, pages));
   }
   if (layout.spec().stream) {
@@ -370,7 +370,7 @@ Status TableImageLoad::LinkPages() {
       for (size_t g = 0; g < groups; ++g) {
         const GroupLayout& group = layout.group(g);
         index::GroupPageRecord& record = state_->pages_->group_page(g, lpn);
-        if (!group.late || group.logged()) record = kept[g];
+        if (IsInImage(group)) record = kept[g];
         const bool unwritten = group.late && record.birth_lsn == kNoLsn;
         const bool defaults = unwritten || !group.logged();
         record.frame = defaults ? state_->default_frame(g) : FrameRef{};

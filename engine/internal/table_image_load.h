@@ -43,7 +43,7 @@ class TableImageLoad {
 
   Status ReadHead();
   Status Create(const TableState::Memory& memory, LoadedTable* table);
-  Status LoadPriorityTables();
+  Status LoadPriorityTables() GEARDB_REQUIRES(state_->mutex);
   Status LoadTrajectories(uint64_t chunk);
   /// Where the pages of each trajectory have their places.
   Status CountPages();

@@ -70,7 +70,7 @@ bool TableState::RemovesFinished() const {
 }
 
 bool TableState::IsFinished(Slot slot) const {
-  const index::TrajectoryRecord& record = trajectories_->record(slot);
+  const index::TrajectoryRecord& record = trajectories().record(slot);
   if (record.state != index::TrajectoryState::kClosed) return false;
   bool removes = false;
   for (const auto& priority : priorities_) {

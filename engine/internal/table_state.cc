@@ -192,7 +192,7 @@ uint64_t TableState::LeafOfRow(const index::TrajectoryRecord& record, int64_t ro
 
 uint64_t TableState::LeafOfItem(const PriorityState& priority, Slot slot, int64_t row) const {
   if (!priority.draws_windows()) return slot;
-  return LeafOfRow(trajectories_->record(slot), row);
+  return LeafOfRow(trajectories().record(slot), row);
 }
 
 bool TableState::GenerationOfLeaf(const PriorityState& priority, uint64_t leaf,
@@ -205,21 +205,21 @@ bool TableState::GenerationOfLeaf(const PriorityState& priority, uint64_t leaf,
     return page.in_use;
   }
   if (leaf >= trajectories_->reserved()) return false;
-  const index::TrajectoryRecord& record = trajectories_->record(static_cast<Slot>(leaf));
+  const index::TrajectoryRecord& record = trajectories().record(static_cast<Slot>(leaf));
   *generation = record.generation;
   return record.state != index::TrajectoryState::kFree;
 }
 
 uint64_t TableState::Filled(size_t group, Slot slot) const {
   uint64_t filled = 0;
-  std::memcpy(&filled, trajectories_->column(filled_[group], slot).data(), sizeof(filled));
-  return std::max(filled, trajectories_->record(slot).first_row);
+  std::memcpy(&filled, trajectories().column(filled_[group], slot).data(), sizeof(filled));
+  return std::max(filled, trajectories().record(slot).first_row);
 }
 
 int64_t TableState::ReadyEnd(const PriorityState& priority, Slot slot,
                              uint64_t with_columns) const {
   const Requirements& required = priority.required;
-  const uint64_t set = trajectories_->record(slot).columns_set | with_columns;
+  const uint64_t set = trajectories().record(slot).columns_set | with_columns;
   if ((required.columns & ~set) != 0) return 0;
   int64_t end = INT64_MAX;
   for (const uint32_t group : required.groups) {

@@ -158,6 +158,12 @@ class TableState {
   /// Recovery: what was open has lost its writer. Returns how many trajectories nobody has now.
   uint64_t OrphanOpenTrajectories();
 
+  /// Tells these before slots and pages change (index/change_watch.h); null: nobody.
+  void WatchChanges(index::ChangeWatch* trajectories, index::ChangeWatch* pages) {
+    trajectories_->Watch(trajectories);
+    pages_->Watch(pages);
+  }
+
   // Reading.
 
   const index::TrajectoryIndex& trajectories() const { return *trajectories_; }

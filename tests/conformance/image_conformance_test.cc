@@ -57,9 +57,11 @@ class ImageProgram {
     SCOPED_TRACE(description_);
     for (int64_t round = choice_.Between(3, 5); round > 0; --round) {
       for (int64_t i = choice_.Between(4, 20); i > 0; --i) ChangeOrDraw();
+      GoOn(true);
       if (::testing::Test::HasFailure()) return;
       Take();
       if (choice_.Percent(25)) {
+        GoOn(true);
         samplers_.clear();
         // The table is opened with the limits that it was made with.
         for (const DrawnTable& drawn : twin_->drawn()) {
@@ -70,7 +72,9 @@ class ImageProgram {
       }
     }
     for (int64_t i = choice_.Between(4, 20); i > 0; --i) ChangeOrDraw();
+    GoOn(true);
     samplers_.clear();
+    EXPECT_EQ(finished_, images_.size());
     ASSERT_OK(twin_->database()->Close());
     ReadLog();
     for (const TakenImage& taken : images_) {
@@ -83,6 +87,7 @@ class ImageProgram {
  private:
   void ChangeOrDraw() {
     if (::testing::Test::HasFailure()) return;
+    GoOn(false);
     const uint64_t what = choice_.Below(10);
     if (what < 6) return twin_->Change();
     if (what == 6) return Configure();
@@ -134,7 +139,25 @@ class ImageProgram {
     ImageChunks again;
     ASSERT_OK(engine::SaveDatabase(core.get(), taken.lsn, again.sink()));
     EXPECT_EQ(again.chunks, taken.image.chunks);
+    slow_ = std::make_unique<engine::DatabaseImage>(core.get(), taken.lsn);
+    slow_core_ = core;
+    slow_chunks_.chunks.clear();
     images_.push_back(std::move(taken));
+  }
+
+  /// Some chunks, or all that are left, of the image that is taken while the store changes: it is
+  /// that of the moment at which it was begun.
+  void GoOn(bool to_the_end) {
+    if (slow_ == nullptr) return;
+    const uint64_t most = to_the_end ? UINT64_MAX : choice_.Below(3);
+    for (uint64_t i = 0; i < most && !slow_->done(); ++i) {
+      ASSERT_OK(slow_->GiveNext(slow_chunks_.sink()));
+    }
+    if (!slow_->done()) return;
+    EXPECT_EQ(slow_chunks_.chunks, images_.back().image.chunks);
+    slow_.reset();
+    slow_core_.reset();
+    ++finished_;
   }
 
   void ReadLog() {
@@ -188,6 +211,10 @@ class ImageProgram {
   std::unique_ptr<StoreTwin> twin_;
   std::vector<std::unique_ptr<Sampler>> samplers_;
   std::vector<TakenImage> images_;
+  std::shared_ptr<engine::DatabaseCore> slow_core_;  // Outlives the image.
+  std::unique_ptr<engine::DatabaseImage> slow_;
+  ImageChunks slow_chunks_;
+  uint64_t finished_ = 0;
   std::vector<KeptRecord> log_;
 };
 

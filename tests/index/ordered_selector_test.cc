@@ -71,7 +71,7 @@ TEST(OrderedSelectorTest, ARestoredOneGivesTheSameAndGoesOnAlike) {
     restored->BeginBulk();
     selector->ForEachMember({0, 500}, [&](uint64_t leaf) {
       const float raw = selector->raw_priority(leaf);
-      const uint64_t sequence = selector->sequence(leaf);
+      const uint64_t sequence = SequenceOfKey(order, selector->view().keys()[leaf]);
       EXPECT_LT(sequence, selector->next_sequence());
       restored->Restore({&leaf, 1}, {&raw, 1}, {&sequence, 1});
     });

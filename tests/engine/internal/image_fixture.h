@@ -122,8 +122,8 @@ class ImageFixture : public testing::StoreTest {
       MutexLock lock(&table->state->mutex);
       table->state->EndBulk();
       dump = testing::DumpTable(table->state.get());
-      ASSERT_OK(SaveTable(*table->state, NumbersOf(*table->plan), lsn_, image.sink()));
     }
+    ASSERT_OK(SaveTable(table->state.get(), NumbersOf(*table->plan), lsn_, image.sink()));
     ASSERT_OK_AND_ASSIGN(LoadedTable again, LoadInto(core, image, id));
     MutexLock lock(&again.state->mutex);
     again.state->EndBulk();

@@ -31,8 +31,10 @@ class ImageItemsTest : public ::testing::Test {
         {reinterpret_cast<const std::byte*>(builder.GetBufferPointer()), builder.GetSize()});
     EXPECT_OK(head.GiveTo(image.sink()));
     const ItemsImage items(kTable, 3);
-    for (uint64_t chunk = 0; chunk < ItemsImage::ChunkCount(priority); ++chunk) {
-      EXPECT_OK(items.SaveChunk(priority, chunk, kLsn, image.sink()));
+    const ItemsShape shape(priority);
+    for (uint64_t chunk = 0; chunk < shape.chunks(); ++chunk) {
+      const ItemsCopy copy = ItemsImage::Copy(priority, shape, chunk);
+      EXPECT_OK(items.Give(shape, copy, kLsn, image.sink()));
     }
     return image;
   }
@@ -134,7 +136,7 @@ TEST_F(ImageItemsTest, ChunksAreForPowersOfTwoOfLeaves) {
     PriorityTableSpec spec = testing::WindowSpec("items");
     spec.selector = selector;
     spec.max_times_sampled = max_times;
-    return ItemsImage::LeavesPerChunk(*Make(spec, 10));
+    return ItemsShape(*Make(spec, 10)).leaves_per_chunk;
   };
   EXPECT_EQ(leaves_of(SelectorKind::kUniform, 0), uint64_t{1} << 22);
   EXPECT_EQ(leaves_of(SelectorKind::kUniform, 1), uint64_t{1} << 19);

@@ -32,31 +32,41 @@ TEST_F(TableImageTest, ATableWithoutAnythingComesBack) {
   EXPECT_EQ(image.CountOf(ImageKind::kItems), 0u) << "it has no priority table";
 }
 
-TEST_F(TableImageTest, ManyTrajectoriesTakeSeveralChunksAndFreePlacesNone) {
-  constexpr uint32_t kLanes = 1000;
-  constexpr int64_t kCalls = 100;
-  options_.ring_bytes = uint64_t{8} << 20;
-  options_.segment_bytes = uint64_t{16} << 20;
-  OpenEmpty();
-  TableSpec spec = testing::StepSpec();
-  spec.steps_per_page = 1;
-  for (const SelectorKind selector : {SelectorKind::kUniform, SelectorKind::kPrioritized,
-                                      SelectorKind::kFifo, SelectorKind::kMinHeap}) {
-    PriorityTableSpec priority =
-        testing::WindowSpec("p" + std::to_string(spec.priority_tables.size()));
-    priority.selector = selector;
-    spec.priority_tables.push_back(priority);
+/// A table of 100,000 trajectories of a row each.
+class ManyTrajectoriesTest : public TableImageTest {
+ protected:
+  static constexpr uint32_t kLanes = 1000;
+  static constexpr int64_t kCalls = 100;
+
+  void SetUp() override {
+    TableImageTest::SetUp();
+    options_.ring_bytes = uint64_t{8} << 20;
+    options_.segment_bytes = uint64_t{16} << 20;
+    OpenEmpty();
+    TableSpec spec = testing::StepSpec();
+    spec.steps_per_page = 1;
+    for (const SelectorKind selector : {SelectorKind::kUniform, SelectorKind::kPrioritized,
+                                        SelectorKind::kFifo, SelectorKind::kMinHeap}) {
+      PriorityTableSpec priority =
+          testing::WindowSpec("p" + std::to_string(spec.priority_tables.size()));
+      priority.selector = selector;
+      if (selector == SelectorKind::kMinHeap) priority.max_times_sampled = 2;
+      spec.priority_tables.push_back(priority);
+    }
+    Create(spec, {.lanes = kLanes});
+    const std::vector<End> ends(kLanes, End::kTerminated);
+    for (int64_t call = 0; call < kCalls; ++call) {
+      const testing::Rows rows(call * kLanes, kLanes);
+      ASSERT_OK(writer_->AppendLanes(rows.many(), {.ends = ends}));
+    }
   }
-  Create(spec, {.lanes = kLanes});
-  const std::vector<End> ends(kLanes, End::kTerminated);
-  for (int64_t call = 0; call < kCalls; ++call) {
-    const testing::Rows rows(call * kLanes, kLanes);
-    ASSERT_OK(writer_->AppendLanes(rows.many(), {.ends = ends}));
-  }
+};
+
+TEST_F(ManyTrajectoriesTest, TheyTakeSeveralChunksAndFreePlacesNone) {
   const ImageChunks full = Take();
   EXPECT_GE(full.CountOf(ImageKind::kTrajectories), 8u);
   EXPECT_GE(full.CountOf(ImageKind::kPages), 4u);
-  EXPECT_GE(full.CountOf(ImageKind::kItems), 1u + 1 + 1 + 1);
+  EXPECT_GE(full.CountOf(ImageKind::kItems), 1u + 1 + 1 + 2);
   for (const auto& [chunk, bytes] : full.chunks) {
     EXPECT_LE(bytes.size(), kImageChunkBytes + kImageChunkBytes / 8) << NameOf(chunk);
   }
@@ -70,6 +80,65 @@ TEST_F(TableImageTest, ManyTrajectoriesTakeSeveralChunksAndFreePlacesNone) {
   EXPECT_EQ(sparse.chunks.size(), full.chunks.size());
   EXPECT_LT(sparse.bytes(), full.bytes() / 200);
   ExpectSame(sparse);
+}
+
+TEST_F(ManyTrajectoriesTest, ChunksThatChangeMeanwhileAreCopiedOnceAndGivenAsTheyWere) {
+  const ImageChunks before = Take();
+  const auto core = testing::CoreOf(*database_);
+  TableState& state = *core->AllTables()[0]->state;
+  std::unique_ptr<TableImage> image;
+  {
+    MutexLock lock(&core->commit);
+    MutexLock state_lock(&state.mutex);
+    image = std::make_unique<TableImage>(&state, NumbersOf(*core->AllTables()[0]->plan), lsn_);
+  }
+  const auto kept = [&] {
+    MutexLock lock(&state.mutex);
+    return image->kept();
+  };
+  EXPECT_EQ(kept(), 0u);
+  const std::vector<RowId> items = priority("p1")->Items();
+  const float three[1] = {3};
+  ASSERT_OK(priority("p1")->Set({items.data(), 1}, three));
+  EXPECT_EQ(kept(), 1u);
+  ASSERT_OK(priority("p1")->Set({items.data() + 1, 1}, three));
+  EXPECT_EQ(kept(), 1u) << "it is there already";
+  const float score = 2;
+  const ColumnValue column[1] = {{"score", TensorView::Scalar(score)}};
+  ASSERT_OK(table_->SetColumns(TrajectoryId{9}, column));
+  EXPECT_EQ(kept(), 2u);
+
+  testing::ImageChunks taken;
+  TrajectoryId gone = 100'000;
+  for (int64_t row = 0; !image->done(); ++row) {
+    ASSERT_OK(image->GiveNext(taken.sink()));
+    // In chunks that were given, and in others.
+    ASSERT_OK(table_->Remove({&gone, 1}));
+    gone -= 2'000;
+    const testing::Rows rows(row * kLanes, kLanes);
+    const std::vector<End> ends(kLanes, End::kTruncated);
+    ASSERT_OK(writer_->AppendLanes(rows.many(), {.ends = ends}));
+    if (row == 3) {
+      ASSERT_OK(priority("p3")->SetAll({three, 1}));
+    }
+    if (row == 4) {
+      ASSERT_OK_AND_ASSIGN(
+          auto sampler, priority("p3")->NewSampler({.batch = 500, .views = {{.column = "obs"}}}));
+      ASSERT_OK(sampler->Next());
+    }
+    if (row == 5) {
+      ASSERT_OK(priority("p3")->Configure(
+          {.limiter = {.kind = LimiterKind::kQueue, .capacity = 1'000'000},
+           .remove_when_exhausted = false}));
+    }
+  }
+  EXPECT_EQ(kept(), 0u);
+  image.reset();
+  for (const auto& [chunk, bytes] : before.chunks) {
+    if (chunk.table == 0) continue;
+    EXPECT_EQ(taken.chunks[chunk], bytes) << NameOf(chunk);
+  }
+  ExpectSame(Take());
 }
 
 TEST_F(TableImageTest, ChunksOfWideRecordsHaveFewer) {
@@ -110,22 +179,23 @@ TEST_F(TableImageTest, WhatIsReservedIsInNoImage) {
   ASSERT_OK_AND_ASSIGN(
       auto sampler,
       this->priority("per")->NewSampler({.batch = 2, .views = {{.column = "obs"}}, .prefetch = 3}));
+  const auto core = testing::CoreOf(*database_);
+  TableState& state = *core->AllTables()[0]->state;
+  std::vector<uint64_t> leaves(2);
   {
-    const auto core = testing::CoreOf(*database_);
-    TableState& state = *core->AllTables()[0]->state;
     MutexLock lock(&state.mutex);
-    std::vector<uint64_t> leaves(2);
     state.priority(0).DrawReserved({}, leaves, {});
     EXPECT_TRUE(state.priority(0).selector().IsHidden(leaves[0]));
-    ImageChunks now;
-    ASSERT_OK(SaveTable(state, NumbersOf(*core->AllTables()[0]->plan), lsn_, now.sink()));
-    ImageChunks table;
-    for (const auto& [chunk, bytes] : before.chunks) {
-      if (chunk.table != 0) table.chunks[chunk] = bytes;
-    }
-    EXPECT_EQ(now.chunks, table.chunks);
-    state.priority(0).CancelReserved(2, leaves);
   }
+  ImageChunks now;
+  ASSERT_OK(SaveTable(&state, NumbersOf(*core->AllTables()[0]->plan), lsn_, now.sink()));
+  ImageChunks table;
+  for (const auto& [chunk, bytes] : before.chunks) {
+    if (chunk.table != 0) table.chunks[chunk] = bytes;
+  }
+  EXPECT_EQ(now.chunks, table.chunks);
+  MutexLock lock(&state.mutex);
+  state.priority(0).CancelReserved(2, leaves);
 }
 
 }  // namespace
