@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "base/crash_point.h"
 #include "base/thread.h"
@@ -273,31 +274,35 @@ Status Cleaner::WriteBatch(ColdBatch* batch) {
 }
 
 Result<ImageHead> Cleaner::TakeImage(Lsn log_start, ColdBatch* last) {
-  const uint64_t number = cold_->next_image();
+  ImageHead head{.number = cold_->next_image(), .log_start = log_start};
+  std::unique_ptr<DatabaseImage> image;
+  {
+    MutexLock commit(&database_->commit);
+    GEARDB_RETURN_IF_ERROR(database_->CatchUp());
+    head.lsn = head.log_from = database_->log->end();
+    const auto& groups = database_->open_groups;
+    if (!groups.empty()) head.log_from = std::min(head.lsn, *groups.begin());
+    image = std::make_unique<DatabaseImage>(database_, head.lsn);
+    // What has left by then is not in the image.
+    for (const TableId id : database_->TakeDropped()) last->DeleteTable(id);
+    for (const auto& table : database_->AllTables()) {
+      MutexLock lock(&table->state->mutex);
+      GEARDB_RETURN_IF_ERROR(DeleteGone(table->state.get(), last));
+    }
+  }
   ColdBatch chunks(*cold_->if_open());
   uint64_t bytes = 0;
-  MutexLock commit(&database_->commit);
-  GEARDB_RETURN_IF_ERROR(database_->CatchUp());
-  const Lsn lsn = database_->log->end();
   const ImageSink sink = [&](const ImageChunk& chunk, std::span<const std::byte> content) {
     bytes += content.size();
-    GEARDB_RETURN_IF_ERROR(chunks.PutChunk(ColdTier::KeyOf(chunk, number), lsn, content));
+    const ColdChunkKey key = ColdTier::KeyOf(chunk, head.number);
+    GEARDB_RETURN_IF_ERROR(chunks.PutChunk(key, head.lsn, content));
     return chunks.bytes() < kBatchBytes ? Status::Ok() : WriteBatch(&chunks);
   };
-  GEARDB_RETURN_IF_ERROR(SaveDatabase(database_, lsn, sink));
+  while (!image->done()) GEARDB_RETURN_IF_ERROR(image->GiveNext(sink));
   GEARDB_RETURN_IF_ERROR(WriteBatch(&chunks));
-  for (const TableId id : database_->TakeDropped()) last->DeleteTable(id);
-  for (const auto& table : database_->AllTables()) {
-    MutexLock lock(&table->state->mutex);
-    GEARDB_RETURN_IF_ERROR(DeleteGone(table->state.get(), last));
-  }
-  {
-    MutexLock lock(&mutex_);
-    stats_.image_bytes += bytes;
-  }
-  const Lsn oldest = database_->open_groups.empty() ? lsn : *database_->open_groups.begin();
-  return ImageHead{
-      .number = number, .lsn = lsn, .log_from = std::min(lsn, oldest), .log_start = log_start};
+  MutexLock lock(&mutex_);
+  stats_.image_bytes += bytes;
+  return head;
 }
 
 Status Cleaner::DeleteGone(TableState* state, ColdBatch* batch) {

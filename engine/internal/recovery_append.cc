@@ -45,7 +45,7 @@ Status Recovery::CopyPiece(const PieceOf& of, FrameRef* fresh) {
   if (of.where->first() == 0) {
     GEARDB_ASSIGN_OR_RETURN(*fresh, TakeFrame(of.table, g));
     frame = *fresh;
-  } else if (state.FrameOf(g, of.where->lpn()) == state.default_frame(g)) {
+  } else if (state.frames().ShowsDefaults(g, of.where->lpn())) {
     GEARDB_ASSIGN_OR_RETURN(*fresh, TakeUnwrittenFrame(of.table, g));
     frame = *fresh;
   } else {

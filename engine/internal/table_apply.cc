@@ -182,7 +182,7 @@ void TableState::InsertReady(Slot slot, uint64_t before,
 void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
   for (const PatchedPage& page : patched.pages) {
     index::GroupPageRecord& record = pages_->group_page(page.group, page.lpn);
-    if (record.frame == default_frame(page.group)) {
+    if (frames_->ShowsDefaults(page.group, page.lpn)) {
       frame_bytes_ += layout_.group(page.group).pages.frame_bytes();
     }
     frames_->Replace(page.group, page.lpn, page.frame);

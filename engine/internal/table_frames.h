@@ -94,6 +94,10 @@ class TableFrames {
   PageLoader& loader() const { return *memory_.loader; }
   /// See TableState::default_frame.
   FrameRef default_frame(size_t group) const { return defaults_[group]; }
+  /// Nobody has written in the page in that group.
+  bool ShowsDefaults(size_t group, Lpn lpn) const {
+    return defaults_[group].valid() && FrameOf(group, lpn) == defaults_[group];
+  }
   /// Not valid: it was dropped.
   FrameRef FrameOf(size_t group, Lpn lpn) const { return pages_->residency(group, lpn).frame; }
 

@@ -52,7 +52,7 @@ TableState::~TableState() = default;
 
 void TableState::RetireFrames(Lpn lpn) {
   for (size_t g = 0; g < layout_.group_count(); ++g) {
-    if (FrameOf(g, lpn) != default_frame(g)) frame_bytes_ -= layout_.group(g).pages.frame_bytes();
+    if (!frames_->ShowsDefaults(g, lpn)) frame_bytes_ -= layout_.group(g).pages.frame_bytes();
   }
   frames_->Retire(lpn);
 }

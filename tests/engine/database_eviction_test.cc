@@ -113,9 +113,9 @@ TEST_F(DatabaseEvictionTest, StatisticsReadPagesByTheWay) {
 
 TEST_F(DatabaseEvictionTest, NStepReturnsReadPages) {
   for (int i = 0; i < 100; ++i) Add(9, 5);
-  PriorityTableSpec returns = testing::WindowSpec("returns", {.length = 1, .after = 3});
-  returns.selector = SelectorKind::kUniform;
-  ASSERT_OK_AND_ASSIGN(const auto priority, table_->CreatePriorityTable(returns));
+  PriorityTableSpec spec = testing::WindowSpec("returns", {.length = 1, .after = 3});
+  spec.selector = SelectorKind::kUniform;
+  ASSERT_OK_AND_ASSIGN(const auto priority, table_->CreatePriorityTable(spec));
   ASSERT_OK_AND_ASSIGN(
       const auto sampler,
       priority->NewSampler({.batch = 16,
@@ -157,7 +157,7 @@ TEST_F(DatabaseEvictionTest, WhereEveryPageStaysAFullBudgetRefuses) {
 TEST_F(DatabaseEvictionTest, ADamagedPageCostsItsTrajectory) {
   const TrajectoryId good = Add(4, 4);
   const TrajectoryId bad = Add(4, 4);
-  DropAll();
+  ASSERT_EQ(DropAll(), 2u);
   // A byte of the second one's frames, in the log's segment.
   std::string wanted;
   for (int64_t at = 0; at < 64; ++at) wanted.push_back(static_cast<char>(ByteOf(1, 2, at)));

@@ -35,8 +35,9 @@ inline TableSpec FrameSpec() {
 
 /// Byte `at` of row `row` of trajectory number `number`.
 inline uint8_t ByteOf(int64_t number, int64_t row, int64_t at) {
-  const auto mixed = static_cast<uint64_t>(number * 1'000'003 + row * 8191 + at);
-  return static_cast<uint8_t>(mixed * 0x9E3779B97F4A7C15u >> 53);
+  uint64_t mixed = static_cast<uint64_t>(number * 1'000'003 + row * 8191 + at);
+  mixed = (mixed ^ mixed >> 7) * 0x9E3779B97F4A7C15u;
+  return static_cast<uint8_t>((mixed ^ mixed >> 32) * 0xBF58476D1CE4E5B9u >> 56);
 }
 
 class FramesTest : public testing::StoreTest {
@@ -78,7 +79,7 @@ class FramesTest : public testing::StoreTest {
     const std::vector<ColumnValue> values = {
         {"frame", TensorView(bytes.data(), DType::kU8, Shape({count, kFrameBytes}))},
         {"reward", TensorView::Of(std::span<const float>(rewards))}};
-    const auto appended = writer_->AppendSteps(values, {.end = end, .lane = lane});
+    const auto appended = writer_->AppendSteps(values, {.lane = lane, .end = end});
     EXPECT_OK(appended);
     return appended.ok() ? appended->id : 0;
   }
