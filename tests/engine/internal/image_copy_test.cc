@@ -54,6 +54,10 @@ TEST_F(ImageCopyTest, NumbersBeyondTheEndAreNotThere) {
 }
 
 TEST_F(ImageCopyTest, FlagsBehindTheLastRowAreNot) {
+  ASSERT_OK_AND_ASSIGN(const auto stream, database_->OpenTable("stream"));
+  ASSERT_OK_AND_ASSIGN(auto writer, stream->NewWriter({}));
+  ASSERT_OK(writer->AppendSteps(testing::Rows(90, 2).many(), {}));  // In a page of 4.
+  image_ = Take();
   TableState& state = StateOf(2);
   MutexLock lock(&state.mutex);
   PagesCopy pages(state, 0, state.pages().reserved());
