@@ -107,7 +107,8 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
   // The last record of this table may have been applied, and not yet be published.
   const Lsn applied_end = priority_table_->table->state->applied_end;
   rep.lsn = database.log ? std::max(database.log->published(), applied_end) : database.recovery.end;
-  const Status built = batch->builder->Build(state, priority, leaves, &rep);
+  const engine::DrawKey key{options_.observer ? options_.seed : priority.seed, rep.draw_number};
+  const Status built = batch->builder->Build(state, priority, leaves, key, &rep);
   if (!built.ok()) {
     priority_table_->table->state->CancelDraw(priority_table_->number, &batch->reservation);
     return built;

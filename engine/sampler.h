@@ -28,12 +28,16 @@ struct ViewRows {
   std::vector<int64_t> list = {};
   /// The n-step bootstrap row instead of the above: one row, or one per step with `every_row`.
   bool bootstrap = false;
+  /// The rows of the RowDraw of this name instead of the above.
+  std::string draw = {};
+
+  friend bool operator==(const ViewRows&, const ViewRows&) = default;
 };
 
 /// One output of a batch. Shape [n, L, (stack,) ...] padded, [Σ lengths, (stack,) ...] packed.
 /// Padded, the L axis is left out when `rows` names exactly one row (a list of one, count 1, an
 /// extent of length 1, or the bootstrap row without `every_row`) and the item is a window: n
-/// entries, padding where the row is absent.
+/// entries, padding where the row is absent. So it is for a single drawn row of any item.
 /// Packed, such a view has Σ lengths entries like any other: fewer than n where rows are absent.
 struct View {
   /// Per step. A per-trajectory column yields [n, ...] in either layout and ignores `rows`; with
@@ -52,6 +56,43 @@ struct View {
   /// repetition); `<name>.learn`: a step of the length part at its own place; `<name>.is_first`:
   /// first row of its episode; and as u8 `<name>.end`: End of the row.
   bool masks = false;
+};
+
+/// Which rows a RowDraw takes, of those of the episode around the item (of an item that is a
+/// trajectory: of the whole of it): never beyond an end, in a stream, and of an episode that goes
+/// on those that are there so far. A final row is one of them.
+enum class RowDrawKind : uint8_t {
+  /// One of those behind the anchor, each as likely: "future" of Andrychowicz et al., "Hindsight
+  /// Experience Replay", 2017.
+  kFuture = 0,
+  /// One of those, at distance d with a probability in proportion to γ^d.
+  kGeometric = 1,
+  kLast = 2,  ///< The last one ("final" there).
+  kAny = 3,   ///< Any of them, before the anchor, too ("episode" there).
+};
+
+/// Rows that are drawn for each item: goals in hindsight. A view shows them that has the name in
+/// ViewRows::draw, and several that have it show the same ones. They lie outside of what the
+/// extent promises: in a late column group they may not be filled, and show its default.
+///
+/// Delivered, shaped [n], or with more than one row for each item [n, count] padded and [n · count]
+/// packed: `<name>.row` i64, the row that the views show, and `<name>.drawn` bool, whether it was
+/// drawn. One that was not, since `probability` did not want it or there is none to take, is the
+/// anchor's own row. (The anchor is where the item's window stands; of a trajectory its first row.)
+///
+/// Row c of item i is drawn by the item's own place in the order of draws alone: by the seed, the
+/// draw number and i. The same ones come again wherever the same item does: ahead or not, after a
+/// reopen, by an observer with that seed.
+struct RowDraw {
+  std::string name = {};
+  RowDrawKind kind = RowDrawKind::kFuture;
+  /// Of each row by itself, that it is drawn: 0…1.
+  double probability = 1;
+  /// Future and geometric: the first row that may be drawn, so many behind the anchor; 0 lets the
+  /// anchor's own row be drawn, and the length of the item takes none of its rows.
+  int64_t nearest = 1;
+  double gamma = 0.99;  ///< Of geometric: 0 (always the nearest) or more, below 1.
+  int64_t count = 1;    ///< Rows for each item, 1…65,536; one may come more than once.
 };
 
 /// n-step returns. For row i: sum over k < m of (product of discounts before k) * reward[i+k] in
@@ -82,6 +123,7 @@ struct SamplerOptions {
   int64_t batch = 64;
   std::vector<View> views = {};
   std::optional<NStep> n_step = {};
+  std::vector<RowDraw> row_draws = {};
   BatchLayout layout = BatchLayout::kPadded;
   /// Exponent β of the importance weights (n·P)^−β / max, P being the probability before the batch.
   /// Schaul et al., section 3.4. Where the selector has no weights they are 1.

@@ -10,8 +10,8 @@
 namespace geardb::engine {
 namespace {
 
-constexpr const char* kMaskSuffixes[4] = {".valid", ".learn", ".is_first", ".end"};
-constexpr size_t kMaskCount = 4;
+constexpr size_t kMaskCount = std::size(kMaskSuffixes);
+constexpr size_t kNStepOutputs = std::size(kNStepNames);
 
 RowCursor CursorOf(const TableState& state, const DrawnItem& item) {
   const index::TrajectoryRecord& record = state.trajectories().record(item.slot);
@@ -97,15 +97,30 @@ void BatchBuilder::ResolveItems(const PriorityState& priority, std::span<const u
   }
 }
 
+void BatchBuilder::DrawRows(const PriorityState& priority, const DrawKey& first) {
+  row_draws_.Clear();
+  if (row_draws_.empty()) return;
+  DrawKey key = first;
+  for (const DrawnItem& item : items_) {
+    RowCursor cursor = CursorOf(*state_, item);
+    row_draws_.Add(priority.draws_windows() ? item.rule : nullptr, &cursor, item.window.anchor,
+                   key);
+    ++key.row;
+  }
+}
+
 // ---- Entries.
 
 int64_t BatchBuilder::RowCountOf(const CompiledView& view, size_t item) const {
+  if (view.draw) return view.count;
   if (!view.bootstrap) return view.RowCount(items_[item].rule->extent.length);
   return static_cast<int64_t>(bootstrap_first_[item + 1] - bootstrap_first_[item]);
 }
 
 Entry BatchBuilder::EntryAt(const CompiledView& view, size_t i, int64_t k) const {
   const DrawnItem& item = items_[i];
+  // At no place of its own.
+  if (view.draw) return Entry{EntryKind::kRepeat, row_draws_.row(*view.draw, i, k).row};
   if (view.bootstrap) {
     return Entry{EntryKind::kRow, bootstrap_rows_[bootstrap_first_[i] + static_cast<size_t>(k)]};
   }
@@ -115,7 +130,7 @@ Entry BatchBuilder::EntryAt(const CompiledView& view, size_t i, int64_t k) const
 
 PlaceRange BatchBuilder::PlacesOf(const CompiledView& view, size_t i) const {
   const int64_t count = RowCountOf(view, i);
-  if (view.bootstrap || !view.list.empty()) return PlaceRange{0, count};
+  if (view.bootstrap || view.draw || !view.list.empty()) return PlaceRange{0, count};
   const DrawnItem& item = items_[i];
   return PresentPlaces(*item.rule, item.episode, item.window, OverOf(view, *item.rule),
                        ViewRange{view.begin, view.stride, count});
@@ -154,11 +169,12 @@ void BatchBuilder::EmitRow(const CompiledView& view, RowCursor* cursor, int64_t 
 void BatchBuilder::EmitStacked(const CompiledView& view, size_t i, RowCursor* cursor,
                                int64_t newest, uint64_t destination) {
   const DrawnItem& item = items_[i];
+  const int64_t begin = view.draw ? row_draws_.episode(i).begin : item.episode.begin;
   for (int64_t row = newest - view.stack + 1; row <= newest; ++row) {
-    if (row < item.episode.begin && item.rule->left == EdgeRule::kPad) {
+    if (row < begin && item.rule->left == EdgeRule::kPad) {
       runs_.Fill(destination, view.out_row_bytes);
     } else {
-      EmitRow(view, cursor, std::max(row, item.episode.begin), destination);
+      EmitRow(view, cursor, std::max(row, begin), destination);
     }
     destination += view.out_row_bytes;
   }
@@ -379,7 +395,7 @@ Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, si
   if (packed) cu_seqlens.push_back(total);
   const auto n = static_cast<int64_t>(items_.size());
   const int64_t entries = packed ? total : n * longest;
-  for (size_t o = 0; o < 4; ++o) {
+  for (size_t o = 0; o < kNStepOutputs; ++o) {
     BatchOutput& output = rep->outputs[first_output + o];
     output.dtype = o == 2 ? DType::kI64 : DType::kF32;
     output.shape = packed || !n_step.every_row ? Shape({entries}) : Shape({n, longest});
@@ -434,13 +450,15 @@ Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, si
 }
 
 Status BatchBuilder::Charge(size_t item_count, Batch::Rep* rep) const {
-  const uint64_t builder_bytes = sizeof(DrawnItem) + sizeof(uint64_t);
-  const uint64_t item_bytes = Batch::Rep::ItemBytes(plan_->views.size() + (plan_->n_step ? 1 : 0));
+  const uint64_t builder_bytes = sizeof(DrawnItem) + sizeof(uint64_t) + row_draws_.item_bytes();
+  const uint64_t item_bytes = Batch::Rep::ItemBytes(plan_->views.size() + (plan_->n_step ? 1 : 0) +
+                                                    plan_->row_draws.size());
   return rep->items.Raise(item_count * (item_bytes + builder_bytes), budget_);
 }
 
 Status BatchBuilder::Build(const TableState& state, const PriorityState& priority,
-                           std::span<const uint64_t> leaves, Batch::Rep* rep) {
+                           std::span<const uint64_t> leaves, const DrawKey& first,
+                           Batch::Rep* rep) {
   state_ = &state;
   runs_.Clear();
   const size_t n = leaves.size();
@@ -453,30 +471,19 @@ Status BatchBuilder::Build(const TableState& state, const PriorityState& priorit
   rep->times_sampled.resize(n);
   rep->sources.assign(n, 0);
   ResolveItems(priority, leaves, rep);
-
-  // Outputs in order: n-step (its bootstrap rows are views' rows), then the views with their masks.
-  static constexpr const char* kNStepNames[4] = {"nstep.return", "nstep.discount",
-                                                 "nstep.bootstrap_row", "nstep.mask"};
-  size_t count = plan_->n_step ? 4 : 0;
-  for (const CompiledView& view : plan_->views) count += view.masks ? 1 + kMaskCount : 1;
-  if (rep->outputs.size() != count) {
-    rep->outputs.clear();
-    rep->outputs.resize(count);
-    size_t at = 0;
-    if (plan_->n_step) {
-      for (const char* name : kNStepNames) rep->outputs[at++].name = name;
-    }
-    for (const CompiledView& view : plan_->views) {
-      rep->outputs[at++].name = view.name;
-      for (size_t m = 0; view.masks && m < kMaskCount; ++m) {
-        rep->outputs[at++].name = view.name + kMaskSuffixes[m];
-      }
-    }
+  DrawRows(priority, first);
+  if (rep->outputs.empty()) {  // Else they are those of another batch of this sampler.
+    for (std::string& name : plan_->OutputNames()) rep->outputs.emplace_back().name = name;
   }
   size_t at = 0;
   if (plan_->n_step) {
     GEARDB_RETURN_IF_ERROR(BuildNStep(*plan_->n_step, rep, at));
-    at += 4;
+    at += kNStepOutputs;
+  }
+  for (size_t draw = 0; draw < plan_->row_draws.size(); ++draw, at += kRowDrawOutputs) {
+    GEARDB_RETURN_IF_ERROR(row_draws_.Write(
+        draw, layout_, budget_,
+        std::span<BatchOutput, kRowDrawOutputs>(&rep->outputs[at], kRowDrawOutputs)));
   }
   for (const CompiledView& view : plan_->views) {
     if (view.per_trajectory) {

@@ -28,14 +28,18 @@ struct DrawnItem {
 class BatchBuilder {
  public:
   BatchBuilder(const ViewPlan* plan, BatchLayout layout, BatchBudget budget)
-      : plan_(plan), layout_(layout), budget_(budget) {}
+      : plan_(plan),
+        layout_(layout),
+        budget_(budget),
+        row_draws_(&plan->row_draws, plan->DrawnStack()) {}
 
   /// Fills `rep` for `leaves` and leaves the copying to `Plan()`. The table's mutex is held.
   /// Charges the arrays of a batch of `item_count`, before they are made.
   Status Charge(size_t item_count, Batch::Rep* rep) const;
-  /// ResourceExhausted when the batch does not fit its budget.
+  /// The leaves are those of the rows from `first` on. ResourceExhausted when the batch does not
+  /// fit its budget.
   Status Build(const TableState& state, const PriorityState& priority,
-               std::span<const uint64_t> leaves, Batch::Rep* rep);
+               std::span<const uint64_t> leaves, const DrawKey& first, Batch::Rep* rep);
 
   /// The copies that are left to do.
   GatherPlan Plan() { return runs_.Plan(); }
@@ -46,6 +50,7 @@ class BatchBuilder {
 
   void ResolveItems(const PriorityState& priority, std::span<const uint64_t> leaves,
                     Batch::Rep* rep);
+  void DrawRows(const PriorityState& priority, const DrawKey& first);
   Status BuildTrajectoryColumn(const CompiledView& view, BatchOutput* output);
   Status BuildView(const CompiledView& view, Batch::Rep* rep, size_t first_output);
   Status BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, size_t first_output);
@@ -75,6 +80,7 @@ class BatchBuilder {
   std::vector<WindowRule> trajectory_rules_;  // Of items that are trajectories.
   std::vector<int64_t> bootstrap_rows_;       // Of each item, one after the other.
   std::vector<size_t> bootstrap_first_;       // Where those of an item begin.
+  RowDraws row_draws_;
   RunBuilder runs_;
 };
 
