@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/window.h"
 #include "engine/internal/arena.h"
+#include "engine/internal/change_signal.h"
 #include "engine/internal/priority_state.h"
 #include "engine/internal/table_layout.h"
 #include "engine/operations_generated.h"
@@ -89,8 +90,8 @@ class TableState {
   /// End of the last record of this table that was applied, by an ApplyLock; 0 after an open. It
   /// may be published a moment later.
   Lsn applied_end GEARDB_GUARDED_BY(mutex) = 0;
-  /// Notified when something may have become drawable, with `mutex`.
-  CondVar changed;
+  /// Notified when something may have become drawable.
+  ChangeSignal changed;
 
   const TableLayout& layout() const { return layout_; }
   FramePool* pool(size_t group) const { return pools_[group]; }
