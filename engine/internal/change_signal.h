@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -14,31 +15,32 @@
 
 namespace geardb::engine {
 
-/// Waits for the signals that it is added to. Thread-safe.
+/// Waits for the signals that it is added to; used by one waiting thread at a time.
 class ChangeWaiter {
  public:
-  uint64_t count() const {
-    MutexLock lock(&mutex_);
-    return count_;
-  }
+  uint64_t count() const { return count_.load(); }
   void Notify() {
+    count_.fetch_add(1);
+    // Whoever begins to wait says so before it looks at the count.
+    if (!waiting_.load()) return;
     MutexLock lock(&mutex_);
-    ++count_;
     changed_.NotifyAll();
   }
   /// Until there were more than `seen` signals; false when the deadline has passed.
   bool WaitBeyond(uint64_t seen, Deadline deadline) {
     MutexLock lock(&mutex_);
-    while (count_ <= seen) {
-      if (!changed_.WaitUntil(&mutex_, deadline)) return count_ > seen;
-    }
-    return true;
+    waiting_.store(true);
+    bool in_time = true;
+    while (count_.load() <= seen && in_time) in_time = changed_.WaitUntil(&mutex_, deadline);
+    waiting_.store(false);
+    return count_.load() > seen;
   }
 
  private:
-  mutable Mutex mutex_;
+  std::atomic<uint64_t> count_{0};
+  std::atomic<bool> waiting_{false};
+  Mutex mutex_;
   CondVar changed_;
-  uint64_t count_ GEARDB_GUARDED_BY(mutex_) = 0;
 };
 
 /// Thread-safe.

@@ -134,14 +134,17 @@ Status Sampler::Impl::BuildBatch(Drawn* batch) GEARDB_THREAD_ANNOTATION(no_threa
   Batch::Rep& rep = *batch->rep;
   std::vector<engine::DrawnLeaf> joined;
   std::span<const engine::DrawnLeaf> leaves = batch->parts[0].leaves;
-  rep.probabilities.clear();
-  for (const engine::PartRows& part : batch->parts) {
-    rep.probabilities.insert(rep.probabilities.end(), part.probabilities.begin(),
-                             part.probabilities.end());
-    if (batch->parts.size() == 1) break;
-    joined.insert(joined.end(), part.leaves.begin(), part.leaves.end());
+  if (batch->parts.size() == 1) {
+    rep.probabilities = std::move(batch->parts[0].probabilities);
+  } else {
+    rep.probabilities.clear();
+    for (const engine::PartRows& part : batch->parts) {
+      rep.probabilities.insert(rep.probabilities.end(), part.probabilities.begin(),
+                               part.probabilities.end());
+      joined.insert(joined.end(), part.leaves.begin(), part.leaves.end());
+    }
+    leaves = joined;
   }
-  if (batch->parts.size() > 1) leaves = joined;
   GEARDB_RETURN_IF_ERROR(batch->builder->Charge(leaves.size(), &rep));
   rep.draw_number = batch->parts[0].draw_number;
   batch->guard = database.epochs.Enter();
