@@ -104,10 +104,10 @@ struct RowDraw {
 /// are passed over: the next row of the draw takes their place.
 ///
 /// A handle names the trajectory, the item whose priority may be set. A probability is that of the
-/// trajectory times 1 / (anchors in it). Weights follow from it (of a uniform selector, too, since
-/// it draws rows of long trajectories less often; β 0 makes them 1), but where items come in their
-/// order. Each trajectory drawn is one sample, whatever it shows: for its limiter, its
-/// max_times_sampled and its times_sampled.
+/// trajectory (those passed over included) times 1 / (anchors in it). Weights follow from it (of a
+/// uniform selector, too, since it draws rows of long trajectories less often; β 0 makes them 1),
+/// but where items come in their order. Each trajectory drawn is one sample, whatever it shows: for
+/// its limiter, its max_times_sampled and its times_sampled.
 struct WindowsWithin {
   WindowRule window = {};
   int64_t count = 1;

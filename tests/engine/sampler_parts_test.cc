@@ -54,6 +54,15 @@ class SamplerPartsTest : public SamplerFixture {
     demos.seed = 99;
     return demos;
   }
+  void ReopenBoth() {
+    b_.reset();
+    b_writer_.reset();
+    Reopen();
+    OpenAgain("b");
+    b_ = table_;
+    b_writer_ = std::move(writer_);
+    OpenAgain("a");
+  }
   /// Demonstrations are numbered from 10,000.
   void AppendDemos(int64_t count) {
     const testing::Rows rows(10'000 + demos_, count);
@@ -216,6 +225,16 @@ TEST_F(SamplerPartsTest, AvailableIsWhatTheLimiterAdmits) {
   EXPECT_EQ(CountsOf(*sampler->Next(), 2), (std::vector<int64_t>{3, 13}));
   EXPECT_EQ(CountsOf(*sampler->Next(), 2), (std::vector<int64_t>{0, 16}));
   EXPECT_EQ(Of("demos")->Stats().limiter.samples, 13u);
+  EXPECT_EQ(b_->Count(), 0u);  // Nobody can draw it any more: it was removed.
+  AppendDemos(4);
+  EXPECT_EQ(CountsOf(*sampler->Next(), 2), (std::vector<int64_t>{4, 12}));
+  sampler.reset();
+  const uint64_t sampled = Of("per")->Stats().limiter.samples;
+  ReopenBoth();
+  EXPECT_EQ(Of("demos")->Stats().limiter.samples, 17u);
+  EXPECT_EQ(Of("per")->Stats().limiter.samples, sampled);
+  EXPECT_EQ(Of("demos")->Stats().draws, 4u);
+  EXPECT_EQ(b_->Count(), 0u);
 }
 
 TEST_F(SamplerPartsTest, WeightsHaveOneMaximumForAllParts) {
@@ -338,13 +357,7 @@ TEST_F(SamplerPartsTest, GoesOnAfterAReopen) {
     EXPECT_EQ(ItemsOf(*batch, 0), Alone(Of("demos"), 99, draw, 5));
     EXPECT_EQ(ItemsOf(*batch, 1), Alone(Of("per"), 7, draw, 7));
     sampler.reset();
-    b_.reset();
-    b_writer_.reset();
-    Reopen();
-    OpenAgain("b");
-    b_ = table_;
-    b_writer_ = std::move(writer_);
-    OpenAgain("a");
+    ReopenBoth();
   }
 }
 
