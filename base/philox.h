@@ -20,6 +20,8 @@ enum class PhiloxPurpose : uint32_t {
   kItem = 0,     ///< Which item a row of a batch shows.
   kViewRow = 1,  ///< A drawn row of a view (goal relabelling).
   kShuffle = 2,  ///< The order of an epoch.
+  kAnchor = 3,   ///< Which row of a drawn trajectory a window stands at.
+  kPart = 4,     ///< Which part of a mixed sampler a row of a batch comes from.
 };
 
 /// 128 random bits.
@@ -41,6 +43,15 @@ GEARDB_HOST_DEVICE constexpr PhiloxBlock Philox4x32(uint64_t key, PhiloxBlock co
     k1 += 0xBB67AE85u;
   }
   return counter;
+}
+
+/// 128 random bits for `row` of draw number `draw`; the blocks of one purpose are numbered by
+/// `stream`, below 2^24.
+GEARDB_HOST_DEVICE constexpr PhiloxBlock PhiloxRandom128(uint64_t seed, uint64_t draw, uint32_t row,
+                                                         PhiloxPurpose purpose, uint32_t stream) {
+  return Philox4x32(
+      seed, PhiloxBlock{{static_cast<uint32_t>(draw), static_cast<uint32_t>(draw >> 32), row,
+                         static_cast<uint32_t>(purpose) | (stream << 8)}});
 }
 
 /// 64 random bits for `row` of draw number `draw`.

@@ -41,11 +41,11 @@ class Batch {
   std::span<const uint64_t> times_sampled() const;
   std::span<const double> probabilities() const;  ///< q / total when it was drawn.
   std::span<const float> weights() const;         ///< Importance weights; 1 where none weigh.
-  std::span<const uint32_t> sources() const;      ///< Which part of a mixed sampler: 0.
+  std::span<const uint32_t> sources() const;      ///< Which part of a mixed sampler, else 0.
 
-  /// The batch saw exactly what the log says of its table before this.
+  /// The batch saw exactly what the log says of its tables before this.
   Lsn lsn() const;
-  uint64_t draw_number() const;
+  uint64_t draw_number() const;  ///< Of a mixed sampler: that of its first part.
 
   /// An output by name: a view, a mask of one, or one of "nstep.*". NotFound names those there are.
   Result<TensorView> Find(std::string_view name) const;

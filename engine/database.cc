@@ -420,6 +420,12 @@ Status Database::DropTable(std::string_view name) {
 
 // ---- Tags.
 
+Result<std::unique_ptr<Sampler>> Database::NewSampler(std::span<const SamplerPart> parts,
+                                                      const SamplerOptions& options) {
+  GEARDB_RETURN_IF_ERROR(impl_->CheckOpen());
+  return Sampler::OfParts(parts, options);
+}
+
 Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte> blob) {
   engine::DatabaseCore& core = *impl_;
   GEARDB_RETURN_IF_ERROR(core.CheckWritable());

@@ -117,6 +117,17 @@ class Database {
   /// end with Cancelled; its memory comes back when the last handle on it is gone.
   Status DropTable(std::string_view name);
 
+  /// A sampler over several priority tables, of one table or of several of this database, whose
+  /// views (and n-step) show the same: columns of one name, dtype and shape. A batch has the rows
+  /// of part 0, then those of part 1, and so on (Batch::sources); how many is each part's share.
+  /// Each part draws by the seed and a draw number of its own priority table. A batch is drawn when
+  /// all its parts can be, and reserved and handed over in all of them or in none. Weights are
+  /// (n·P)^−β as of each part alone, divided by the largest of the batch. InvalidArgument names
+  /// what is wrong with a part; `within`, `tokens_max`, `restart_draw` (but for observers) and the
+  /// weight maximum of the table are for samplers of one priority table.
+  Result<std::unique_ptr<Sampler>> NewSampler(std::span<const SamplerPart> parts,
+                                              const SamplerOptions& options);
+
   /// Records an atomic cut: everything whose call returned before this one began is in it. Synced
   /// when it returns; costs two fsyncs at any size of the database. The newest tag of a name wins.
   /// InvalidArgument, naming how many fit, for a blob of more bytes than go into the log at once

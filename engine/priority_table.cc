@@ -169,7 +169,8 @@ BlockReport PriorityTable::WhyBlocked() const {
 }
 
 Result<std::unique_ptr<Sampler>> PriorityTable::NewSampler(const SamplerOptions& options) {
-  GEARDB_ASSIGN_OR_RETURN(auto impl, engine::MakeSampler(impl_, options));
+  const SamplerPart whole;
+  GEARDB_ASSIGN_OR_RETURN(auto impl, engine::MakeSampler({&impl_, 1}, {&whole, 1}, options));
   return std::unique_ptr<Sampler>(new Sampler(std::move(impl)));
 }
 

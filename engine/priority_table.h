@@ -108,6 +108,7 @@ class PriorityTable {
   class Impl;  ///< Defined in engine/internal.
 
  private:
+  friend class Sampler;
   friend class Table;
   explicit PriorityTable(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "base/window.h"
 #include "engine/batch.h"
 
 namespace geardb {
@@ -28,12 +30,16 @@ struct ViewRows {
   std::vector<int64_t> list = {};
   /// The n-step bootstrap row instead of the above: one row, or one per step with `every_row`.
   bool bootstrap = false;
+  /// The rows of the RowDraw of this name instead of the above.
+  std::string draw = {};
+
+  friend bool operator==(const ViewRows&, const ViewRows&) = default;
 };
 
 /// One output of a batch. Shape [n, L, (stack,) ...] padded, [Σ lengths, (stack,) ...] packed.
 /// Padded, the L axis is left out when `rows` names exactly one row (a list of one, count 1, an
 /// extent of length 1, or the bootstrap row without `every_row`) and the item is a window: n
-/// entries, padding where the row is absent.
+/// entries, padding where the row is absent. So it is for a single drawn row of any item.
 /// Packed, such a view has Σ lengths entries like any other: fewer than n where rows are absent.
 struct View {
   /// Per step. A per-trajectory column yields [n, ...] in either layout and ignores `rows`; with
@@ -52,6 +58,69 @@ struct View {
   /// repetition); `<name>.learn`: a step of the length part at its own place; `<name>.is_first`:
   /// first row of its episode; and as u8 `<name>.end`: End of the row.
   bool masks = false;
+};
+
+/// Which rows a RowDraw takes, of those of the episode around the item (of an item that is a
+/// trajectory: of the whole of it): never beyond an end, in a stream, and of an episode that goes
+/// on those that are there so far. A final row is one of them.
+enum class RowDrawKind : uint8_t {
+  /// One of those behind the anchor, each as likely: "future" of Andrychowicz et al., "Hindsight
+  /// Experience Replay", 2017.
+  kFuture = 0,
+  /// One of those, at distance d with a probability in proportion to γ^d.
+  kGeometric = 1,
+  kLast = 2,  ///< The last one ("final" there).
+  kAny = 3,   ///< Any of them, before the anchor, too ("episode" there).
+};
+
+/// Rows that are drawn for each item: goals in hindsight. A view shows them that has the name in
+/// ViewRows::draw, and several that have it show the same ones. They lie outside of what the
+/// extent promises: in a late column group they may not be filled, and show its default.
+///
+/// Delivered, shaped [n], or with more than one row for each item [n, count] padded and [n · count]
+/// packed: `<name>.row` i64, the row that the views show, and `<name>.drawn` bool, whether it was
+/// drawn. One that was not, since `probability` did not want it or there is none to take, is the
+/// anchor's own row. (The anchor is where the item's window stands; of a trajectory its first row.)
+///
+/// Row c of item i is drawn by the item's own place in the order of draws alone: by the seed, the
+/// draw number and i. The same ones come again wherever the same item does: ahead or not, after a
+/// reopen, by an observer with that seed.
+struct RowDraw {
+  std::string name = {};
+  RowDrawKind kind = RowDrawKind::kFuture;
+  /// Of each row by itself, that it is drawn: 0…1.
+  double probability = 1;
+  /// Future and geometric: the first row that may be drawn, so many behind the anchor; 0 lets the
+  /// anchor's own row be drawn, and the length of the item takes none of its rows.
+  int64_t nearest = 1;
+  double gamma = 0.99;  ///< Of geometric: 0 (always the nearest) or more, below 1.
+  int64_t count = 1;    ///< Rows for each item, 1…65,536; one may come more than once.
+};
+
+/// Windows that are drawn in two stages: an item of a priority table over trajectories, by its
+/// selector, then `count` rows of that trajectory, of those that may be anchors of `window` (as of
+/// a priority table over windows, with its edge rules). The batch shows these windows, one
+/// trajectory's behind each other: `batch` · `count` of them. Trajectories that have no such row
+/// are passed over: the next row of the draw takes their place.
+///
+/// A handle names the trajectory, the item whose priority may be set. A probability is that of the
+/// trajectory (those passed over included) times 1 / (anchors in it). Weights follow from it (of a
+/// uniform selector, too, since it draws rows of long trajectories less often; β 0 makes them 1),
+/// but where items come in their order. Each trajectory drawn is one sample, whatever it shows: for
+/// its limiter, its max_times_sampled and its times_sampled.
+struct WindowsWithin {
+  WindowRule window = {};
+  int64_t count = 1;
+  /// The anchors of a trajectory, in order, are cut into `count` strata of equal size, and window j
+  /// is uniform in the j-th. Over all j each anchor comes as often as without.
+  bool stratified = false;
+};
+
+/// What becomes of an item that is larger than the token budget by itself.
+enum class Oversized : uint8_t {
+  kAlone = 0,  ///< It is a batch of its own.
+  /// FailedPrecondition, naming it: until it is removed, or its priority 0. Nothing is drawn.
+  kFail = 1,
 };
 
 /// n-step returns. For row i: sum over k < m of (product of discounts before k) * reward[i+k] in
@@ -75,13 +144,47 @@ enum class BatchLayout : uint8_t {
   kPacked = 1,  ///< [Σ lengths, ...] with cu_seqlens.
 };
 
+/// How many rows of a batch a part has, in this order: fixed counts first, then those up to what is
+/// available, and what is left is shared by probability, and else goes to the rest.
+enum class ShareKind : uint8_t {
+  kFixed = 0,  ///< `count` of each batch, which waits until they can be drawn.
+  /// Each of the rows that are left is the part's with `probability`, by a random number of its
+  /// own. Those of all parts are 1 together, or less where a part takes the rest.
+  kProbability = 1,
+  /// `count`, or as many as can be drawn: distinct items that there are, samples that the limiter
+  /// admits; none of an empty priority table.
+  kUpToAvailable = 2,
+  kRest = 3,  ///< What is left; at most one part.
+};
+
+class PriorityTable;
+
+/// One of the priority tables of a mixed sampler (Database::NewSampler).
+struct SamplerPart {
+  std::shared_ptr<PriorityTable> priority_table = {};
+  ShareKind share = ShareKind::kRest;
+  int64_t count = 0;       ///< Of fixed, and of up to available: 1…batch. Else 0.
+  double probability = 0;  ///< Of probability: 0…1. Else 0.
+};
+
 /// Checked by NewSampler: InvalidArgument for a value that is not allowed.
 struct SamplerOptions {
-  /// Items of a batch. Where the selector gives distinct ones (SelectorKind), a batch waits until
-  /// as many can be drawn.
+  /// Items of a batch (with `within`: trajectories). Where the selector gives distinct ones
+  /// (SelectorKind), a batch waits until as many can be drawn.
   int64_t batch = 64;
   std::vector<View> views = {};
   std::optional<NStep> n_step = {};
+  std::vector<RowDraw> row_draws = {};
+  std::optional<WindowsWithin> within = {};
+  /// Not 0: a batch has as many items as fit this many tokens, and at most `batch`. Tokens are the
+  /// sum of the items' lengths (Batch::lengths) packed, and padded the number of items times the
+  /// longest, where a window counts its extent's length. An item that does not fit opens the next
+  /// batch: it stays reserved until then, and counts as drawn, and sampled, there. (Not so where
+  /// the selector begins its order again with each batch, and counts no samples: fifo, lifo,
+  /// heaps.) It is the sampler's own: one that is made later, after a reopen, too, begins without
+  /// it. An item that is gone by then is left out.
+  int64_t tokens_max = 0;
+  Oversized oversized = Oversized::kAlone;
   BatchLayout layout = BatchLayout::kPadded;
   /// Exponent β of the importance weights (n·P)^−β / max, P being the probability before the batch.
   /// Schaul et al., section 3.4. Where the selector has no weights they are 1.
@@ -97,7 +200,8 @@ struct SamplerOptions {
   int64_t prefetch = 0;
   /// An observer has its own seed, asks no limiter, and touches no counts and no log.
   bool observer = false;
-  /// Observers: the key of its draws. Others: with `restart_draw`, sets the priority table's seed.
+  /// Observers: the key of its draws (of part p of several: seed + p). Others: with `restart_draw`,
+  /// sets the priority table's seed.
   uint64_t seed = 0;
   /// Begins again at this draw number, at most 2^62 (logged), not after the last one. (A batch that
   /// another sampler had drawn ahead takes it on behind its own number.)
@@ -137,8 +241,12 @@ class Sampler {
   class Impl;  ///< Defined in engine/internal.
 
  private:
+  friend class Database;
   friend class PriorityTable;
   explicit Sampler(std::unique_ptr<Impl> impl);
+  /// See Database::NewSampler.
+  static Result<std::unique_ptr<Sampler>> OfParts(std::span<const SamplerPart> parts,
+                                                  const SamplerOptions& options);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/break.h"
 #include "kernels/convert.h"
@@ -10,13 +11,8 @@
 namespace geardb::engine {
 namespace {
 
-constexpr const char* kMaskSuffixes[4] = {".valid", ".learn", ".is_first", ".end"};
-constexpr size_t kMaskCount = 4;
-
-RowCursor CursorOf(const TableState& state, const DrawnItem& item) {
-  const index::TrajectoryRecord& record = state.trajectories().record(item.slot);
-  return item.lpn == kNoLpn ? RowCursor(state, record) : RowCursor(state, record, item.lpn);
-}
+constexpr size_t kMaskCount = std::size(kMaskSuffixes);
+constexpr size_t kNStepOutputs = std::size(kNStepNames);
 
 int64_t OverOf(const CompiledView& view, const WindowRule& rule) {
   return view.Over(rule.extent.length) + (kBreak.window_one_too_long ? 1 : 0);
@@ -34,78 +30,28 @@ Status CheckEntries(const CompiledView& view, int64_t items, int64_t each,
 
 }  // namespace
 
-// ---- Items.
-
-void BatchBuilder::ResolveItems(const PriorityState& priority, std::span<const uint64_t> leaves,
-                                Batch::Rep* rep) {
-  const TableState& state = *state_;
-  const TableLayout& layout = state.layout();
-  const bool windows = priority.draws_windows();
-  items_.resize(leaves.size());
-  // Three passes, so that the misses of one overlap: pages, then records, then the rest.
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    if (windows) {
-      items_[i].lpn = layout.LpnOfLeaf(leaves[i]);
-      __builtin_prefetch(&state.pages().page(items_[i].lpn));
-    } else {
-      items_[i].lpn = kNoLpn;
-      items_[i].slot = static_cast<Slot>(leaves[i]);
-    }
-  }
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    DrawnItem& item = items_[i];
-    if (windows) {
-      const index::PageRecord& page = state.pages().page(item.lpn);
-      item.slot = page.slot;
-      item.row = static_cast<int64_t>(uint64_t{page.page_number} * layout.steps_per_page() +
-                                      (leaves[i] & (layout.steps_per_page() - 1)));
-      __builtin_prefetch(&state.pages().group_page(0, item.lpn));
-    }
-    const index::TrajectoryRecord& record = state.trajectories().record(item.slot);
-    __builtin_prefetch(&record);
-    __builtin_prefetch(&record.state);  // Mostly in the next line.
-  }
-  const WindowRule& windows_rule = priority.spec().window;
-  const Reach reach = PlacementReach(windows_rule);
-  if (!windows) trajectory_rules_.resize(leaves.size());
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    DrawnItem& item = items_[i];
-    const index::TrajectoryRecord& record = state.trajectories().record(item.slot);
-    uint32_t generation = record.generation;
-    if (windows) {
-      item.rule = &windows_rule;
-      RowCursor cursor(state, record, item.lpn);
-      // Placed from here, not from the item: what has just been copied there is not to be had yet.
-      const Episode episode = FindEpisode(&cursor, windows_rule, item.row, reach);
-      item.window = PlaceWindow(windows_rule, episode, item.row);
-      item.episode = episode;
-      generation = state.pages().page(item.lpn).generation;
-    } else {
-      item.row = static_cast<int64_t>(record.first_row);
-      trajectory_rules_[i] = TrajectoryRule(state, record);
-      item.rule = &trajectory_rules_[i];
-      item.episode = TrajectoryEpisode(state, record);
-      item.window = PlacedWindow{item.row, item.rule->extent.length};
-    }
-    rep->handles[i] = {leaves[i], generation, static_cast<uint32_t>(item.window.steps)};
-    rep->ids[i] = record.id;
-    rep->anchors[i] = item.row;
-    rep->lengths[i] = item.window.steps;
-    rep->trajectory_lengths[i] = state.StepsEnd(record);
-    rep->ends[i] = record.state == index::TrajectoryState::kClosed ? record.end : End::kGo;
-    rep->times_sampled[i] = record.times_sampled;
+void BatchBuilder::DrawRows(std::span<const DrawnLeaf> leaves) {
+  row_draws_.Clear();
+  if (row_draws_.empty()) return;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const DrawnItem& item = items_[i];
+    RowCursor cursor = item.cursor();
+    row_draws_.Add(item.part->rule, &cursor, item.window.anchor, leaves[i].key);
   }
 }
 
 // ---- Entries.
 
 int64_t BatchBuilder::RowCountOf(const CompiledView& view, size_t item) const {
+  if (view.draw) return view.count;
   if (!view.bootstrap) return view.RowCount(items_[item].rule->extent.length);
   return static_cast<int64_t>(bootstrap_first_[item + 1] - bootstrap_first_[item]);
 }
 
 Entry BatchBuilder::EntryAt(const CompiledView& view, size_t i, int64_t k) const {
   const DrawnItem& item = items_[i];
+  // At no place of its own.
+  if (view.draw) return Entry{EntryKind::kRepeat, row_draws_.row(*view.draw, i, k).row};
   if (view.bootstrap) {
     return Entry{EntryKind::kRow, bootstrap_rows_[bootstrap_first_[i] + static_cast<size_t>(k)]};
   }
@@ -115,7 +61,7 @@ Entry BatchBuilder::EntryAt(const CompiledView& view, size_t i, int64_t k) const
 
 PlaceRange BatchBuilder::PlacesOf(const CompiledView& view, size_t i) const {
   const int64_t count = RowCountOf(view, i);
-  if (view.bootstrap || !view.list.empty()) return PlaceRange{0, count};
+  if (view.bootstrap || view.draw || !view.list.empty()) return PlaceRange{0, count};
   const DrawnItem& item = items_[i];
   return PresentPlaces(*item.rule, item.episode, item.window, OverOf(view, *item.rule),
                        ViewRange{view.begin, view.stride, count});
@@ -133,13 +79,14 @@ int64_t BatchBuilder::CountEntries(const CompiledView& view, size_t item) const 
 
 void BatchBuilder::EmitRows(const CompiledView& view, RowCursor* cursor, int64_t begin, int64_t end,
                             uint64_t destination) {
-  const TableLayout& layout = state_->layout();
+  const TableState& state = cursor->state();
+  const TableLayout& layout = state.layout();
   while (begin < end) {
     const uint32_t offset = layout.OffsetInPage(begin);
     const int64_t here = std::min<int64_t>(end - begin, layout.steps_per_page() - offset);
     const Lpn lpn = cursor->PageOf(begin);
     const auto rows = static_cast<uint64_t>(here);
-    const FrameRef source = state_->RowToRead(view.column, lpn, offset, &waits_);
+    const FrameRef source = state.RowToRead(view.column, lpn, offset, &waits_);
     runs_.Copy(source, rows * view.row_bytes, destination, rows * view.out_row_bytes);
     destination += rows * view.out_row_bytes;
     begin += here;
@@ -154,11 +101,12 @@ void BatchBuilder::EmitRow(const CompiledView& view, RowCursor* cursor, int64_t 
 void BatchBuilder::EmitStacked(const CompiledView& view, size_t i, RowCursor* cursor,
                                int64_t newest, uint64_t destination) {
   const DrawnItem& item = items_[i];
+  const int64_t begin = view.draw ? row_draws_.episode(i).begin : item.episode.begin;
   for (int64_t row = newest - view.stack + 1; row <= newest; ++row) {
-    if (row < item.episode.begin && item.rule->left == EdgeRule::kPad) {
+    if (row < begin && item.rule->left == EdgeRule::kPad) {
       runs_.Fill(destination, view.out_row_bytes);
     } else {
-      EmitRow(view, cursor, std::max(row, item.episode.begin), destination);
+      EmitRow(view, cursor, std::max(row, begin), destination);
     }
     destination += view.out_row_bytes;
   }
@@ -166,7 +114,7 @@ void BatchBuilder::EmitStacked(const CompiledView& view, size_t i, RowCursor* cu
 
 int64_t BatchBuilder::EmitContiguous(const CompiledView& view, size_t i, int64_t first) {
   const DrawnItem& item = items_[i];
-  RowCursor cursor = CursorOf(*state_, item);
+  RowCursor cursor = item.cursor();
   const int64_t rows = view.RowCount(item.rule->extent.length);
   const int64_t from = item.window.anchor + view.begin;
   const int64_t until = from + rows;
@@ -199,7 +147,7 @@ int64_t BatchBuilder::EmitContiguous(const CompiledView& view, size_t i, int64_t
 
 int64_t BatchBuilder::EmitEntries(const CompiledView& view, size_t i, int64_t first) {
   if (view.contiguous()) return EmitContiguous(view, i, first);
-  RowCursor cursor = CursorOf(*state_, items_[i]);
+  RowCursor cursor = items_[i].cursor();
   const uint64_t entry_bytes = view.entry_bytes();
   uint64_t destination = static_cast<uint64_t>(first) * entry_bytes;
   int64_t emitted = 0;
@@ -223,7 +171,7 @@ int64_t BatchBuilder::EmitEntries(const CompiledView& view, size_t i, int64_t fi
 void BatchBuilder::WriteMasks(const CompiledView& view, size_t i, int64_t first,
                               BatchOutput* masks) {
   const DrawnItem& item = items_[i];
-  RowCursor cursor = CursorOf(*state_, item);
+  RowCursor cursor = item.cursor();
   const int64_t steps_end = item.window.anchor + item.window.steps;
   const PlaceRange places = PlacesOf(view, i);
   int64_t at = first;
@@ -245,12 +193,14 @@ void BatchBuilder::WriteMasks(const CompiledView& view, size_t i, int64_t first,
 
 // ---- Outputs.
 
-Status BatchBuilder::BuildTrajectoryColumn(const CompiledView& view, BatchOutput* output) {
+Status BatchBuilder::BuildTrajectoryColumn(size_t v, BatchOutput* output) {
+  const CompiledView& view = plan().views[v];
   output->dtype = view.delivered;
   output->shape = view.row_shape.WithOuter({static_cast<int64_t>(items_.size())});
   GEARDB_RETURN_IF_ERROR(output->buffer.Resize(items_.size() * view.out_row_bytes, budget_));
   for (size_t i = 0; i < items_.size(); ++i) {
-    const auto value = state_->trajectories().column(view.column, items_[i].slot);
+    const TableState& state = *items_[i].part->state;
+    const auto value = state.trajectories().column(ViewOf(v, i).column, items_[i].slot);
     std::byte* into = output->buffer.get() + i * view.out_row_bytes;
     if (view.convert == GatherConvert::kToF32) {
       ConvertToFloat(view.stored, value.data(), view.row_bytes / DTypeBytes(view.stored),
@@ -262,12 +212,14 @@ Status BatchBuilder::BuildTrajectoryColumn(const CompiledView& view, BatchOutput
   return Status::Ok();
 }
 
-Status BatchBuilder::BuildView(const CompiledView& view, Batch::Rep* rep, size_t first_output) {
+Status BatchBuilder::BuildView(size_t v, Batch::Rep* rep, size_t first_output) {
+  const CompiledView& view = plan().views[v];
   BatchOutput& output = rep->outputs[first_output];
   const auto n = static_cast<int64_t>(items_.size());
   const bool packed = layout_ == BatchLayout::kPacked;
-  int64_t longest = view.bootstrap || items_.empty() ? 0 : RowCountOf(view, 0);
-  for (size_t i = 0; i < items_.size(); ++i) longest = std::max(longest, RowCountOf(view, i));
+  int64_t longest = 0;
+  for (size_t i = 0; i < items_.size(); ++i)
+    longest = std::max(longest, RowCountOf(ViewOf(v, i), i));
   if (view.bootstrap && !view.drop_axis) {
     for (const DrawnItem& item : items_) longest = std::max(longest, item.rule->extent.length);
   }
@@ -282,7 +234,7 @@ Status BatchBuilder::BuildView(const CompiledView& view, Batch::Rep* rep, size_t
   for (size_t i = 0; i < items_.size(); ++i) {
     firsts[i] = packed ? total : static_cast<int64_t>(i) * longest;
     if (packed) output.cu_seqlens.push_back(total);
-    if (packed) total += CountEntries(view, i);
+    if (packed) total += CountEntries(ViewOf(v, i), i);
   }
   if (packed) output.cu_seqlens.push_back(total);
   const int64_t entries = packed ? total : n * longest;
@@ -315,13 +267,13 @@ Status BatchBuilder::BuildView(const CompiledView& view, Batch::Rep* rep, size_t
                      .convert = view.convert,
                      .stored = view.stored});
   for (size_t i = 0; i < items_.size(); ++i) {
-    const int64_t count = EmitEntries(view, i, firsts[i]);
+    const int64_t count = EmitEntries(ViewOf(v, i), i, firsts[i]);
     output.lengths.push_back(count);
     if (!packed) {
       runs_.Fill(static_cast<uint64_t>(firsts[i] + count) * entry_bytes,
                  static_cast<uint64_t>(longest - count) * entry_bytes);
     }
-    if (view.masks) WriteMasks(view, i, firsts[i], &rep->outputs[first_output + 1]);
+    if (view.masks) WriteMasks(ViewOf(v, i), i, firsts[i], &rep->outputs[first_output + 1]);
   }
   for (size_t m = 0; view.masks && m < kMaskCount; ++m) {
     rep->outputs[first_output + 1 + m].lengths = output.lengths;
@@ -338,16 +290,18 @@ struct BatchBuilder::NStepRows {
   std::vector<uint8_t> terminals;
 };
 
-Status BatchBuilder::BringInNStepRows(const CompiledNStep& n_step, const DrawnItem& item) {
-  const TableLayout& layout = state_->layout();
-  RowCursor cursor = CursorOf(*state_, item);
+Status BatchBuilder::BringInNStepRows(const DrawnItem& item) {
+  const CompiledNStep& n_step = *item.part->plan->n_step;
+  const TableState& state = *item.part->state;
+  const TableLayout& layout = state.layout();
+  RowCursor cursor = item.cursor();
   const int64_t begin = item.window.anchor;
   const int64_t wanted = n_step.every_row ? item.window.steps - 1 + n_step.n : n_step.n;
   const int64_t end = std::min(begin + wanted, item.episode.steps_end);
   bool missing = false;
   const auto ask = [&](size_t column, Lpn lpn) {
-    missing |= !state_->FrameOf(layout.step_columns()[column].group, lpn).valid();
-    (void)state_->RowToRead(column, lpn, 0, &waits_);
+    missing |= !state.FrameOf(layout.step_columns()[column].group, lpn).valid();
+    (void)state.RowToRead(column, lpn, 0, &waits_);
   };
   for (int64_t row = begin; row < end;) {
     const Lpn lpn = cursor.PageOf(row);
@@ -359,17 +313,18 @@ Status BatchBuilder::BringInNStepRows(const CompiledNStep& n_step, const DrawnIt
   return missing ? waits_.WaitHeld() : Status::Ok();
 }
 
-BatchBuilder::NStepRows BatchBuilder::ReadNStepRows(const CompiledNStep& n_step,
-                                                    const DrawnItem& item) {
-  const TableLayout& layout = state_->layout();
-  RowCursor cursor = CursorOf(*state_, item);
+BatchBuilder::NStepRows BatchBuilder::ReadNStepRows(const DrawnItem& item) {
+  const CompiledNStep& n_step = *item.part->plan->n_step;
+  const TableState& state = *item.part->state;
+  const TableLayout& layout = state.layout();
+  RowCursor cursor = item.cursor();
   const int64_t begin = item.window.anchor;
   const int64_t wanted = n_step.every_row ? item.window.steps - 1 + n_step.n : n_step.n;
   const int64_t end = std::min(begin + wanted, item.episode.steps_end);
   NStepRows rows;
   const auto value = [&](size_t column, int64_t row) {
-    const std::byte* at = state_->arena().Resolve(
-        state_->RowToRead(column, cursor.PageOf(row), layout.OffsetInPage(row), &waits_));
+    const std::byte* at = state.arena().Resolve(
+        state.RowToRead(column, cursor.PageOf(row), layout.OffsetInPage(row), &waits_));
     float out = 0;
     ConvertToFloat(layout.step_columns()[column].dtype, at, 1, &out);
     return out;
@@ -383,14 +338,14 @@ BatchBuilder::NStepRows BatchBuilder::ReadNStepRows(const CompiledNStep& n_step,
   return rows;
 }
 
-Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, size_t first_output) {
+Status BatchBuilder::BuildNStep(Batch::Rep* rep, size_t first_output) {
+  const CompiledNStep& n_step = *plan().n_step;
   int64_t longest = 1;
   if (n_step.every_row) {
     for (const DrawnItem& item : items_) longest = std::max(longest, item.rule->extent.length);
   }
   const bool packed = layout_ == BatchLayout::kPacked;
-  std::vector<int64_t> lengths;
-  std::vector<int64_t> cu_seqlens;
+  std::vector<int64_t> lengths, cu_seqlens;
   int64_t total = 0;
   for (const DrawnItem& item : items_) {
     lengths.push_back(n_step.every_row ? item.window.steps : 1);
@@ -400,7 +355,7 @@ Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, si
   if (packed) cu_seqlens.push_back(total);
   const auto n = static_cast<int64_t>(items_.size());
   const int64_t entries = packed ? total : n * longest;
-  for (size_t o = 0; o < 4; ++o) {
+  for (size_t o = 0; o < kNStepOutputs; ++o) {
     BatchOutput& output = rep->outputs[first_output + o];
     output.dtype = o == 2 ? DType::kI64 : DType::kF32;
     output.shape = packed || !n_step.every_row ? Shape({entries}) : Shape({n, longest});
@@ -419,15 +374,15 @@ Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, si
   bootstrap_first_.assign(1, 0);
   for (size_t i = 0; i < items_.size(); ++i) {
     const DrawnItem& item = items_[i];
-    GEARDB_RETURN_IF_ERROR(BringInNStepRows(n_step, item));
-    const NStepRows rows = ReadNStepRows(n_step, item);
-    RowCursor cursor = CursorOf(*state_, item);
+    GEARDB_RETURN_IF_ERROR(BringInNStepRows(item));
+    const NStepRows rows = ReadNStepRows(item);
+    RowCursor cursor = item.cursor();
     int64_t at = packed ? cu_seqlens[i] : static_cast<int64_t>(i) * longest;
     for (int64_t k = 0; k < lengths[i]; ++k, ++at) {
       const int64_t row = item.window.anchor + k;
       int64_t limit = std::min(n_step.n, static_cast<int64_t>(rows.rewards.size()) - k);
       int64_t last_row = item.episode.rows_end - 1;
-      if (item.rule->cross_ends && state_->layout().spec().stream) {
+      if (item.rule->cross_ends && item.part->state->layout().spec().stream) {
         // A row's sum stays in the row's own episode: up to the first row that is no step, or the
         // last before another episode's first.
         int64_t steps = 0;
@@ -456,14 +411,13 @@ Status BatchBuilder::BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, si
 }
 
 Status BatchBuilder::Charge(size_t item_count, Batch::Rep* rep) const {
-  const uint64_t builder_bytes = sizeof(DrawnItem) + sizeof(uint64_t);
-  const uint64_t item_bytes = Batch::Rep::ItemBytes(plan_->views.size() + (plan_->n_step ? 1 : 0));
+  const uint64_t builder_bytes = sizeof(DrawnItem) + sizeof(uint64_t) + row_draws_.item_bytes();
+  const uint64_t item_bytes = Batch::Rep::ItemBytes(plan().views.size() + (plan().n_step ? 1 : 0) +
+                                                    plan().row_draws.size());
   return rep->items.Raise(item_count * (item_bytes + builder_bytes), budget_);
 }
 
-Status BatchBuilder::Build(const TableState& state, const PriorityState& priority,
-                           std::span<const uint64_t> leaves, Batch::Rep* rep) {
-  state_ = &state;
+Status BatchBuilder::Build(std::span<const DrawnLeaf> leaves, Batch::Rep* rep) {
   runs_.Clear();
   waits_.Clear();
   const size_t n = leaves.size();
@@ -474,38 +428,29 @@ Status BatchBuilder::Build(const TableState& state, const PriorityState& priorit
   rep->trajectory_lengths.resize(n);
   rep->ends.resize(n);
   rep->times_sampled.resize(n);
-  rep->sources.assign(n, 0);
-  ResolveItems(priority, leaves, rep);
-
-  // Outputs in order: n-step (its bootstrap rows are views' rows), then the views with their masks.
-  static constexpr const char* kNStepNames[4] = {"nstep.return", "nstep.discount",
-                                                 "nstep.bootstrap_row", "nstep.mask"};
-  size_t count = plan_->n_step ? 4 : 0;
-  for (const CompiledView& view : plan_->views) count += view.masks ? 1 + kMaskCount : 1;
-  if (rep->outputs.size() != count) {
-    rep->outputs.clear();
-    rep->outputs.resize(count);
-    size_t at = 0;
-    if (plan_->n_step) {
-      for (const char* name : kNStepNames) rep->outputs[at++].name = name;
-    }
-    for (const CompiledView& view : plan_->views) {
-      rep->outputs[at++].name = view.name;
-      for (size_t m = 0; view.masks && m < kMaskCount; ++m) {
-        rep->outputs[at++].name = view.name + kMaskSuffixes[m];
-      }
-    }
+  rep->sources.resize(n);
+  resolved_.Resolve(parts_, leaves, rep);
+  items_ = resolved_.items();
+  DrawRows(leaves);
+  if (rep->outputs.empty()) {  // Else they are those of another batch of this sampler.
+    for (std::string& name : plan().OutputNames()) rep->outputs.emplace_back().name = name;
   }
   size_t at = 0;
-  if (plan_->n_step) {
-    GEARDB_RETURN_IF_ERROR(BuildNStep(*plan_->n_step, rep, at));
-    at += 4;
+  if (plan().n_step) {
+    GEARDB_RETURN_IF_ERROR(BuildNStep(rep, at));
+    at += kNStepOutputs;
   }
-  for (const CompiledView& view : plan_->views) {
+  for (size_t draw = 0; draw < plan().row_draws.size(); ++draw, at += kRowDrawOutputs) {
+    GEARDB_RETURN_IF_ERROR(row_draws_.Write(
+        draw, layout_, budget_,
+        std::span<BatchOutput, kRowDrawOutputs>(&rep->outputs[at], kRowDrawOutputs)));
+  }
+  for (size_t v = 0; v < plan().views.size(); ++v) {
+    const CompiledView& view = plan().views[v];
     if (view.per_trajectory) {
-      GEARDB_RETURN_IF_ERROR(BuildTrajectoryColumn(view, &rep->outputs[at]));
+      GEARDB_RETURN_IF_ERROR(BuildTrajectoryColumn(v, &rep->outputs[at]));
     } else {
-      GEARDB_RETURN_IF_ERROR(BuildView(view, rep, at));
+      GEARDB_RETURN_IF_ERROR(BuildView(v, rep, at));
     }
     at += view.masks ? 1 + kMaskCount : 1;
   }

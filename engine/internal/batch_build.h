@@ -1,41 +1,37 @@
-// BatchBuilder: from drawn leaves to a batch: which trajectory, row and episode each is, what every
-// view shows of it, and the runs that the gather copies.
+// BatchBuilder: from drawn leaves to a batch: what every view shows of each, and the runs that the
+// gather copies. The rows may be of several parts, whose views show the same.
 //
-// Invariants: everything it reads of the table is read under the table's mutex; the runs it leaves
+// Invariants: everything it reads of the tables is read under their mutexes; the runs it leaves
 // refer to frames that the caller's epoch guard keeps.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "engine/internal/batch_items.h"
 #include "engine/internal/batch_rep.h"
 #include "engine/internal/run_builder.h"
 #include "engine/internal/view_plan.h"
 
 namespace geardb::engine {
 
-/// One item of a batch, resolved.
-struct DrawnItem {
-  Slot slot = kNoSlot;
-  Lpn lpn = kNoLpn;  ///< Page of the anchor; kNoLpn: look it up.
-  int64_t row = 0;
-  const WindowRule* rule = nullptr;  ///< The priority table's, or of trajectory_rules_.
-  Episode episode;
-  PlacedWindow window;
-};
-
 class BatchBuilder {
  public:
-  BatchBuilder(const ViewPlan* plan, BatchLayout layout, BatchBudget budget)
-      : plan_(plan), layout_(layout), budget_(budget) {}
+  /// `parts` stay where they are, one or more.
+  BatchBuilder(std::span<const BatchPart> parts, BatchLayout layout, BatchBudget budget)
+      : parts_(parts),
+        layout_(layout),
+        budget_(budget),
+        row_draws_(&plan().row_draws, plan().DrawnStack()) {}
 
-  /// Fills `rep` for `leaves` and leaves the copying to `Plan()`. The table's mutex is held.
   /// Charges the arrays of a batch of `item_count`, before they are made.
   Status Charge(size_t item_count, Batch::Rep* rep) const;
-  /// ResourceExhausted when the batch does not fit its budget.
-  Status Build(const TableState& state, const PriorityState& priority,
-               std::span<const uint64_t> leaves, Batch::Rep* rep);
+  /// Fills `rep` for `leaves`, but for probabilities and weights, and leaves the copying to
+  /// `Plan()`. The tables' mutexes are held. ResourceExhausted when the batch does not fit its
+  /// budget.
+  Status Build(std::span<const DrawnLeaf> leaves, Batch::Rep* rep);
 
   /// Pages that are being brought in: to be waited for before the copies, and kept until after
   /// them.
@@ -43,19 +39,24 @@ class BatchBuilder {
   const PageWaits& waits() const { return waits_; }
   /// The copies that are left to do.
   GatherPlan Plan() { return runs_.Plan(); }
-  const std::vector<DrawnItem>& items() const { return items_; }
+  std::span<const DrawnItem> items() const { return items_; }
 
  private:
   struct NStepRows;
 
-  void ResolveItems(const PriorityState& priority, std::span<const uint64_t> leaves,
-                    Batch::Rep* rep);
-  Status BuildTrajectoryColumn(const CompiledView& view, BatchOutput* output);
-  Status BuildView(const CompiledView& view, Batch::Rep* rep, size_t first_output);
-  Status BuildNStep(const CompiledNStep& n_step, Batch::Rep* rep, size_t first_output);
-  NStepRows ReadNStepRows(const CompiledNStep& n_step, const DrawnItem& item);
+  /// Of the first part: what all have alike.
+  const ViewPlan& plan() const { return *parts_[0].plan; }
+  /// View v of the plans, as of an item's part.
+  const CompiledView& ViewOf(size_t v, size_t item) const {
+    return items_[item].part->plan->views[v];
+  }
+  void DrawRows(std::span<const DrawnLeaf> leaves);
+  Status BuildTrajectoryColumn(size_t v, BatchOutput* output);
+  Status BuildView(size_t v, Batch::Rep* rep, size_t first_output);
+  Status BuildNStep(Batch::Rep* rep, size_t first_output);
+  NStepRows ReadNStepRows(const DrawnItem& item);
   /// Until what it reads has frames.
-  Status BringInNStepRows(const CompiledNStep& n_step, const DrawnItem& item);
+  Status BringInNStepRows(const DrawnItem& item);
 
   /// The entry at place k of a view of item i.
   Entry EntryAt(const CompiledView& view, size_t item, int64_t k) const;
@@ -73,14 +74,14 @@ class BatchBuilder {
                    uint64_t destination);
   void WriteMasks(const CompiledView& view, size_t item, int64_t first, BatchOutput* masks);
 
-  const ViewPlan* const plan_;
+  const std::span<const BatchPart> parts_;
   const BatchLayout layout_;
   const BatchBudget budget_;
-  const TableState* state_ = nullptr;
-  std::vector<DrawnItem> items_;
-  std::vector<WindowRule> trajectory_rules_;  // Of items that are trajectories.
-  std::vector<int64_t> bootstrap_rows_;       // Of each item, one after the other.
-  std::vector<size_t> bootstrap_first_;       // Where those of an item begin.
+  BatchItems resolved_;
+  std::span<const DrawnItem> items_;     // Of it.
+  std::vector<int64_t> bootstrap_rows_;  // Of each item, one after the other.
+  std::vector<size_t> bootstrap_first_;  // Where those of an item begin.
+  RowDraws row_draws_;
   RunBuilder runs_;
   PageWaits waits_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "engine/internal/table_plan.h"
 
@@ -14,11 +15,29 @@ Status BadPriority(float priority) {
   return Status::Corruption("a priority is ", priority, ": negative or not finite");
 }
 
+/// A batch of a mixed sampler: of each priority table once.
+Status CheckHandOvers(const flatbuffers::Vector<flatbuffers::Offset<fb::Operation>>& operations) {
+  std::set<std::pair<TableId, uint32_t>> seen;
+  for (uint32_t i = 0; i < operations.size(); ++i) {
+    const fb::Operation& operation = *operations.Get(i);
+    if (operation.change_type() != fb::Change::HandOver) {
+      return Status::Corruption("operation ", i, " of ", operations.size(),
+                                " is no hand-over, as the first one is");
+    }
+    if (seen.emplace(operation.table_id(), operation.priority_table()).second) continue;
+    return Status::Corruption("operation ", i, " of ", operations.size(),
+                              " hands over of priority table ", operation.priority_table(),
+                              " of table ", operation.table_id(), " again");
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Status CheckOperations(const fb::Body& body) {
   const auto& operations = *body.operations();
   const fb::Operation& first = *operations.Get(0);
+  if (first.change_type() == fb::Change::HandOver) return CheckHandOvers(operations);
   for (uint32_t i = 1; i < operations.size(); ++i) {
     const fb::Operation& operation = *operations.Get(i);
     const bool belongs = first.change_type() == fb::Change::CreateTable &&

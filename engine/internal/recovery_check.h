@@ -18,7 +18,8 @@ namespace geardb::engine {
 
 // All of them: Corruption that says what does not fit.
 
-/// Several operations are the creation of one table and of its priority tables.
+/// Several operations are the creation of one table and of its priority tables, or the hand-over of
+/// one batch from several priority tables.
 Status CheckOperations(const fb::Body& body);
 /// Ids up to here can be promised.
 Status CheckIdsEnd(uint64_t ids_end);

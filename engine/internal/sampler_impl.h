@@ -1,25 +1,28 @@
 // Sampler::Impl: draws batches in the order of Next, some ahead, and hands them over.
 //
-// A batch is drawn under the table's mutex by the thread that calls Next: that is its place in the
-// apply sequence. Its bytes are copied afterwards, by a thread of the sampler's when batches are
-// drawn ahead. The hand-over is a log record.
+// A batch is drawn under the mutexes of its tables by the thread that calls Next: that is its place
+// in the apply sequence. Its bytes are copied afterwards, by a thread of the sampler's when batches
+// are drawn ahead. The hand-over is one log record, with an operation for each part.
 #pragma once
 
 #include <deque>
 #include <memory>
+#include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "engine/internal/batch_build.h"
+#include "engine/internal/change_signal.h"
 #include "engine/internal/core.h"
+#include "engine/internal/part_draw.h"
 
 namespace geardb {
 
 class Sampler::Impl {
  public:
-  Impl(std::shared_ptr<PriorityTable::Impl> priority_table, const SamplerOptions& options,
-       engine::ViewPlan plan);
+  Impl(std::vector<engine::SamplerSource> sources, const SamplerOptions& options);
   ~Impl();
   /// Called once, before anything else, so that NewSampler can fail.
   Status StartGatherer();
@@ -29,8 +32,8 @@ class Sampler::Impl {
   void CancelDraws();
   void set_beta(double beta) { options_.beta = beta; }
   const SamplerOptions& options() const { return options_; }
-  bool forked() const { return priority_table_->database->owner.forked(); }
-  const PriorityTableSpec& spec() const { return priority_table_->spec; }
+  bool forked() const { return database()->owner.forked(); }
+  const PriorityTableSpec& spec() const { return sources_[0].priority_table->spec; }
 
  private:
   /// A batch that was drawn. `builder` and `guard` belong to whoever gathers until `gathered`.
@@ -38,46 +41,58 @@ class Sampler::Impl {
     std::unique_ptr<Batch::Rep> rep;
     std::unique_ptr<engine::BatchBuilder> builder;
     EpochRegistry::Guard guard;
-    std::vector<engine::fb::Sampled> sampled;
-    engine::DrawReservation reservation;  ///< Guarded by the table's mutex.
+    std::vector<engine::PartRows> parts;  ///< Reservations: guarded by their tables' mutexes.
     bool gathered = false;
     Status status = {};  ///< Once gathered: whether its pages could be read.
   };
 
-  /// Draws the next batch if anything can be drawn; `*drawn` says whether. ResourceExhausted where
-  /// the batch budget has no room for it, even without the buffers of released batches.
-  Status TryDraw(bool* drawn);
-  Status TryDrawOnce(bool* drawn);
-  Status DrawLocked(Drawn* batch) GEARDB_REQUIRES(priority_table_->table->state->mutex);
-  void CollectSampled(Drawn* batch);
-  Status WaitForItems(Deadline deadline);
+  engine::DatabaseCore* database() const { return sources_[0].priority_table->database.get(); }
+  /// Cancelled: closed, or a table was dropped.
+  Status CheckTables() const;
+  /// In the order of their ids, each once.
+  std::vector<engine::TableState*> TablesInOrder() const;
+
+  /// Draws the next batch; DeadlineExceeded where there is not enough for one. ResourceExhausted
+  /// where the batch budget has no room for it, even without the buffers of released batches.
+  Status TryDraw();
+  Status TryDrawOnce();
+  // With the mutexes of all tables: DrawLocked and what it calls.
+  Status DrawLocked(Drawn* batch);
+  Status DrawParts(Drawn* batch);
+  /// How many rows each part has of a batch.
+  Status ShareRows(std::vector<uint64_t>* rows) const;
+  void DivideRows(uint64_t rows, std::vector<uint64_t>* shares) const;
+  /// Forgets the carried item if it is gone.
+  void CheckCarried();
+  Status BuildBatch(Drawn* batch);
+  void WeighBatch(Drawn* batch) const;
+  void CollectSampled(Drawn* batch, size_t part, size_t begin, size_t end);
   /// InvalidArgument for a batch whose hand-over, which names its items, is too large for the log.
-  Status CheckHandOverFits() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
-  /// There are items for a batch, and the limiter admits it; observers ask no limiter.
-  bool MayDraw() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
-  /// Draws, and reserves what is drawn.
-  void DrawLeaves(std::span<uint64_t> leaves, Drawn* batch)
-      GEARDB_REQUIRES(priority_table_->table->state->mutex);
-  /// What there is to draw, or what the limiter waits for, when that is not enough for a batch.
-  /// Under the state's mutex.
-  Status NotEnough() const;
-  /// InvalidArgument for a batch that the limiter will never admit.
-  Status NeverAdmitted() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
+  Status CheckHandOverFits() const;
+  engine::DrawKey KeyOf(size_t part) const;
+  void CancelParts(Drawn* batch);
+
+  /// Until something has changed since `seen`; false when the deadline has passed.
+  bool WaitForChange(uint64_t seen, Deadline deadline);
   void Gather(Drawn* batch);
   void GatherAhead();
   void WaitGathered(Drawn* batch);
   Status HandOver(Drawn* batch);
+  Result<Lsn> CommitHandOver(engine::Change* change);
   /// The front batch could not be read: it goes, and what is damaged with it. Returns why.
   Status GiveUp(Drawn* batch);
   /// Removes the trajectory of a page that was found damaged, if `why` says that one was. Returns
   /// why, and what has become of it.
   Status RemoveIfDamaged(const engine::BatchBuilder& builder, const Status& why);
 
-  const std::shared_ptr<PriorityTable::Impl> priority_table_;
+  const std::vector<engine::SamplerSource> sources_;
   SamplerOptions options_;
-  const engine::ViewPlan plan_;
+  std::vector<engine::BatchPart> batch_parts_;
+  const std::vector<engine::TableState*> tables_;
   const std::shared_ptr<engine::BatchPool> pool_;
   uint64_t observer_draw_ = 0;
+  std::optional<engine::CarriedItem> carried_;
+  engine::ChangeWaiter waiter_;  // Of all tables.
   // That the next batch could not be drawn ahead. It is told where that batch would have been: one
   // that is drawn later sees other updates.
   Status not_ahead_;

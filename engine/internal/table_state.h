@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "base/window.h"
 #include "engine/internal/arena.h"
+#include "engine/internal/change_signal.h"
 #include "engine/internal/priority_state.h"
 #include "engine/internal/table_frames.h"
 #include "engine/internal/table_layout.h"
@@ -100,8 +101,8 @@ class TableState {
   /// End of the last record of this table that was applied, by an ApplyLock; 0 after an open. It
   /// may be published a moment later.
   Lsn applied_end GEARDB_GUARDED_BY(mutex) = 0;
-  /// Notified when something may have become drawable, with `mutex`.
-  CondVar changed;
+  /// Notified when something may have become drawable.
+  ChangeSignal changed;
 
   const TableLayout& layout() const { return layout_; }
   /// Which pages have frames. What a call of it changes is no part of what the table is.

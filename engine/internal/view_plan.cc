@@ -30,7 +30,9 @@ Status CheckRows(const PriorityTableSpec& spec, const View& view, const Compiled
         view.rows.stride, ", plus ", view.rows.plus, ", stack ", view.stack,
         "; counts must be at least 1, the stride not 0, sizes below ", kRowsMax);
   }
-  if (spec.item == ItemKind::kTrajectory || compiled.bootstrap) return Status::Ok();
+  if (spec.item == ItemKind::kTrajectory || compiled.bootstrap || compiled.draw) {
+    return Status::Ok();
+  }
   const Extent& extent = spec.window.extent;
   for (int64_t k = 0; k < compiled.RowCount(extent.length); ++k) {
     const int64_t newest = compiled.Relative(k);
@@ -57,7 +59,8 @@ Status CheckRows(const PriorityTableSpec& spec, const View& view, const Compiled
 /// memory holds. What fits that and not the budget, and all others, a draw refuses.
 Status CheckBytes(const PriorityTableSpec& spec, const SamplerOptions& options, const View& view,
                   const CompiledView& compiled) {
-  if (spec.item != ItemKind::kWindow || options.layout != BatchLayout::kPadded) return Status::Ok();
+  const bool as_large = spec.item == ItemKind::kWindow || compiled.draw;
+  if (!as_large || options.layout != BatchLayout::kPadded) return Status::Ok();
   const int64_t rows = compiled.bootstrap ? 1 : compiled.RowCount(spec.window.extent.length);
   const auto entries = static_cast<uint64_t>(rows) * static_cast<uint64_t>(options.batch);
   if (entries <= kViewBytesMax / compiled.entry_bytes()) return Status::Ok();
@@ -68,12 +71,39 @@ Status CheckBytes(const PriorityTableSpec& spec, const SamplerOptions& options, 
 
 bool NamesOneRow(const PriorityTableSpec& spec, const CompiledView& view, bool every_row) {
   if (view.bootstrap) return !every_row;
+  if (view.draw) return view.count == 1;
   if (spec.item == ItemKind::kTrajectory) return false;
   return view.RowCount(spec.window.extent.length) == 1;
 }
 
+/// Makes the view show the rows of the draw that it names, if it names one.
+Status NameDraw(const PriorityTableSpec& spec, std::span<const CompiledRowDraw> draws,
+                const View& view, CompiledView* compiled) {
+  const ViewRows& rows = view.rows;
+  if (rows.draw.empty()) return Status::Ok();
+  const ViewRows alone{.draw = rows.draw};
+  if (compiled->per_trajectory || !(rows == alone)) {
+    return Status::InvalidArgument(Where(spec, view), " shows the rows of draw '", rows.draw, "'; ",
+                                   compiled->per_trajectory
+                                       ? "its column is per trajectory, without rows to draw"
+                                       : "then it names no others");
+  }
+  for (size_t i = 0; i < draws.size(); ++i) {
+    if (draws[i].name != rows.draw) continue;
+    compiled->draw = i;
+    compiled->count = draws[i].count;
+    return Status::Ok();
+  }
+  std::string names;
+  for (const CompiledRowDraw& draw : draws) names += (names.empty() ? "" : ", ") + draw.name;
+  return Status::InvalidArgument(
+      Where(spec, view), " shows the rows of draw '", rows.draw,
+      "', which is not among the sampler's row_draws: ", names.empty() ? "there are none" : names);
+}
+
 Result<CompiledView> CompileView(const TableLayout& layout, const PriorityTableSpec& spec,
-                                 const SamplerOptions& options, const View& view) {
+                                 const SamplerOptions& options,
+                                 std::span<const CompiledRowDraw> draws, const View& view) {
   CompiledView compiled;
   compiled.name = view.name.empty() ? view.column : view.name;
   compiled.masks = view.masks;
@@ -110,7 +140,10 @@ Result<CompiledView> CompileView(const TableLayout& layout, const PriorityTableS
                                compiled.row_shape.ToString(), "; at most ", Shape::kRankMax - 3,
                                " dimensions can be drawn");
   }
-  if (compiled.per_trajectory) return compiled;
+  if (compiled.per_trajectory) {
+    GEARDB_RETURN_IF_ERROR(NameDraw(spec, draws, view, &compiled));
+    return compiled;
+  }
 
   compiled.bootstrap = view.rows.bootstrap;
   compiled.list = view.rows.list;
@@ -118,6 +151,7 @@ Result<CompiledView> CompileView(const TableLayout& layout, const PriorityTableS
   compiled.stride = view.rows.stride;
   compiled.count = view.rows.count;
   compiled.plus = view.rows.plus;
+  GEARDB_RETURN_IF_ERROR(NameDraw(spec, draws, view, &compiled));
   if (compiled.bootstrap && !options.n_step) {
     return Status::InvalidArgument(Where(spec, view),
                                    " shows bootstrap rows, but the sampler has no n_step");
@@ -189,22 +223,46 @@ int64_t CompiledView::Over(int64_t item_length) const {
   return std::max<int64_t>(0, newest + 1 - item_length);
 }
 
+std::vector<std::string> ViewPlan::OutputNames() const {
+  std::vector<std::string> names;
+  if (n_step) names.assign(std::begin(kNStepNames), std::end(kNStepNames));
+  for (const CompiledRowDraw& draw : row_draws) {
+    for (const char* suffix : kRowDrawSuffixes) names.push_back(draw.name + suffix);
+  }
+  for (const CompiledView& view : views) {
+    names.push_back(view.name);
+    if (!view.masks) continue;
+    for (const char* suffix : kMaskSuffixes) names.push_back(view.name + suffix);
+  }
+  return names;
+}
+
+int64_t ViewPlan::DrawnStack() const {
+  int64_t stack = 1;
+  for (const CompiledView& view : views) {
+    if (view.draw) stack = std::max(stack, view.stack);
+  }
+  return stack;
+}
+
 Result<ViewPlan> CompileViews(const TableLayout& layout, const PriorityTableSpec& spec,
                               const SamplerOptions& options) {
   ViewPlan plan;
-  std::set<std::string> names;
+  GEARDB_ASSIGN_OR_RETURN(plan.row_draws,
+                          CompileRowDraws(options.row_draws, "priority table '" + spec.name + "'"));
   for (const View& view : options.views) {
-    GEARDB_ASSIGN_OR_RETURN(CompiledView compiled, CompileView(layout, spec, options, view));
+    GEARDB_ASSIGN_OR_RETURN(CompiledView compiled,
+                            CompileView(layout, spec, options, plan.row_draws, view));
     if (compiled.name.starts_with("nstep.")) {
       return Status::InvalidArgument(Where(spec, view), " has a name that belongs to n_step");
     }
-    for (const char* suffix : {"", ".valid", ".learn", ".is_first", ".end"}) {
-      if (!compiled.masks && *suffix != 0) break;
-      if (names.insert(compiled.name + suffix).second) continue;
-      return Status::InvalidArgument("priority table '", spec.name, "': two outputs are named '",
-                                     compiled.name, suffix, "'");
-    }
     plan.views.push_back(std::move(compiled));
+  }
+  std::set<std::string> names;
+  for (const std::string& name : plan.OutputNames()) {
+    if (names.insert(name).second) continue;
+    return Status::InvalidArgument("priority table '", spec.name, "': two outputs are named '",
+                                   name, "'");
   }
   if (options.n_step) {
     GEARDB_ASSIGN_OR_RETURN(plan.n_step, CompileNStep(layout, spec, *options.n_step));

@@ -7,11 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "engine/internal/row_draw.h"
 #include "engine/internal/table_layout.h"
 #include "engine/sampler.h"
 #include "kernels/gather.h"
 
 namespace geardb::engine {
+
+// Outputs besides the views.
+inline constexpr const char* kNStepNames[] = {"nstep.return", "nstep.discount",
+                                              "nstep.bootstrap_row", "nstep.mask"};
+inline constexpr const char* kMaskSuffixes[] = {".valid", ".learn", ".is_first", ".end"};
 
 /// Of one output of a batch: what no machine has.
 inline constexpr uint64_t kViewBytesMax = uint64_t{1} << 44;
@@ -30,6 +36,7 @@ struct CompiledView {
   uint64_t pad_bits = 0;
   bool drop_axis = false;  ///< Exactly one row: no L axis.
   bool bootstrap = false;
+  std::optional<size_t> draw;  ///< Shows the rows of this RowDraw.
   bool masks = false;
   int64_t stack = 1;
   // Rows relative to the anchor: `list`, or begin + k * stride.
@@ -52,7 +59,9 @@ struct CompiledView {
   /// How far the view reaches beyond a length part of `item_length`.
   int64_t Over(int64_t item_length) const;
   /// Rows that follow one another, unstacked: whole stretches can be copied.
-  bool contiguous() const { return list.empty() && stride == 1 && stack == 1 && !bootstrap; }
+  bool contiguous() const {
+    return list.empty() && stride == 1 && stack == 1 && !bootstrap && !draw;
+  }
 };
 
 /// n-step, compiled.
@@ -68,6 +77,13 @@ struct CompiledNStep {
 struct ViewPlan {
   std::vector<CompiledView> views;
   std::optional<CompiledNStep> n_step;
+  std::vector<CompiledRowDraw> row_draws;
+
+  /// Of all outputs, in their order: n-step (its bootstrap rows are views' rows), drawn rows, then
+  /// the views, each with its masks.
+  std::vector<std::string> OutputNames() const;
+  /// The largest stack of drawn rows.
+  int64_t DrawnStack() const;
 };
 
 /// InvalidArgument or NotFound, naming the view and what is wrong with it.

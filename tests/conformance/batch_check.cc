@@ -50,7 +50,7 @@ const BatchCheck::Expected& BatchCheck::ExpectedOf(const ModelItem& item) {
   expected.length = model.Length(drawn_->rule, item);
   for (const AskedView& asked : sampler_.views) {
     expected.views.emplace_back();
-    if (asked.trajectory_column) continue;
+    if (asked.trajectory_column || asked.drawn) continue;
     expected.views.back() = model.Show(drawn_->rule, item, asked.view, n_step);
   }
   if (n_step != nullptr) expected.n_step = model.ShowNStep(drawn_->rule, item, *n_step);
@@ -65,6 +65,8 @@ void BatchCheck::Check(const Batch& batch) {
   if (::testing::Test::HasFatalFailure()) return;
   CheckOrder();
   CheckWeights(batch);
+  if (!sampler_.options.row_draws.empty()) CheckRowDraw(batch);
+  if (::testing::Test::HasFatalFailure()) return;
   for (size_t view = 0; view < sampler_.views.size(); ++view) {
     SCOPED_TRACE("view " + NameOf(view));
     if (sampler_.views[view].trajectory_column) {
@@ -220,8 +222,10 @@ void BatchCheck::CheckView(const Batch& batch, size_t view) {
   Output end = mask;
   std::vector<int64_t> counts;
   std::vector<int64_t> offsets = {0};
-  for (const ModelItem& item : items_) {
-    const ShownView& shown = ExpectedOf(item).views[view];
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const ShownView shown =
+        asked.drawn ? twin_->model().ShowDrawn(drawn_->rule, items_[i], asked.view, drawn_rows_[i])
+                    : ExpectedOf(items_[i]).views[view];
     counts.push_back(shown.entries);
     offsets.push_back(offsets.back() + shown.entries);
     shown_rows.items.push_back(shown.bytes);
@@ -244,6 +248,41 @@ void BatchCheck::CheckView(const Batch& batch, size_t view) {
     const DType dtype = batch[output->name].dtype;
     output->dtype = output != &end && IsByte(dtype) ? dtype : DType::kU8;
     CheckOutput(batch, *output);
+  }
+}
+
+void BatchCheck::CheckRowDraw(const Batch& batch) {
+  const RowDraw& draw = sampler_.options.row_draws[0];
+  ASSERT_OK_AND_ASSIGN(const TensorView rows, batch.Find(draw.name + ".row"));
+  ASSERT_OK_AND_ASSIGN(const TensorView flags, batch.Find(draw.name + ".drawn"));
+  const auto n = static_cast<int64_t>(items_.size());
+  const bool flat = draw.count == 1 || sampler_.options.layout == BatchLayout::kPacked;
+  ASSERT_EQ(rows.shape, flat ? Shape({n * draw.count}) : Shape({n, draw.count}));
+  ASSERT_EQ(flags.shape, rows.shape);
+  const auto row_values = rows.values<int64_t>();
+  const auto drawn_values = flags.values<bool>();
+  drawn_rows_.assign(items_.size(), {});
+  for (size_t at = 0; at < row_values.size(); ++at) {
+    const size_t i = at / static_cast<size_t>(draw.count);
+    const int64_t row = row_values[at];
+    drawn_rows_[i].push_back(row);
+    const WindowModel::RowsAround around = twin_->model().DrawnFrom(drawn_->rule, items_[i]);
+    SCOPED_TRACE(::testing::Message() << "row " << row << " around " << around.anchor << " of "
+                                      << items_[i].id << ":" << items_[i].row);
+    const int64_t last = around.rows.back();
+    int64_t first = around.anchor + draw.nearest;
+    if (draw.kind == RowDrawKind::kLast) first = last;
+    if (draw.kind == RowDrawKind::kAny) first = around.rows.front();
+    if (first > last || draw.probability == 0) {
+      ASSERT_FALSE(drawn_values[at]);
+    } else if (draw.probability == 1) {
+      ASSERT_TRUE(drawn_values[at]);
+    }
+    if (drawn_values[at]) {
+      ASSERT_TRUE(row >= first && row <= last);
+    } else {
+      ASSERT_EQ(row, around.anchor);
+    }
   }
 }
 

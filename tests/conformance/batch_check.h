@@ -52,6 +52,8 @@ class BatchCheck {
   void CheckView(const Batch& batch, size_t view);
   void CheckTrajectoryColumn(const Batch& batch, size_t view);
   void CheckNStep(const Batch& batch);
+  /// The rows are some that may be drawn; takes them up for the views.
+  void CheckRowDraw(const Batch& batch);
   void CheckOutput(const Batch& batch, const Output& output);
   std::string NameOf(size_t view) const;
 
@@ -61,6 +63,7 @@ class BatchCheck {
   std::map<ModelItem, Expected> expected_;
   std::set<ModelItem> seen_;
   std::vector<ModelItem> items_;
+  std::vector<std::vector<int64_t>> drawn_rows_;  ///< Of each of them.
   std::optional<uint64_t> last_draw_;
   /// Times sampled as the next batches see them: a prefetched one does not see those between.
   std::deque<std::map<TrajectoryId, uint64_t>> times_sampled_;

@@ -115,6 +115,15 @@ void NameRange(const ModelRule& rule, Reach reach, RandomChoice* choice, View* v
 void ChooseRows(const ModelRule& rule, const RandomSampler& sampler, RandomChoice* choice,
                 View* view, AskedView* asked) {
   int64_t stack = choice->Percent(65) ? 1 : choice->Between(2, 3);
+  if (!sampler.options.row_draws.empty() && choice->Percent(40)) {
+    const RowDraw& draw = sampler.options.row_draws[0];
+    view->rows.draw = draw.name;
+    view->stack = asked->view.stack = stack;
+    asked->drawn = true;
+    asked->entries = draw.count;
+    asked->single = draw.count == 1;
+    return;
+  }
   if (ReachOf(rule, stack).first >= ReachOf(rule, stack).end) stack = 1;
   const bool stack_before = rule.trajectories || rule.before >= stack - 1;
   if (sampler.n_step && stack_before && choice->Percent(30)) {
@@ -168,6 +177,17 @@ void AddView(const RandomTable& table, const ModelRule& rule, RandomChoice* choi
   sampler->views.push_back(std::move(asked));
 }
 
+void AddRowDraw(RandomChoice* choice, RandomSampler* sampler) {
+  RowDraw draw;
+  draw.name = "goal";
+  draw.kind = static_cast<RowDrawKind>(choice->Between(0, 3));
+  draw.probability = choice->Of({0.0, 0.5, 1.0});
+  draw.nearest = choice->Between(0, 3);
+  draw.gamma = choice->Of({0.0, 0.5, 0.99});
+  draw.count = choice->Between(1, 3);
+  sampler->options.row_draws.push_back(draw);
+}
+
 void AddNStep(const RandomTable& table, const ModelRule& rule, RandomChoice* choice,
               RandomSampler* sampler) {
   const bool every_row = choice->Percent(50) && (rule.trajectories || rule.after >= 1);
@@ -210,6 +230,7 @@ RandomSampler MakeRandomSampler(const RandomTable& table, const ModelRule& rule,
   options.observer = choice->Percent(25);
   options.seed = options.observer ? choice->Bits() : 0;
   if (choice->Percent(60)) AddNStep(table, rule, choice, &sampler);
+  if (choice->Percent(50)) AddRowDraw(choice, &sampler);
   for (int64_t i = choice->Between(1, 4); i > 0; --i) AddView(table, rule, choice, &sampler);
   return sampler;
 }

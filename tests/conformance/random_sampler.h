@@ -15,6 +15,7 @@ namespace geardb::conformance {
 struct AskedView {
   ModelView view;
   std::optional<size_t> trajectory_column;
+  bool drawn = false;  ///< It shows the rows of the sampler's row draw.
   /// Of one element of the batch's output.
   DType dtype = DType::kF32;
   /// Entries of every item in a padded batch; absent: as many as the longest item has.

@@ -380,6 +380,42 @@ ShownView WindowModel::Show(const ModelRule& rule, const ModelItem& item, const 
 
 /// From the row at index `at`, within that row's own episode: also a window that crosses ends does
 /// not add up rewards of two episodes.
+WindowModel::Episode WindowModel::Around(const ModelRule& rule, const ModelItem& item,
+                                         int64_t* anchor) const {
+  const Window window = Place(rule, item);
+  *anchor = window.episode.rows[static_cast<size_t>(window.anchor)]->number;
+  ModelRule within = rule;
+  within.cross_ends = false;
+  for (Episode& episode : Episodes(within, trajectories_.at(item.id))) {
+    for (const ModelRow* row : episode.rows) {
+      if (row->number == *anchor) return episode;
+    }
+  }
+  return {};
+}
+
+WindowModel::RowsAround WindowModel::DrawnFrom(const ModelRule& rule, const ModelItem& item) const {
+  RowsAround around;
+  for (const ModelRow* row : Around(rule, item, &around.anchor).rows) {
+    around.rows.push_back(row->number);
+  }
+  return around;
+}
+
+ShownView WindowModel::ShowDrawn(const ModelRule& rule, const ModelItem& item,
+                                 const ModelView& view, const std::vector<int64_t>& rows) const {
+  int64_t anchor = 0;
+  Window window;  // Without a length part: nothing is at its own place.
+  window.episode = Around(rule, item, &anchor);
+  const auto end = static_cast<int64_t>(window.episode.rows.size());
+  ShownView shown;
+  for (const int64_t row : rows) {
+    const int64_t at = row - window.episode.rows.front()->number;
+    ShowEntry(rule, window, view, at, end, &shown);
+  }
+  return shown;
+}
+
 WindowModel::Bootstrap WindowModel::Look(const ModelRule& rule, const Window& window, int64_t at,
                                          const ModelNStep& n_step) const {
   const std::vector<const ModelRow*>& rows = window.episode.rows;

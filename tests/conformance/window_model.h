@@ -175,6 +175,15 @@ class WindowModel {
                  const ModelNStep* n_step) const;
   ShownNStep ShowNStep(const ModelRule& rule, const ModelItem& item,
                        const ModelNStep& n_step) const;
+  /// What a row draw of an item may take: the rows of the episode around where its window stands.
+  struct RowsAround {
+    std::vector<int64_t> rows;
+    int64_t anchor = 0;
+  };
+  RowsAround DrawnFrom(const ModelRule& rule, const ModelItem& item) const;
+  /// What a view shows of these rows of them.
+  ShownView ShowDrawn(const ModelRule& rule, const ModelItem& item, const ModelView& view,
+                      const std::vector<int64_t>& rows) const;
 
  private:
   /// The rows that a window may show, in order.
@@ -210,6 +219,8 @@ class WindowModel {
   /// What the rule waits for is there for the item.
   bool IsReady(const ModelRule& rule, const ModelItem& item) const;
   Window Place(const ModelRule& rule, const ModelItem& item) const;
+  /// The episode around where an item's window stands, whatever its window may cross.
+  Episode Around(const ModelRule& rule, const ModelItem& item, int64_t* anchor) const;
   Bootstrap Look(const ModelRule& rule, const Window& window, int64_t at,
                  const ModelNStep& n_step) const;
   void ShowEntry(const ModelRule& rule, const Window& window, const ModelView& view, int64_t at,

@@ -191,6 +191,11 @@ class EveryOperationTest : public StoreRecordsTest {
                                                         .restart_draw = 5,
                                                         .timeout_ms = 0}));
     ASSERT_OK(sampler->Next());
+    const std::vector<SamplerPart> parts = {
+        {.priority_table = table_->priority_table("pairs")},
+        {.priority_table = stream_->priority_table("per"), .share = ShareKind::kFixed, .count = 1}};
+    ASSERT_OK_AND_ASSIGN(auto mixed, database_->NewSampler(parts, {.batch = 3, .timeout_ms = 0}));
+    ASSERT_OK(mixed->Next());
     ASSERT_OK(per->Configure({.limiter = {.min_size = 2}, .max_times_sampled = 9}));
   }
 

@@ -210,6 +210,35 @@ TEST_F(RecoveryTest, DrawNumbersAndSampledTrajectoriesMayBeAnyNumbers) {
   EXPECT_OK(feed_.Finish());
 }
 
+TEST_F(RecoveryTest, ABatchOfSeveralPriorityTablesIsHandedOverTogether) {
+  CreateSteps();
+  ASSERT_OK(CreatePriorityTable(WindowSpec("second"), 1));
+  ASSERT_OK(Feed(Begins(1, 0, 3)));
+  const auto hand_over = [&](uint32_t priority_table, uint64_t draw_number) {
+    const fb::Sampled sampled[1] = {fb::Sampled(0, 11, 1 + priority_table)};
+    const auto offset = builder_.CreateVectorOfStructs(sampled, 1);
+    return fb::CreateOperation(builder_, kSteps, priority_table, fb::Change::HandOver,
+                               fb::CreateHandOver(builder_, draw_number, offset).Union());
+  };
+  const auto rescale = [&] {
+    return fb::CreateOperation(builder_, kSteps, 1, fb::Change::Rescale,
+                               fb::CreateRescale(builder_, 1).Union());
+  };
+  EXPECT_STATUS(kCorruption, FeedOperations({hand_over(0, 0), rescale()}),
+                "operation 1 of 2 is no hand-over, as the first one is");
+  EXPECT_STATUS(kCorruption, FeedOperations({rescale(), hand_over(0, 0)}), "operation 1 of 2");
+  EXPECT_STATUS(kCorruption, FeedOperations({hand_over(0, 0), hand_over(1, 0), hand_over(0, 1)}),
+                "operation 2 of 3 hands over of priority table 0 of table 1 again");
+  EXPECT_STATUS(kCorruption, FeedOperations({hand_over(0, 0), hand_over(2, 0)}),
+                "priority table 2 of table 1 does not exist");
+  EXPECT_OK(FeedOperations({hand_over(0, 4), hand_over(1, 6)}));
+  EXPECT_OK(feed_.Finish());
+  MutexLock lock(&steps().mutex);
+  EXPECT_EQ(steps().priority(0).next_draw, 5u);
+  EXPECT_EQ(steps().priority(1).next_draw, 7u);
+  EXPECT_EQ(steps().priority(1).limiter().state().samples, 2u);
+}
+
 TEST_F(RecoveryTest, ABatchShowsAsManyItemsAsRows) {
   CreateSteps();
   ASSERT_OK(Feed(Begins(1, 0, 3)));

@@ -1,0 +1,334 @@
+#include "engine/internal/part_draw.h"
+
+#include <algorithm>
+
+#include "engine/internal/within.h"
+
+namespace geardb::engine {
+namespace {
+
+/// Rows of a draw, until it is known which of them are wanted.
+class DrawAttempt {
+ public:
+  explicit DrawAttempt(const PartRequest& request)
+      : request_(request), priority_(&request.source->priority()) {}
+
+  const std::vector<uint64_t>& leaves() const { return leaves_; }
+  double probability(size_t i) const { return probabilities_[i]; }
+
+  /// The first `rows` rows of the draw; there are as many (CanDraw).
+  void Draw(uint64_t rows) {
+    leaves_.resize(rows);
+    probabilities_.resize(rows);
+    const index::DrawRequest request{.seed = request_.key.seed,
+                                     .draw_number = request_.key.draw_number};
+    if (request_.options->observer) {
+      GEARDB_CHECK(priority_->selector().Draw(request, leaves_, probabilities_) == rows);
+    } else {
+      priority_->DrawReserved(request, leaves_, probabilities_);
+    }
+  }
+  /// Gives back what row i has reserved.
+  void Cancel(size_t i) {
+    if (request_.options->observer) return;
+    priority_->CancelReserved(1, {&leaves_[i], priority_->bounded() ? size_t{1} : size_t{0}});
+  }
+  void CancelAll() {
+    for (size_t i = 0; i < leaves_.size(); ++i) Cancel(i);
+  }
+  /// Hands over what row i has reserved.
+  void Keep(size_t i, DrawReservation* reservation) const {
+    if (request_.options->observer) return;
+    ++reservation->rows;
+    if (priority_->bounded()) reservation->items.emplace_back(leaves_[i], GenerationOf(i));
+  }
+  uint32_t GenerationOf(size_t i) const {
+    uint32_t generation = 0;
+    GEARDB_CHECK(request_.part->state->GenerationOfLeaf(*priority_, leaves_[i], &generation));
+    return generation;
+  }
+  DrawnLeaf LeafAt(size_t i) const {
+    DrawnLeaf leaf{.leaf = leaves_[i], .part = request_.number, .key = request_.key};
+    leaf.key.row = static_cast<uint32_t>(i);
+    return leaf;
+  }
+
+ private:
+  const PartRequest& request_;
+  PriorityState* const priority_;
+  std::vector<uint64_t> leaves_;
+  std::vector<double> probabilities_;
+};
+
+/// Rows that the selector can give.
+uint64_t RowsThere(const PriorityState& priority, uint64_t most) {
+  const index::Selector& selector = priority.selector();
+  if (selector.distinct() || priority.bounded()) return std::min(most, selector.drawable());
+  return selector.total() > 0 ? most : 0;
+}
+
+bool Admits(const PartRequest& request, const index::RateLimiter& limiter, uint64_t rows) {
+  return request.options->observer || limiter.CanSample(rows);
+}
+
+Status NotEnoughFor(const PartRequest& request, uint64_t rows) {
+  return NotEnough(*request.source, request.options->observer, rows);
+}
+
+/// As many rows as are asked for, all of which are wanted.
+Status DrawPlain(const PartRequest& request, PartRows* rows) {
+  PriorityState& priority = request.source->priority();
+  if (!priority.CanDraw(request.rows) || !Admits(request, priority.limiter(), request.rows)) {
+    return NotEnoughFor(request, request.rows);
+  }
+  DrawAttempt attempt(request);
+  attempt.Draw(request.rows);
+  rows->leaves.reserve(request.rows);
+  for (size_t i = 0; i < request.rows; ++i) {
+    attempt.Keep(i, &rows->reservation);
+    rows->leaves.push_back(attempt.LeafAt(i));
+    rows->probabilities.push_back(attempt.probability(i));
+  }
+  return Status::Ok();
+}
+
+// ---- Windows within trajectories.
+
+/// Rows of a draw are looked at until `rows` of them have an anchor, or this many were.
+uint64_t TriesMax(uint64_t rows) { return std::max<uint64_t>(64 * rows, 65'536); }
+
+Status DrawWithin(const PartRequest& request, PartRows* rows) {
+  PriorityState& priority = request.source->priority();
+  const WindowsWithin& within = *request.options->within;
+  const index::RateLimiter limiter = priority.limiter();
+  if (!Admits(request, limiter, request.rows)) return NotEnoughFor(request, request.rows);
+  const uint64_t most = RowsThere(priority, TriesMax(request.rows));
+  DrawAttempt attempt(request);
+  std::vector<AnchorRows> anchors;
+  std::vector<size_t> kept;
+  for (uint64_t tries = request.rows;; tries *= 2) {
+    tries = std::min(tries, most);
+    if (tries < request.rows) return NotEnoughFor(request, request.rows);
+    attempt.Draw(tries);
+    anchors.clear();
+    kept.clear();
+    for (size_t i = 0; i < tries && kept.size() < request.rows; ++i) {
+      AnchorRows found(*request.part->state, *request.part->rule,
+                       static_cast<Slot>(attempt.leaves()[i]));
+      if (found.count() == 0) continue;
+      anchors.push_back(std::move(found));
+      kept.push_back(i);
+    }
+    if (kept.size() == request.rows) break;
+    attempt.CancelAll();
+    if (tries < most) continue;
+    return Status::DeadlineExceeded(request.source->Name(), ": of ", tries,
+                                    " trajectories drawn for a batch of ", request.rows, " only ",
+                                    kept.size(), " have a row that a window within may stand at");
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < attempt.leaves().size(); ++i) {
+    if (next == kept.size() || kept[next] != i) {
+      attempt.Cancel(i);
+      continue;
+    }
+    attempt.Keep(i, &rows->reservation);
+    const AnchorRows& found = anchors[next++];
+    for (int64_t j = 0; j < within.count; ++j) {
+      DrawnLeaf leaf = attempt.LeafAt(i);
+      leaf.key.row = static_cast<uint32_t>(static_cast<int64_t>(i) * within.count + j);
+      leaf.row = found.row(DrawAnchor(leaf.key, found.count(), j, within.count, within.stratified));
+      rows->leaves.push_back(leaf);
+      rows->probabilities.push_back(attempt.probability(i) / static_cast<double>(found.count()));
+    }
+  }
+  return Status::Ok();
+}
+
+// ---- Token budgets.
+
+/// What a batch holds so far.
+class TokenCount {
+ public:
+  explicit TokenCount(const SamplerOptions* options) : options_(options) {}
+
+  uint64_t items() const { return items_; }
+  int64_t tokens() const { return tokens_; }
+  /// With an item of so many more.
+  int64_t TokensWith(int64_t tokens) const {
+    if (options_->layout == BatchLayout::kPacked) return tokens_ + tokens;
+    return std::max(longest_, tokens) * static_cast<int64_t>(items_ + 1);
+  }
+  void Add(int64_t tokens) {
+    tokens_ = TokensWith(tokens);
+    longest_ = std::max(longest_, tokens);
+    ++items_;
+  }
+  bool Fits(int64_t tokens) const {
+    return items_ == 0 || TokensWith(tokens) <= options_->tokens_max;
+  }
+  bool full() const {
+    return tokens_ >= options_->tokens_max || items_ >= static_cast<uint64_t>(options_->batch);
+  }
+
+ private:
+  const SamplerOptions* options_;
+  uint64_t items_ = 0;
+  int64_t tokens_ = 0;
+  int64_t longest_ = 0;
+};
+
+/// What an item takes of the budget: padded windows take their extent's length each.
+int64_t TokensOf(const PartRequest& request, uint64_t leaf) {
+  if (request.options->layout == BatchLayout::kPadded && request.part->rule != nullptr) {
+    return request.part->rule->extent.length;
+  }
+  return StepsOf(*request.part, leaf);
+}
+
+/// What becomes of the rows of an attempt.
+struct TokenCut {
+  std::vector<size_t> kept = {};
+  std::optional<size_t> overflow = {};
+  bool filled = false;
+};
+
+Status CutAtBudget(const PartRequest& request, const DrawAttempt& attempt, TokenCount* count,
+                   TokenCut* cut) {
+  const SamplerOptions& options = *request.options;
+  const bool distinct = request.source->priority().selector().distinct();
+  for (size_t i = 0; i < attempt.leaves().size() && !count->full(); ++i) {
+    const uint64_t leaf = attempt.leaves()[i];
+    if (distinct && request.carried != nullptr && request.carried->leaf.leaf == leaf) continue;
+    const int64_t tokens = TokensOf(request, leaf);
+    if (tokens > options.tokens_max && options.oversized == Oversized::kFail) {
+      return Status::FailedPrecondition(
+          request.source->Name(), ": an item of trajectory ", TrajectoryOf(*request.part, leaf),
+          " has ", tokens, " steps; the sampler's tokens_max is ", options.tokens_max,
+          " (remove it, set its priority to 0, or let oversized be kAlone)");
+    }
+    if (!count->Fits(tokens)) {
+      cut->overflow = i;
+      cut->filled = true;
+      return Status::Ok();
+    }
+    count->Add(tokens);
+    cut->kept.push_back(i);
+  }
+  cut->filled = count->full();
+  return Status::Ok();
+}
+
+Status DrawTokens(const PartRequest& request, PartRows* rows) {
+  PriorityState& priority = request.source->priority();
+  const SamplerOptions& options = *request.options;
+  const index::RateLimiter limiter = priority.limiter();
+  TokenCount begun(&options);
+  if (request.carried != nullptr) begun.Add(TokensOf(request, request.carried->leaf.leaf));
+  // One more: the carried item may come again, and is passed over.
+  const uint64_t most = RowsThere(priority, request.rows + 1);
+  DrawAttempt attempt(request);
+  TokenCount count = begun;
+  TokenCut cut{.filled = begun.full()};
+  for (uint64_t tries = 16; !cut.filled; tries *= 2) {
+    tries = std::min(tries, most);
+    attempt.Draw(tries);
+    count = begun;
+    cut = {};
+    const Status status = CutAtBudget(request, attempt, &count, &cut);
+    if (status.ok() && cut.filled && Admits(request, limiter, cut.kept.size())) break;
+    attempt.CancelAll();
+    GEARDB_RETURN_IF_ERROR(status);
+    if (cut.filled) return NotEnoughFor(request, cut.kept.size());
+    if (tries < most) continue;
+    if (count.items() == 0) return NotEnoughFor(request, 1);
+    return Status::DeadlineExceeded(request.source->Name(), " holds ", count.items(),
+                                    " items that can be drawn, of ", count.tokens(),
+                                    " tokens; the batch takes ", options.tokens_max, ", or ",
+                                    options.batch, " items");
+  }
+  if (request.carried != nullptr) {
+    rows->leaves.push_back(request.carried->leaf);
+    rows->probabilities.push_back(request.carried->probability);
+  }
+  // An order that begins again with each batch has nothing to carry over.
+  const bool starts_over = OrderOf(request.source->items.selector) && !priority.bounded();
+  size_t next = 0;
+  for (size_t i = 0; i < attempt.leaves().size(); ++i) {
+    if (next < cut.kept.size() && cut.kept[next] == i) {
+      ++next;
+      attempt.Keep(i, &rows->reservation);
+      rows->leaves.push_back(attempt.LeafAt(i));
+      rows->probabilities.push_back(attempt.probability(i));
+    } else if (cut.overflow == i && !starts_over) {
+      rows->carried = CarriedItem{.leaf = attempt.LeafAt(i),
+                                  .generation = attempt.GenerationOf(i),
+                                  .probability = attempt.probability(i)};
+      attempt.Keep(i, &rows->carried->reservation);
+    } else {
+      attempt.Cancel(i);
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::string SamplerSource::Name() const {
+  return "priority table '" + priority_table->spec.name + "' of table '" +
+         priority_table->table->layout().spec().name + "'";
+}
+
+Status DrawPart(const PartRequest& request, PartRows* rows) {
+  index::PrioritizedSelector* const selector = request.source->priority().prioritized();
+  if (selector != nullptr) {  // As of before the draw, which may hide what it takes.
+    const bool of_table = request.options->weight_maximum == WeightMaximum::kTable;
+    rows->drawable = selector->drawable();
+    rows->smallest_probability = of_table ? selector->SmallestProbability() : 0;
+  }
+  rows->draw_number = request.key.draw_number;
+  if (request.options->tokens_max > 0) return DrawTokens(request, rows);
+  if (request.rows == 0) return Status::Ok();
+  return request.part->within ? DrawWithin(request, rows) : DrawPlain(request, rows);
+}
+
+uint64_t AvailableRows(const SamplerSource& source, bool observer, uint64_t most) {
+  const PriorityState& priority = source.priority();
+  uint64_t low = 0;
+  uint64_t high = RowsThere(priority, most);
+  if (observer) return high;
+  // What admits some rows admits fewer.
+  while (low < high) {
+    const uint64_t middle = high - (high - low) / 2;
+    if (priority.limiter().CanSample(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+Status NotEnough(const SamplerSource& source, bool observer, uint64_t rows) {
+  const PriorityState& priority = source.priority();
+  const index::Selector& selector = priority.selector();
+  const index::LimiterBlock block = priority.BlockedSample(rows);
+  if (!observer && block.reason == index::LimiterBlock::Reason::kNever) {
+    return Status::InvalidArgument(source.Name(), ": ", block.text);
+  }
+  // That there is no item at all is said as ever.
+  const bool of_limiter = priority.spec().limiter != RateLimit() || selector.count() > 0;
+  if (!observer && of_limiter && !block.text.empty()) {
+    return Status::DeadlineExceeded(source.Name(), " waits: ", block.text);
+  }
+  if ((selector.distinct() || priority.bounded()) && selector.drawable() > 0) {
+    return Status::DeadlineExceeded(source.Name(), " holds ", selector.drawable(),
+                                    " items that can be drawn; the batch takes ", rows,
+                                    " distinct ones");
+  }
+  return Status::DeadlineExceeded(source.Name(), " has nothing to draw: it holds ",
+                                  selector.count(), " items, ", selector.drawable(),
+                                  " of them with a priority above 0");
+}
+
+}  // namespace geardb::engine

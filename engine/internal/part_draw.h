@@ -1,0 +1,74 @@
+// PartDraw: the rows of one part of a batch: which they are, by the selector and the options of the
+// sampler, and what they reserve.
+//
+// Everything here happens under the mutex of the part's table. What is not enough for a batch
+// leaves nothing behind.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/internal/batch_items.h"
+#include "engine/internal/core.h"
+
+namespace geardb::engine {
+
+/// A priority table that a sampler draws from.
+struct SamplerSource {
+  std::shared_ptr<PriorityTable::Impl> priority_table;
+  PriorityTableSpec items;  ///< As its spec, but for windows within.
+  ViewPlan plan;
+  SamplerPart share = {};
+
+  TableState* state() const { return priority_table->table->state.get(); }
+  PriorityState& priority() const { return priority_table->state(); }
+  /// "priority table 'per' of table 'replay'".
+  std::string Name() const;
+};
+
+/// An item that did not fit the token budget of the batch that it was drawn for.
+struct CarriedItem {
+  DrawnLeaf leaf;
+  uint32_t generation = 0;
+  double probability = 0;
+  DrawReservation reservation = {};
+};
+
+/// The rows of one part of one batch.
+struct PartRows {
+  uint64_t draw_number = 0;
+  std::vector<DrawnLeaf> leaves;  ///< Of each row of the batch.
+  std::vector<double> probabilities;
+  DrawReservation reservation;
+  std::vector<fb::Sampled> sampled = {};
+  std::optional<CarriedItem> carried = {};  ///< For the next batch.
+  // As of before the draw.
+  uint64_t drawable = 0;
+  double smallest_probability = 0;
+};
+
+/// How the rows of a part are drawn.
+struct PartRequest {
+  const SamplerSource* source = nullptr;
+  const BatchPart* part = nullptr;
+  uint32_t number = 0;  ///< Of the part.
+  const SamplerOptions* options = nullptr;
+  DrawKey key;                           ///< Its row is 0.
+  uint64_t rows = 0;                     ///< Items; with tokens_max at most.
+  const CarriedItem* carried = nullptr;  ///< From the batch before; it is there.
+};
+
+/// Draws, and reserves but for observers. DeadlineExceeded with a text that says what there is,
+/// where that is not enough; InvalidArgument where it never will be (by the limiter);
+/// FailedPrecondition, naming the item, for one that is larger than the token budget.
+Status DrawPart(const PartRequest& request, PartRows* rows);
+
+/// Rows that a part can be drawn now, at most `most`.
+uint64_t AvailableRows(const SamplerSource& source, bool observer, uint64_t most);
+
+/// What is not enough for so many rows.
+Status NotEnough(const SamplerSource& source, bool observer, uint64_t rows);
+
+}  // namespace geardb::engine

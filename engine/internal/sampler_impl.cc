@@ -1,0 +1,267 @@
+#include "engine/internal/sampler_impl.h"
+
+#include <algorithm>
+
+#include "base/thread.h"
+#include "engine/internal/table_change.h"
+
+namespace geardb {
+
+namespace {
+
+/// Holds the mutexes of tables that are in the order of their ids: whoever takes several takes them
+/// in that order.
+class TableLocks {
+ public:
+  explicit TableLocks(std::span<engine::TableState* const> tables)
+      GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis)
+      : tables_(tables) {
+    for (engine::TableState* table : tables_) table->mutex.Lock();
+  }
+  ~TableLocks() GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
+    for (engine::TableState* table : tables_) table->mutex.Unlock();
+  }
+  TableLocks(const TableLocks&) = delete;
+  TableLocks& operator=(const TableLocks&) = delete;
+
+ private:
+  const std::span<engine::TableState* const> tables_;
+};
+
+}  // namespace
+
+Sampler::Impl::Impl(std::vector<engine::SamplerSource> sources, const SamplerOptions& options)
+    : sources_(std::move(sources)),
+      options_(options),
+      tables_(TablesInOrder()),
+      pool_(database()->batch_pools.MakePool()) {
+  if (options_.restart_draw && options_.observer) observer_draw_ = *options_.restart_draw;
+  for (const engine::SamplerSource& source : sources_) {
+    const bool windows = source.items.item == ItemKind::kWindow;
+    batch_parts_.push_back({.plan = &source.plan,
+                            .state = source.state(),
+                            .rule = windows ? &source.items.window : nullptr,
+                            .within = options_.within.has_value()});
+    if (options_.observer) continue;
+    MutexLock lock(&source.state()->mutex);
+    ++source.priority().samplers;
+  }
+  for (engine::TableState* table : tables_) table->changed.Add(&waiter_);
+}
+
+Status Sampler::Impl::StartGatherer() {
+  if (options_.prefetch == 0 || !database()->options.background) return Status::Ok();
+  GEARDB_ASSIGN_OR_RETURN(
+      gatherer_, StartThread("prefetches for a sampler of priority table '" + spec().name + "'",
+                             [this] { GatherAhead(); }));
+  return Status::Ok();
+}
+
+Sampler::Impl::~Impl() {
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    changed_.NotifyAll();
+  }
+  if (gatherer_.joinable()) gatherer_.join();
+  for (engine::TableState* table : tables_) table->changed.Remove(&waiter_);
+  if (options_.observer) return;
+  CancelDraws();
+  // Once no sampler is left, numbers drawn ahead above the last one handed over are drawn again.
+  for (const engine::SamplerSource& source : sources_) {
+    MutexLock lock(&source.state()->mutex);
+    engine::PriorityState& priority = source.priority();
+    if (--priority.samplers == 0) priority.next_ahead = priority.next_draw;
+  }
+}
+
+std::vector<engine::TableState*> Sampler::Impl::TablesInOrder() const {
+  std::vector<engine::TableState*> tables;
+  for (const engine::SamplerSource& source : sources_) tables.push_back(source.state());
+  std::sort(tables.begin(), tables.end(),
+            [](const auto* a, const auto* b) { return a->layout().id() < b->layout().id(); });
+  tables.erase(std::unique(tables.begin(), tables.end()), tables.end());
+  return tables;
+}
+
+Status Sampler::Impl::CheckTables() const {
+  for (const engine::SamplerSource& source : sources_) {
+    GEARDB_RETURN_IF_ERROR(database()->CheckTable(*source.priority_table->table));
+  }
+  return Status::Ok();
+}
+
+void Sampler::Impl::CancelParts(Drawn* batch) {
+  for (size_t p = 0; p < batch->parts.size(); ++p) {
+    sources_[p].state()->CancelDraw(sources_[p].priority_table->number,
+                                    &batch->parts[p].reservation);
+  }
+}
+
+void Sampler::Impl::CancelDraws() {
+  TableLocks locks(tables_);
+  MutexLock queue_lock(&mutex_);
+  for (const auto& batch : queue_) CancelParts(batch.get());
+  if (!carried_) return;
+  sources_[0].state()->CancelDraw(sources_[0].priority_table->number, &carried_->reservation);
+  carried_.reset();
+}
+
+Status Sampler::Impl::TryDraw() {
+  const Status status = TryDrawOnce();
+  if (status.code() != StatusCode::kResourceExhausted) return status;
+  database()->batch_pools.Clear();
+  return TryDrawOnce();
+}
+
+Status Sampler::Impl::TryDrawOnce() {
+  GEARDB_RETURN_IF_ERROR(CheckTables());
+  auto batch = std::make_unique<Drawn>();
+  batch->rep = pool_->Take();
+  {
+    MutexLock lock(&mutex_);
+    if (!spare_builders_.empty()) {
+      batch->builder = std::move(spare_builders_.back());
+      spare_builders_.pop_back();
+    }
+  }
+  if (batch->builder == nullptr) {
+    batch->builder = std::make_unique<engine::BatchBuilder>(
+        batch_parts_, options_.layout,
+        engine::BatchBudget{database()->batch_bytes, database()->options.budgets.batch_bytes});
+  }
+  Status status;
+  {
+    TableLocks locks(tables_);
+    status = DrawLocked(batch.get());
+  }
+  if (!status.ok()) {
+    pool_->Give(std::move(batch->rep));
+    return RemoveIfDamaged(*batch->builder, status);
+  }
+  // For the next one: what it brings in is not there yet either.
+  const engine::PageWaits& waits = batch->builder->waits();
+  if (!waits.empty()) database()->evictor->MakeRoomLike(waits);
+  if (!gatherer_.joinable()) Gather(batch.get());
+  MutexLock lock(&mutex_);
+  queue_.push_back(std::move(batch));
+  changed_.NotifyAll();
+  return Status::Ok();
+}
+
+void Sampler::Impl::Gather(Drawn* batch) {
+  Status status = batch->builder->waits().Wait();
+  if (status.ok()) GatherCpu(batch->builder->Plan(), engine::BasesOf(*database()->arena));
+  batch->guard.Leave();
+  MutexLock lock(&mutex_);
+  batch->status = std::move(status);
+  batch->gathered = true;
+  changed_.NotifyAll();
+}
+
+void Sampler::Impl::GatherAhead() {
+  for (;;) {
+    Drawn* batch = nullptr;
+    {
+      MutexLock lock(&mutex_);
+      while (!stop_ && next_to_gather_ >= queue_.size()) {
+        changed_.WaitUntil(&mutex_, Deadline::Infinite());
+      }
+      if (stop_) return;
+      batch = queue_[next_to_gather_++].get();
+    }
+    Gather(batch);
+  }
+}
+
+void Sampler::Impl::WaitGathered(Drawn* batch) {
+  MutexLock lock(&mutex_);
+  while (!batch->gathered) changed_.WaitUntil(&mutex_, Deadline::Infinite());
+}
+
+Status Sampler::Impl::GiveUp(Drawn* batch) {
+  const Status status = batch->status;
+  if (!options_.observer) {
+    TableLocks locks(tables_);
+    CancelParts(batch);
+  }
+  const std::unique_ptr<engine::BatchBuilder> builder = std::move(batch->builder);
+  {
+    MutexLock lock(&mutex_);
+    pool_->Give(std::move(batch->rep));
+    queue_.pop_front();
+    if (gatherer_.joinable()) --next_to_gather_;
+  }
+  return RemoveIfDamaged(*builder, status);
+}
+
+Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const Status& why) {
+  const engine::PageLoad* failed = builder.waits().failed();
+  if (why.code() != StatusCode::kCorruption || failed == nullptr) return why;
+  const auto table = database()->TableById(failed->place.layout->id());
+  if (table == nullptr) return why;
+  return engine::RemoveDamaged(database(), table, failed->place.trajectory, why);
+}
+
+bool Sampler::Impl::WaitForChange(uint64_t seen, Deadline deadline) {
+  const auto count = [this](uint32_t waiting) {
+    TableLocks locks(tables_);
+    for (const engine::SamplerSource& source : sources_) {
+      source.priority().samplers_waiting += waiting;
+    }
+  };
+  count(1);
+  const bool woken = waiter_.WaitBeyond(seen, deadline);
+  count(static_cast<uint32_t>(-1));
+  return woken;
+}
+
+Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
+  GEARDB_RETURN_IF_ERROR(CheckTables());
+  if (!options_.observer) GEARDB_RETURN_IF_ERROR(database()->CheckWritable());
+  const auto queued = [this] {
+    MutexLock lock(&mutex_);
+    return queue_.size();
+  };
+  const auto depth = static_cast<size_t>(std::max<int64_t>(options_.prefetch, 1));
+  // Draws that nothing could be drawn for take their places now, in order.
+  while (queued() < depth && not_ahead_.ok()) {
+    const uint64_t seen = waiter_.count();
+    const Status status = TryDraw();
+    if (status.ok()) continue;
+    const bool ahead = queued() > 0;
+    if (ahead && status.code() == StatusCode::kResourceExhausted) not_ahead_ = status;
+    if (ahead && status.code() != StatusCode::kCancelled) break;
+    if (status.code() != StatusCode::kDeadlineExceeded || deadline.passed()) return status;
+    WaitForChange(seen, deadline);
+  }
+  if (queued() == 0) {
+    return std::exchange(not_ahead_, Status::Ok())
+        .WithContext("no batch was drawn ahead (prefetch " + std::to_string(options_.prefetch) +
+                     ")");
+  }
+  Drawn* front = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    front = queue_.front().get();
+  }
+  WaitGathered(front);
+  if (!front->status.ok()) return GiveUp(front);
+  if (!options_.observer) GEARDB_RETURN_IF_ERROR(HandOver(front));
+  std::unique_ptr<Batch::Rep> rep;
+  {
+    MutexLock lock(&mutex_);
+    rep = std::move(front->rep);
+    spare_builders_.push_back(std::move(front->builder));
+    queue_.pop_front();
+    if (gatherer_.joinable()) --next_to_gather_;
+  }
+  if (options_.prefetch > 0 && not_ahead_.ok()) {
+    const Status status = TryDraw();
+    // Any other failure shows at the next call, which draws again.
+    if (status.code() == StatusCode::kResourceExhausted) not_ahead_ = status;
+  }
+  return rep;
+}
+
+}  // namespace geardb
