@@ -6,12 +6,11 @@
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/core.h"
-#include "engine/internal/database_image.h"
 #include "engine/internal/index_budget.h"
 #include "engine/internal/recovery.h"
+#include "engine/internal/reopen.h"
 #include "engine/internal/table_change.h"
 #include "engine/internal/table_fits.h"
-#include "wal/segment_map.h"
 
 namespace geardb {
 namespace {
@@ -71,36 +70,6 @@ Status CheckBudgets(const DatabaseOptions& options) {
   return Status::Ok();
 }
 
-/// Pages that lost a piece cost their trajectories, and nothing else. Adds their names to `names`.
-Status RemoveDamaged(engine::DatabaseCore* core, const engine::Recovery& recovery,
-                     std::string* names) {
-  for (const auto& [table_id, slots] : recovery.damaged()) {
-    const auto table = core->TableById(table_id);
-    if (table == nullptr) continue;
-    std::vector<TrajectoryId> ids;
-    {
-      MutexLock lock(&table->state->mutex);
-      for (const auto& [slot, generation] : slots) {
-        const auto& record = table->state->trajectories().record(slot);
-        if (record.state == index::TrajectoryState::kFree || record.generation != generation) {
-          continue;
-        }
-        ids.push_back(record.id);
-      }
-    }
-    for (const TrajectoryId id : ids) {
-      *names += " '" + table->layout().spec().name + "'/" + std::to_string(id);
-    }
-    if (ids.empty()) continue;
-    if (core->log != nullptr) {
-      GEARDB_RETURN_IF_ERROR(engine::RemoveTrajectories(core, table, ids));
-    } else {
-      engine::HideTrajectories(table.get(), ids);
-    }
-  }
-  return Status::Ok();
-}
-
 Status CheckTagName(std::string_view name) {
   if (name.empty() || name.size() > kTagNameBytesMax) {
     return Status::InvalidArgument("a tag's name has ", name.size(), " bytes; expected 1 to ",
@@ -115,49 +84,24 @@ Status CheckTagName(std::string_view name) {
   return Status::Ok();
 }
 
-/// Says in the report what damaged pieces have cost.
-void NoteDamage(const engine::DatabaseCore& core, const std::string& trajectories,
-                RecoveryReport* into) {
-  RecoveryReport& report = *into;
-  const auto add = [&report](const std::string& note) {
-    report.note += (report.note.empty() ? "" : "; ") + note;
-  };
-  if (!trajectories.empty()) add("trajectories with damaged pages:" + trajectories);
-  if (report.damaged_priorities > 0) {
-    add(std::to_string(report.damaged_priorities) +
-        " priorities in damaged pieces stayed as before");
-  }
-  for (const Tag& tag : core.Tags()) {
-    if (!tag.damaged) continue;
-    ++report.damaged_tags;
-    add("tag '" + tag.name + "' has lost its blob");
-  }
+/// Nobody else has the directory from here on, unless all of them read alone.
+Status LockAndReadManifest(engine::DatabaseCore* core, wal::CreatedLog* found) {
+  Env* env = found->directory.get();
+  // A directory without a manifest is left as it is: no lock file appears in it.
+  GEARDB_ASSIGN_OR_RETURN(core->manifest, wal::ReadManifest(env, core->directory));
+  if (found->lock != nullptr) return Status::Ok();
+  const LockMode mode = core->options.read_only ? LockMode::kShared : LockMode::kExclusive;
+  GEARDB_ASSIGN_OR_RETURN(found->lock, env->Lock(JoinPath(core->directory, wal::kLockName), mode));
+  GEARDB_ASSIGN_OR_RETURN(core->manifest, wal::ReadManifest(env, core->directory));
+  return Status::Ok();
 }
 
-/// Opens the cold store, if there is one, and takes the tables from its image, whose head goes to
-/// `image`.
-Status LoadImage(engine::DatabaseCore* core, Env* env, engine::ImageHead* image) {
-  if (core->env != Env::Posix()) return Status::Ok();  // RocksDB knows no other files.
-  core->cold = std::make_unique<engine::ColdTier>(
-      core->directory, engine::ColdTier::Options{.read_only = core->options.read_only});
-  GEARDB_ASSIGN_OR_RETURN(
-      const wal::SegmentMap map,
-      wal::SegmentMap::Read(env, JoinPath(core->directory, wal::kLogDirectoryName), core->manifest,
-                            0));
-  GEARDB_RETURN_IF_ERROR(
-      core->cold->OpenExisting(map.names.empty() ? 0 : map.names.begin()->first));
-  if (core->cold->if_open() != nullptr) core->page_source->UseColdStore(core->cold->if_open());
-  *image = core->cold->head();
-  if (image->number == 0) return Status::Ok();
-  GEARDB_RETURN_IF_ERROR(engine::LoadDatabase(core, image->lsn, core->cold->CurrentImage()));
-  core->log_start.store(image->log_start);
-  core->log_released.store(std::min(image->log_start, image->log_from));
-  core->read_from_segments.store(image->log_from);
-  for (const auto& table : core->AllTables()) {
-    MutexLock lock(&table->state->mutex);
-    table->state->frames().ResolvePlaces(image->log_start);
+/// The sizes that the options ask for, or those of this machine.
+void ChooseBudgets(Budgets* budgets) {
+  if (budgets->frames_bytes == 0) budgets->frames_bytes = engine::DefaultFrameBudget();
+  if (budgets->index_bytes == 0) {
+    budgets->index_bytes = std::max(budgets->frames_bytes / 8, kIndexBytesMin);
   }
-  return Status::Ok();
 }
 
 Status WatchTimes(const engine::DatabaseCore& core) {
@@ -184,10 +128,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   std::shared_ptr<Impl> impl(new Impl(options), DeleteUnlessForked<Impl>());
   impl->directory = directory;
   Budgets& budgets = impl->options.budgets;
-  if (budgets.frames_bytes == 0) budgets.frames_bytes = engine::DefaultFrameBudget();
-  if (budgets.index_bytes == 0) {
-    budgets.index_bytes = std::max(budgets.frames_bytes / 8, kIndexBytesMin);
-  }
+  ChooseBudgets(&budgets);
   const wal::LogOptions log{.log_bytes_max = options.log_bytes_max,
                             .sync_interval_ms = options.sync_interval_ms,
                             .segment_bytes = options.segment_bytes,
@@ -207,16 +148,10 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
                                                       .budget_name = "budgets.index_bytes"}));
   GEARDB_ASSIGN_OR_RETURN(wal::CreatedLog found, FindOrCreate(impl->env, directory, options, log));
 
-  GEARDB_ASSIGN_OR_RETURN(impl->manifest, wal::ReadManifest(found.directory.get(), directory));
-  if (found.lock == nullptr) {
-    const LockMode mode = options.read_only ? LockMode::kShared : LockMode::kExclusive;
-    GEARDB_ASSIGN_OR_RETURN(found.lock,
-                            found.directory->Lock(JoinPath(directory, wal::kLockName), mode));
-    GEARDB_ASSIGN_OR_RETURN(impl->manifest, wal::ReadManifest(found.directory.get(), directory));
-  }
+  GEARDB_RETURN_IF_ERROR(LockAndReadManifest(impl.get(), &found));
   impl->UsePages(found.directory, impl->manifest);
   engine::ImageHead image;
-  GEARDB_RETURN_IF_ERROR(LoadImage(impl.get(), found.directory.get(), &image));
+  GEARDB_RETURN_IF_ERROR(engine::LoadImage(impl.get(), found.directory.get(), &image));
   engine::Recovery recovery(impl.get());
   GEARDB_ASSIGN_OR_RETURN(wal::OpenedLog opened,
                           wal::OpenLog(found.directory.get(), directory,
@@ -252,9 +187,9 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   report.damage = read.damage;
   if (!read.damage.ok()) report.note = read.damage.ToString();
   std::string damaged;
-  GEARDB_RETURN_IF_ERROR(RemoveDamaged(impl.get(), recovery, &damaged));
+  GEARDB_RETURN_IF_ERROR(engine::RemoveDamaged(impl.get(), recovery, &damaged));
   engine::RemoveAllFinished(impl.get());
-  NoteDamage(*impl, damaged, &report);
+  engine::NoteDamage(*impl, damaged, &report);
   GEARDB_RETURN_IF_ERROR(WatchTimes(*impl));
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return std::unique_ptr<Database>(new Database(std::move(impl)));

@@ -33,9 +33,14 @@ struct DatabaseOptions {
   /// whose rows are in the log or in the cold store gives its frame to others when the budget is
   /// full, and is read when it is shown again.
   bool resident = false;
+  /// What lives in the oldest segments of a log that has reached its bound moves to RocksDB, in
+  /// the directory `cold`, and the segments are written again. Off: a full log refuses what brings
+  /// bytes of the user's. What is there already is read and kept either way.
+  bool cold_tier = true;
   /// Acknowledgement of writers' calls where neither the call nor the writer names one.
   Ack ack = Ack::kLog;
-  /// The log's segments may come to this; at least one segment. Then all that brings bytes of the
+  /// The log's segments may come to this; at least one segment. Calls wait then, by their
+  /// deadlines, until some are free (cold_tier). Where none will be, all that brings bytes of the
   /// user's fails with ResourceExhausted naming what pins the log: appends, Set and SetAll, draws,
   /// SetColumns, new tables and priority tables, tags with a blob over 64 KiB. Removals, closings
   /// and small tags go on for another 1 MiB or a sixteenth of this, whichever is more (in whole

@@ -314,7 +314,7 @@ Status Cleaner::DeleteGone(TableState* state, ColdBatch* batch) {
   state->trajectories().ForEach(
       [&](Slot, const index::TrajectoryRecord& record) { oldest = std::min(oldest, record.id); });
   const TableLayout& layout = state->layout();
-  const auto remove = [&](TrajectoryId first, TrajectoryId end) {
+  const auto delete_all = [&](TrajectoryId first, TrajectoryId end) {
     for (size_t g = 0; g < layout.group_count(); ++g) {
       GEARDB_RETURN_IF_ERROR(batch->DeleteTrajectoryPages(
           {.table = layout.id(), .group = static_cast<uint16_t>(g), .first = first, .end = end}));
@@ -322,14 +322,14 @@ Status Cleaner::DeleteGone(TableState* state, ColdBatch* batch) {
     return Status::Ok();
   };
   if (gone.front().trajectory < oldest) {
-    GEARDB_RETURN_IF_ERROR(remove(gone.front().trajectory, oldest));
+    GEARDB_RETURN_IF_ERROR(delete_all(gone.front().trajectory, oldest));
   }
   TrajectoryId removed = 0;
   for (const GonePage& page : gone) {
     if (page.trajectory < oldest || page.trajectory == removed) continue;
     if (state->trajectories().FindById(page.trajectory) == kNoSlot) {
       removed = page.trajectory;
-      GEARDB_RETURN_IF_ERROR(remove(removed, removed + 1));
+      GEARDB_RETURN_IF_ERROR(delete_all(removed, removed + 1));
       continue;
     }
     for (size_t g = 0; g < layout.group_count(); ++g) {

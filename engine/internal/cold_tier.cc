@@ -1,7 +1,6 @@
 #include "engine/internal/cold_tier.h"
 
-#include <sys/stat.h>
-
+#include <algorithm>
 #include <cstring>
 
 namespace geardb::engine {
@@ -24,8 +23,8 @@ ColdChunkKey ColdTier::KeyOf(const ImageChunk& chunk, uint64_t number) {
 }
 
 Status ColdTier::OpenExisting(uint64_t log_start) {
-  struct stat found = {};
-  if (stat((directory_ + "/CURRENT").c_str(), &found) != 0) {
+  GEARDB_ASSIGN_OR_RETURN(const bool found, env_->Exists(JoinPath(directory_, "CURRENT")));
+  if (!found) {
     if (log_start == 0) return Status::Ok();
     return Status::Corruption("the log begins at LSN ", log_start, ", and there is no cold store '",
                               directory_, "' with what was before it");

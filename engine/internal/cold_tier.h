@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "base/env.h"
 #include "base/mutex.h"
 #include "engine/internal/cold_store.h"
 #include "engine/internal/image_chunk.h"
@@ -34,8 +35,11 @@ class ColdTier {
     bool read_only = false;
     ColdStoreOptions store = {};
   };
-  ColdTier(std::string database_directory, Options options)
-      : directory_(database_directory + "/" + kColdDirectory), options_(std::move(options)) {}
+  /// `env` has the files that RocksDB finds under the same paths; needed until the open alone.
+  ColdTier(Env* env, const std::string& database_directory, Options options)
+      : env_(env),
+        directory_(JoinPath(database_directory, kColdDirectory)),
+        options_(std::move(options)) {}
 
   /// Opens what is there, if anything is: with the current image's head. `log_start` is the base of
   /// the log's oldest segment, 0 where it has them all: a log that does not begin at 0 needs a
@@ -63,6 +67,7 @@ class ColdTier {
  private:
   Status ReadHead() GEARDB_REQUIRES(mutex_);
 
+  Env* const env_;
   const std::string directory_;
   const Options options_;
   Mutex mutex_;

@@ -341,7 +341,7 @@ void DatabaseCore::UseLog(std::unique_ptr<wal::LogWriter> writer) {
   log = log_writer_.get();
   opened_us = clock->WallTimeUs();
   if (log == nullptr) return;
-  if (cold != nullptr) cleaner = std::make_unique<Cleaner>(this, cold.get());
+  if (cold != nullptr && options.cold_tier) cleaner = std::make_unique<Cleaner>(this, cold.get());
   if (!options.background) return;
   filler = std::make_unique<Filler>(log_writer_.get());
   timekeeper = std::make_unique<Timekeeper>(this);

@@ -252,6 +252,7 @@ TEST_F(DatabaseBadInputTest, AFullLogSaysWhatPinsIt) {
   options_.segment_bytes = uint64_t{64} << 10;
   options_.ring_bytes = uint64_t{64} << 10;
   options_.log_bytes_max = uint64_t{1} << 20;
+  options_.cold_tier = false;
   OpenEmpty();
   TableSpec spec = StepSpec();
   spec.priority_tables = {WindowSpec("per")};

@@ -70,6 +70,7 @@ TEST_F(DatabaseBudgetTest, APageFitsAQuarterOfTheRingLessFourKiB) {
 
 TEST_F(DatabaseBudgetTest, FramesRunOutAndComeBack) {
   options_.budgets.frames_bytes = 4 * kMiB;
+  options_.resident = true;
   OpenEmpty();
   Create(WideSpec());
   uint64_t rows = 0;
@@ -99,6 +100,7 @@ TEST_F(DatabaseBudgetTest, AStoreLargerThanTheBudgetIsNotOpened) {
   ASSERT_OK(AppendWide(200));
   Close();
   options_.budgets.frames_bytes = 4 * kMiB;
+  options_.resident = true;
   EXPECT_STATUS(kResourceExhausted, Database::Open(dir_->path(), options_),
                 "the frame budget of 4194304 bytes");
   options_.budgets.frames_bytes = 64 * kMiB;
@@ -313,6 +315,7 @@ TEST_F(DatabaseBudgetTest, WhatABatchSaysOfItsItemsCounts) {
 
 TEST_F(DatabaseBudgetTest, TablesThatCannotFitAreRefused) {
   options_.budgets.frames_bytes = 4 * kMiB;
+  options_.resident = true;
   OpenEmpty();
   TableSpec spec = WideSpec();
   spec.bytes_max = 8 * kMiB;

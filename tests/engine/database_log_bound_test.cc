@@ -32,6 +32,7 @@ class DatabaseLogBoundTest : public StoreTest {
     options_.segment_bytes = kSegment;
     options_.ring_bytes = kSegment;
     options_.log_bytes_max = kBound;
+    options_.cold_tier = false;
     Open();
     TableSpec spec = StepSpec();
     spec.priority_tables = {WindowSpec("per")};

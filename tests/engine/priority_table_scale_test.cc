@@ -249,6 +249,7 @@ class RefusedScaleTest : public PriorityTableScaleTest {
     options_.ring_bytes = 32 << 10;
     options_.segment_bytes = 64 << 10;
     options_.log_bytes_max = log_bytes_max;
+    options_.cold_tier = false;
     OpenEmpty();
     TableSpec spec = StepSpec();
     spec.columns = {{.name = "x", .dtype = DType::kU8}};

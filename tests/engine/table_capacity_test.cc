@@ -67,6 +67,7 @@ TEST_F(TableCapacityTest, TheOldestTrajectoryLeaves) {
 // The frames of a call are taken before it is decided what leaves for it.
 TEST_F(TableCapacityTest, ABoundInBytesLeavesFramesToTheCallsUnderWay) {
   options_.budgets.frames_bytes = uint64_t{8} << 20;
+  options_.resident = true;
   // Of the larger pages 13 go into a slab of 2 MiB.
   for (const uint32_t steps_per_page : {128u, 32u}) {
     SCOPED_TRACE(steps_per_page);
@@ -385,6 +386,7 @@ TEST_F(TableCapacityConcurrentTest, WithoutARemoverAnAppendGoesOnAfterARemoval) 
 // between a call's look for a frame and the next.
 TEST_F(TableCapacityConcurrentTest, AFrameThatIsGivenBackMeanwhileIsFound) {
   options_.budgets.frames_bytes = uint64_t{2} << 20;
+  options_.resident = true;
   options_.ring_bytes = uint64_t{8} << 20;
   OpenEmpty();
   constexpr int64_t kRowBytes = 128 << 10;

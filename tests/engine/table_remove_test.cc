@@ -162,6 +162,7 @@ TEST_F(TableRemoveTest, MoreThanARecordHoldsIsRefusedByNumber) {
 
 TEST_F(TableRemoveTest, FramesComeBackAfterRemoval) {
   options_.budgets.frames_bytes = uint64_t{2} << 20;  // One slab.
+  options_.resident = true;
   OpenEmpty();
   TableSpec spec = StepSpec();
   spec.steps_per_page = 256;

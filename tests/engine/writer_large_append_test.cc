@@ -23,6 +23,7 @@ class WriterLargeAppendTest : public StoreTest {
     options_.ring_bytes = ring_bytes;
     options_.segment_bytes = segment_bytes;
     options_.budgets.frames_bytes = 256 * kMiB;
+    options_.resident = true;
     OpenEmpty();
   }
   static std::vector<uint8_t> Bytes(uint64_t count, uint64_t seed) {

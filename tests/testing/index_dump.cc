@@ -29,7 +29,7 @@ void DumpPage(const TableState& state, const index::TrajectoryRecord& record, Lp
     const index::GroupPageRecord& of = state.pages().group_page(g, lpn);
     *out << "; group " << g << ": " << of.newest_lsn << " since " << of.birth_lsn << ", "
          << of.rows_filled << " rows, " << int{of.piece_count} << " pieces, at " << of.piece_at
-         << " checksum " << of.piece_checksum << ", " << int{of.flags};
+         << " checksum " << of.piece_checksum << ", " << (of.flags & engine::kPageFlagsSaved);
   }
   if (layout.spec().stream) {
     *out << "; flags";

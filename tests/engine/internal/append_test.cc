@@ -30,6 +30,7 @@ class AppendTest : public StoreTest {
  protected:
   void SetUp() override {
     options_.budgets.frames_bytes = uint64_t{2} << 20;
+    options_.resident = true;
     options_.ring_bytes = uint64_t{8} << 20;  // No call waits for it.
     Open();
     TableSpec spec;

@@ -57,6 +57,7 @@ TEST_F(TableFitsTest, APageLargerThanTheFrameBudgetIsRefused) {
   for (const uint64_t frames_mib : {2u, 4u, 6u}) {
     SCOPED_TRACE(frames_mib);
     options_.budgets.frames_bytes = frames_mib * kMiB;
+    options_.resident = true;
     OpenEmpty();
     TableSpec spec = Spec("page", 5 * kMiB);
     const auto check = [&] {
@@ -77,6 +78,7 @@ TEST_F(TableFitsTest, APageLargerThanTheFrameBudgetIsRefused) {
 
 TEST_F(TableFitsTest, TheBoundsOfAllTablesLeaveFramesToTheCallsUnderWay) {
   options_.budgets.frames_bytes = 8 * kMiB;  // 128 frames, of which 8 are left to the calls.
+  options_.resident = true;
   OpenEmpty();
   ASSERT_OK(database_->CreateTable(BoundedTo("a", 120)));
   EXPECT_STATUS(kInvalidArgument, database_->CreateTable(BoundedTo("b", 2)),
@@ -92,12 +94,14 @@ TEST_F(TableFitsTest, TheBoundsOfAllTablesLeaveFramesToTheCallsUnderWay) {
   EXPECT_OK(database_->OpenOrCreateTable(BoundedTo("a", 120)));
   EXPECT_STATUS(kAlreadyExists, database_->CreateTable(BoundedTo("a", 120)), "'a'");
   options_.budgets.frames_bytes = 4 * kMiB;
+  options_.resident = true;
   Reopen();
   EXPECT_OK(database_->OpenOrCreateTable(BoundedTo("a", 120)));
 }
 
 TEST_F(TableFitsTest, TwoTablesAreFilledToTheBoundsThatAreAccepted) {
   options_.budgets.frames_bytes = 8 * kMiB;
+  options_.resident = true;
   OpenEmpty();
   std::vector<std::unique_ptr<Writer>> writers;
   for (const char* name : {"a", "b"}) {
@@ -112,6 +116,7 @@ TEST_F(TableFitsTest, TwoTablesAreFilledToTheBoundsThatAreAccepted) {
 // Whatever others, whose bound nobody knows, have taken since.
 TEST_F(TableFitsTest, ATableComesToItsBoundBesideOneWithout) {
   options_.budgets.frames_bytes = 8 * kMiB;
+  options_.resident = true;
   OpenEmpty();
   ASSERT_OK(database_->CreateTable(BoundedTo("bounded", 60)));  // 64 frames are kept.
   ASSERT_OK(database_->CreateTable(Spec("other", kRowBytes)));
@@ -149,6 +154,7 @@ TEST_F(TableFitsTest, ATableComesToItsBoundBesideOneWithout) {
 // Though others had taken slabs when the second came: for these the second waits.
 TEST_F(TableFitsTest, ATableComesToItsBoundBesideOneMadeLater) {
   options_.budgets.frames_bytes = 8 * kMiB;
+  options_.resident = true;
   OpenEmpty();
   ASSERT_OK_AND_ASSIGN(const auto first, database_->CreateTable(BoundedTo("first", 60)));
   ASSERT_OK_AND_ASSIGN(auto old, database_->CreateTable(BoundedTo("second", 30)));
@@ -171,6 +177,7 @@ TEST_F(TableFitsTest, ATableComesToItsBoundBesideOneMadeLater) {
 // A bound of no whole number of pages takes one more; and the page of the call under way.
 TEST_F(TableFitsTest, ATableComesToItsBoundInSteps) {
   options_.budgets.frames_bytes = 8 * kMiB;
+  options_.resident = true;
   options_.ring_bytes = options_.segment_bytes = 32 * kMiB;
   for (uint64_t steps_max = 2; steps_max <= 16; ++steps_max) {
     SCOPED_TRACE(steps_max);
@@ -195,6 +202,7 @@ TEST_F(TableFitsTest, FramesOfSeveralSlabsAreKeptSideBySide) {
   constexpr int64_t kLargeRow = 3 * kMiB;  // Two slabs.
   options_.ring_bytes = options_.segment_bytes = 32 * kMiB;
   options_.budgets.frames_bytes = 32 * kMiB;
+  options_.resident = true;
   OpenEmpty();
   TableSpec large = Spec("large", kLargeRow);
   large.bytes_max = 4 * 3 * kMiB + kMiB;
@@ -222,6 +230,7 @@ TEST_F(TableFitsTest, FramesOfSeveralSlabsAreKeptSideBySide) {
 TEST_F(TableFitsTest, FramesOfSeveralSlabsNeedNoNeighbours) {
   options_.ring_bytes = options_.segment_bytes = 32 * kMiB;
   options_.budgets.frames_bytes = 24 * kMiB;
+  options_.resident = true;
   OpenEmpty();
   Create(Spec("small", kRowBytes));
   for (int i = 0; i < 384; ++i) ASSERT_OK(AppendRow(writer_.get()));
@@ -253,6 +262,7 @@ TEST_F(TableFitsTest, FramesOfSeveralSlabsNeedNoNeighbours) {
 TEST_F(TableFitsTest, WhatFittedFitsAgainWhereverItComesToLie) {
   options_.ring_bytes = options_.segment_bytes = 32 * kMiB;
   options_.budgets.frames_bytes = 8 * kMiB;
+  options_.resident = true;
   OpenEmpty();
   const auto append = [&](Table* table) {
     ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
@@ -280,11 +290,13 @@ TEST_F(TableFitsTest, WhatFittedFitsAgainWhereverItComesToLie) {
 
 TEST_F(TableFitsTest, AReopenTakesWhatIsKeptForOthers) {
   options_.budgets.frames_bytes = 32 * kMiB;
+  options_.resident = true;
   OpenEmpty();
   ASSERT_OK(database_->CreateTable(BoundedTo("bounded", 150)));
   Create(Spec("other", kRowBytes));
   for (int i = 0; i < 256; ++i) ASSERT_OK(AppendRow(writer_.get()));
   options_.budgets.frames_bytes = 16 * kMiB;  // Eight slabs, of which five are kept.
+  options_.resident = true;
   Reopen();
   OpenAgain("other");
   EXPECT_EQ(table_->Count(), 256u);
@@ -292,6 +304,7 @@ TEST_F(TableFitsTest, AReopenTakesWhatIsKeptForOthers) {
 
 TEST_F(TableFitsTest, AReopenPutsPagesIntoFewSlabs) {
   options_.budgets.frames_bytes = 8 * kMiB;
+  options_.resident = true;
   OpenEmpty();
   const auto append = [&](int count, uint8_t first) {
     for (int i = 0; i < count; ++i) {
@@ -309,6 +322,7 @@ TEST_F(TableFitsTest, AReopenPutsPagesIntoFewSlabs) {
   Create(Spec("full", kRowBytes));
   append(64, 100);
   options_.budgets.frames_bytes = 6 * kMiB;
+  options_.resident = true;
   Reopen();
   for (const char* name : {"sparse", "full"}) {
     SCOPED_TRACE(name);
@@ -325,10 +339,12 @@ TEST_F(TableFitsTest, AReopenPutsPagesIntoFewSlabs) {
 
 TEST_F(TableFitsTest, AFullTableInTooSmallABudgetSaysWhatHelps) {
   options_.budgets.frames_bytes = 8 * kMiB;
+  options_.resident = true;
   OpenEmpty();
   Create(BoundedTo("a", 96));
   for (int i = 0; i < 100; ++i) ASSERT_OK(AppendRow(writer_.get()));
   options_.budgets.frames_bytes = 6 * kMiB;
+  options_.resident = true;
   Reopen();
   OpenAgain("a");
   EXPECT_STATUS(kResourceExhausted, AppendRow(writer_.get()),

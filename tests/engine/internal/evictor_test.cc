@@ -6,9 +6,9 @@
 namespace geardb {
 namespace {
 
-using DatabaseEvictionTest = FramesTest;
+using EvictorTest = FramesTest;
 
-TEST_F(DatabaseEvictionTest, AppendsGoOnBeyondTheFrameBudget) {
+TEST_F(EvictorTest, AppendsGoOnBeyondTheFrameBudget) {
   for (int i = 0; i < 300; ++i) Add(1 + i % 11, 16);
   EXPECT_GT(Frames().dropped, 0u);
   EXPECT_LE(database_->Stats().frames.used_bytes, database_->Stats().frames.limit_bytes);
@@ -19,7 +19,7 @@ TEST_F(DatabaseEvictionTest, AppendsGoOnBeyondTheFrameBudget) {
   ExpectAll();
 }
 
-TEST_F(DatabaseEvictionTest, PagesInManyPiecesComeBack) {
+TEST_F(EvictorTest, PagesInManyPiecesComeBack) {
   for (int i = 0; i < 200; ++i) Add(1 + i % 13, 1 + i % 3);
   EXPECT_GT(Frames().dropped, 0u);
   ExpectAll();
@@ -29,7 +29,7 @@ TEST_F(DatabaseEvictionTest, PagesInManyPiecesComeBack) {
   ExpectAll();
 }
 
-TEST_F(DatabaseEvictionTest, DrawsShowWhatWasStored) {
+TEST_F(EvictorTest, DrawsShowWhatWasStored) {
   for (int i = 0; i < 250; ++i) Add(2 + i % 9, 1 + i % 8);
   ExpectDraws(0, 60);
   ExpectDraws(4, 60);
@@ -39,7 +39,7 @@ TEST_F(DatabaseEvictionTest, DrawsShowWhatWasStored) {
   ExpectDraws(3, 20);
 }
 
-TEST_F(DatabaseEvictionTest, WithoutThreadsWhoeverWaitsReads) {
+TEST_F(EvictorTest, WithoutThreadsWhoeverWaitsReads) {
   options_.background = false;
   Again();
   for (int i = 0; i < 200; ++i) Add(2 + i % 9, 16);
@@ -47,7 +47,7 @@ TEST_F(DatabaseEvictionTest, WithoutThreadsWhoeverWaitsReads) {
   ExpectDraws(2, 30);
 }
 
-TEST_F(DatabaseEvictionTest, APatchOfDroppedPagesKeepsWhatItDoesNotName) {
+TEST_F(EvictorTest, APatchOfDroppedPagesKeepsWhatItDoesNotName) {
   std::vector<TrajectoryId> ids;
   for (int i = 0; i < 10; ++i) ids.push_back(Add(9, 3));
   EXPECT_GT(DropAll(), 0u);
@@ -83,7 +83,7 @@ TEST_F(DatabaseEvictionTest, APatchOfDroppedPagesKeepsWhatItDoesNotName) {
   check();
 }
 
-TEST_F(DatabaseEvictionTest, AnOrphanGoesOnInAPageThatWasDropped) {
+TEST_F(EvictorTest, AnOrphanGoesOnInAPageThatWasDropped) {
   const TrajectoryId id = AddRows(0, 0, 6, End::kGo);
   numbers_[id] = 0;
   next_ = 1;
@@ -98,7 +98,7 @@ TEST_F(DatabaseEvictionTest, AnOrphanGoesOnInAPageThatWasDropped) {
   ExpectAll();
 }
 
-TEST_F(DatabaseEvictionTest, StatisticsReadPagesByTheWay) {
+TEST_F(EvictorTest, StatisticsReadPagesByTheWay) {
   double sum = 0;
   for (int i = 0; i < 100; ++i) Add(7, 7);
   for (int64_t number = 0; number < 100; ++number) {
@@ -111,7 +111,7 @@ TEST_F(DatabaseEvictionTest, StatisticsReadPagesByTheWay) {
   EXPECT_EQ(DropAll(), 0u);  // None was left in memory.
 }
 
-TEST_F(DatabaseEvictionTest, NStepReturnsReadPages) {
+TEST_F(EvictorTest, NStepReturnsReadPages) {
   for (int i = 0; i < 100; ++i) Add(9, 5);
   PriorityTableSpec spec = testing::WindowSpec("returns", {.length = 1, .after = 3});
   spec.selector = SelectorKind::kUniform;
@@ -136,7 +136,7 @@ TEST_F(DatabaseEvictionTest, NStepReturnsReadPages) {
   }
 }
 
-TEST_F(DatabaseEvictionTest, WhereEveryPageStaysAFullBudgetRefuses) {
+TEST_F(EvictorTest, WhereEveryPageStaysAFullBudgetRefuses) {
   options_.resident = true;
   OpenEmpty();
   Make();
@@ -154,7 +154,7 @@ TEST_F(DatabaseEvictionTest, WhereEveryPageStaysAFullBudgetRefuses) {
   EXPECT_EQ(Frames().dropped, 0u);
 }
 
-TEST_F(DatabaseEvictionTest, ADamagedPageCostsItsTrajectory) {
+TEST_F(EvictorTest, ADamagedPageCostsItsTrajectory) {
   const TrajectoryId good = Add(4, 4);
   const TrajectoryId bad = Add(4, 4);
   ASSERT_EQ(DropAll(), 2u);

@@ -1,15 +1,16 @@
 // A store with more data than its log may hold: the cleaner moves pages to the cold store, and the
 // index with them; what is there stays there, and what was removed leaves.
+#include "engine/internal/cleaner.h"
+
 #include <filesystem>
 
-#include "engine/internal/cleaner.h"
 #include "tests/engine/frames_fixture.h"
 #include "tests/testing/files.h"
 
 namespace geardb {
 namespace {
 
-class CleanTest : public FramesTest {
+class CleanerTest : public FramesTest {
  protected:
   void SetUp() override {
     options_.log_bytes_max = 8 << 20;  // Eight segments.
@@ -27,7 +28,7 @@ class CleanTest : public FramesTest {
   }
 };
 
-TEST_F(CleanTest, ALogOfAFewSegmentsHoldsMuchMore) {
+TEST_F(CleanerTest, ALogOfAFewSegmentsHoldsMuchMore) {
   for (int i = 0; i < 1200; ++i) Add(1 + i % 14, 1 + i % 16);
   EXPECT_GT(Cleaned().segments, 8u);
   EXPECT_OK(Cleaned().last);
@@ -47,7 +48,7 @@ TEST_F(CleanTest, ALogOfAFewSegmentsHoldsMuchMore) {
   ExpectAll();
 }
 
-TEST_F(CleanTest, WithoutThreadsWhoeverFindsTheLogFullCleans) {
+TEST_F(CleanerTest, WithoutThreadsWhoeverFindsTheLogFullCleans) {
   options_.background = false;
   Again();
   for (int i = 0; i < 500; ++i) Add(1 + i % 14, 1 + i % 16);
@@ -57,7 +58,7 @@ TEST_F(CleanTest, WithoutThreadsWhoeverFindsTheLogFullCleans) {
   ExpectAll();
 }
 
-TEST_F(CleanTest, TheIndexComesFromItsImage) {
+TEST_F(CleanerTest, TheIndexComesFromItsImage) {
   TableSpec spec = FrameSpec();
   spec.name = "index";
   spec.columns.push_back(
@@ -103,7 +104,7 @@ TEST_F(CleanTest, TheIndexComesFromItsImage) {
   EXPECT_EQ(describe(), before);
 }
 
-TEST_F(CleanTest, OpenTrajectoriesGoOn) {
+TEST_F(CleanerTest, OpenTrajectoriesGoOn) {
   const TrajectoryId id = AddRows(0, 0, 6, End::kGo, 1);
   numbers_[id] = 0;
   next_ = 1;
@@ -123,7 +124,7 @@ TEST_F(CleanTest, OpenTrajectoriesGoOn) {
   ExpectAll();
 }
 
-TEST_F(CleanTest, WhatWasRemovedLeavesTheDisk) {
+TEST_F(CleanerTest, WhatWasRemovedLeavesTheDisk) {
   for (int round = 0; round < 6; ++round) {
     for (int i = 0; i < 200; ++i) Add(8, 8);
     std::vector<TrajectoryId> all;
@@ -144,7 +145,7 @@ TEST_F(CleanTest, WhatWasRemovedLeavesTheDisk) {
   ExpectAll();
 }
 
-TEST_F(CleanTest, AFifoTableThatFitsItsLogIsWrittenOnce) {
+TEST_F(CleanerTest, AFifoTableThatFitsItsLogIsWrittenOnce) {
   TableSpec spec = FrameSpec();
   spec.name = "fifo";
   spec.bytes_max = 3 << 20;
@@ -155,7 +156,7 @@ TEST_F(CleanTest, AFifoTableThatFitsItsLogIsWrittenOnce) {
   EXPECT_EQ(Cleaned().pages, 0u);
 }
 
-TEST_F(CleanTest, ADroppedTableLeaves) {
+TEST_F(CleanerTest, ADroppedTableLeaves) {
   for (int i = 0; i < 300; ++i) Add(8, 8);
   ASSERT_OK(CleanAll());
   ASSERT_GT(BytesIn("cold"), 1u << 20);
@@ -173,7 +174,7 @@ TEST_F(CleanTest, ADroppedTableLeaves) {
   ExpectAll();
 }
 
-TEST_F(CleanTest, PatchesOfColdPagesStay) {
+TEST_F(CleanerTest, PatchesOfColdPagesStay) {
   std::vector<TrajectoryId> ids;
   for (int i = 0; i < 40; ++i) ids.push_back(Add(9, 3));
   ASSERT_OK(CleanAll());
@@ -202,7 +203,7 @@ TEST_F(CleanTest, PatchesOfColdPagesStay) {
   check();
 }
 
-TEST_F(CleanTest, AReadOnlyOpenSeesAllOfIt) {
+TEST_F(CleanerTest, AReadOnlyOpenSeesAllOfIt) {
   for (int i = 0; i < 400; ++i) Add(1 + i % 14, 1 + i % 16);
   options_.read_only = true;
   Reopen();
@@ -211,7 +212,7 @@ TEST_F(CleanTest, AReadOnlyOpenSeesAllOfIt) {
   EXPECT_GT(database_->Stats().cold_page_reads, 0u);
 }
 
-TEST_F(CleanTest, ALogWithoutItsColdStoreIsRefused) {
+TEST_F(CleanerTest, ALogWithoutItsColdStoreIsRefused) {
   for (int i = 0; i < 400; ++i) Add(8, 8);
   Close();
   std::filesystem::remove_all(dir_->path() + "/cold");

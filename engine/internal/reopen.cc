@@ -1,0 +1,81 @@
+#include "engine/internal/reopen.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/internal/database_image.h"
+#include "engine/internal/table_change.h"
+#include "wal/segment_map.h"
+
+namespace geardb::engine {
+
+Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery, std::string* names) {
+  for (const auto& [table_id, slots] : recovery.damaged()) {
+    const auto table = core->TableById(table_id);
+    if (table == nullptr) continue;
+    std::vector<TrajectoryId> ids;
+    {
+      MutexLock lock(&table->state->mutex);
+      for (const auto& [slot, generation] : slots) {
+        const auto& record = table->state->trajectories().record(slot);
+        if (record.state == index::TrajectoryState::kFree || record.generation != generation) {
+          continue;
+        }
+        ids.push_back(record.id);
+      }
+    }
+    for (const TrajectoryId id : ids) {
+      *names += " '" + table->layout().spec().name + "'/" + std::to_string(id);
+    }
+    if (ids.empty()) continue;
+    if (core->log != nullptr) {
+      GEARDB_RETURN_IF_ERROR(RemoveTrajectories(core, table, ids));
+    } else {
+      HideTrajectories(table.get(), ids);
+    }
+  }
+  return Status::Ok();
+}
+
+void NoteDamage(const DatabaseCore& core, const std::string& trajectories, RecoveryReport* into) {
+  RecoveryReport& report = *into;
+  const auto add = [&report](const std::string& note) {
+    report.note += (report.note.empty() ? "" : "; ") + note;
+  };
+  if (!trajectories.empty()) add("trajectories with damaged pages:" + trajectories);
+  if (report.damaged_priorities > 0) {
+    add(std::to_string(report.damaged_priorities) +
+        " priorities in damaged pieces stayed as before");
+  }
+  for (const Tag& tag : core.Tags()) {
+    if (!tag.damaged) continue;
+    ++report.damaged_tags;
+    add("tag '" + tag.name + "' has lost its blob");
+  }
+}
+
+Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image) {
+  if (core->env != Env::Posix()) return Status::Ok();  // RocksDB knows no other files.
+  core->cold = std::make_unique<ColdTier>(env, core->directory,
+                                          ColdTier::Options{.read_only = core->options.read_only});
+  GEARDB_ASSIGN_OR_RETURN(
+      const wal::SegmentMap map,
+      wal::SegmentMap::Read(env, JoinPath(core->directory, wal::kLogDirectoryName), core->manifest,
+                            0));
+  GEARDB_RETURN_IF_ERROR(
+      core->cold->OpenExisting(map.names.empty() ? 0 : map.names.begin()->first));
+  if (core->cold->if_open() != nullptr) core->page_source->UseColdStore(core->cold->if_open());
+  *image = core->cold->head();
+  if (image->number == 0) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(LoadDatabase(core, image->lsn, core->cold->CurrentImage()));
+  core->log_start.store(image->log_start);
+  core->log_released.store(std::min(image->log_start, image->log_from));
+  core->read_from_segments.store(image->log_from);
+  for (const auto& table : core->AllTables()) {
+    MutexLock lock(&table->state->mutex);
+    table->state->frames().ResolvePlaces(image->log_start);
+  }
+  return Status::Ok();
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,21 @@
+// What an open finds beside the records of the log: an image of the index, and damage.
+#pragma once
+
+#include <string>
+
+#include "engine/internal/core.h"
+#include "engine/internal/recovery.h"
+
+namespace geardb::engine {
+
+/// Opens the cold store, if there is one, and takes the tables from its image, whose head goes to
+/// `image`. `env` holds the directory.
+Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image);
+
+/// Pages that lost a piece cost their trajectories, and nothing else. Adds their names to `names`.
+Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery, std::string* names);
+
+/// Says in the report what damaged pieces have cost.
+void NoteDamage(const DatabaseCore& core, const std::string& trajectories, RecoveryReport* into);
+
+}  // namespace geardb::engine

@@ -1,0 +1,92 @@
+// Loads of pages: by threads, or by whoever waits.
+#include "engine/internal/page_loader.h"
+
+#include "engine/internal/table_frames.h"
+#include "tests/engine/frames_fixture.h"
+
+namespace geardb {
+namespace {
+
+using engine::PageLoad;
+using engine::PageLoader;
+
+class PageLoaderTest : public FramesTest {
+ protected:
+  /// Loads of all pages of a trajectory, as of now.
+  std::vector<engine::PagePlace> PlacesOf(TrajectoryId id) {
+    const auto core = testing::CoreOf(*database_);
+    EXPECT_OK(core->Acknowledge(core->log->end(), Ack::kSync));
+    engine::TableState& state = *core->AllTables()[0]->state;
+    MutexLock lock(&state.mutex);
+    const auto& record = state.trajectories().record(state.trajectories().FindById(id));
+    std::vector<engine::PagePlace> places;
+    for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = state.pages().page(lpn).next) {
+      places.push_back(state.frames().PlaceOf(0, lpn));
+    }
+    return places;
+  }
+  std::shared_ptr<PageLoad> LoadOf(const engine::PagePlace& place) {
+    auto load = std::make_shared<PageLoad>();
+    load->place = place;
+    const uint64_t bytes = place.layout->group(0).pages.frame_bytes();
+    load->memory.reset(new std::byte[bytes]);
+    load->into = load->memory.get();
+    return load;
+  }
+  void ReadWith(uint32_t threads) {
+    const TrajectoryId id = Add(31, 7);
+    PageLoader loader(testing::CoreOf(*database_)->page_source.get(), threads);
+    engine::PageWaits waits;
+    std::vector<std::shared_ptr<PageLoad>> loads;
+    for (const engine::PagePlace& place : PlacesOf(id)) {
+      loads.push_back(LoadOf(place));
+      loader.Begin(loads.back());
+      waits.Add(&loader, loads.back());
+    }
+    ASSERT_EQ(waits.size(), 8u);
+    ASSERT_OK(waits.Wait());
+    for (size_t page = 0; page < loads.size(); ++page) {
+      for (uint32_t row = 0; row < loads[page]->place.rows; ++row) {
+        ExpectRow(id, static_cast<int64_t>(page) * kPageRows + row,
+                  reinterpret_cast<const uint8_t*>(loads[page]->into) + row * kFrameBytes);
+      }
+    }
+    EXPECT_EQ(waits.failed(), nullptr);
+  }
+};
+
+TEST_F(PageLoaderTest, ThreadsRead) { ReadWith(3); }
+
+TEST_F(PageLoaderTest, WithoutThreadsWhoeverWaitsReads) { ReadWith(0); }
+
+TEST_F(PageLoaderTest, TheFirstErrorIsTold) {
+  const TrajectoryId id = Add(12, 4);
+  std::vector<engine::PagePlace> places = PlacesOf(id);
+  places[1].log_checksum ^= 1;
+  places[2].log_at = uint64_t{1} << 40;
+  for (const uint32_t threads : {0, 2}) {
+    PageLoader loader(testing::CoreOf(*database_)->page_source.get(), threads);
+    engine::PageWaits waits;
+    for (const engine::PagePlace& place : places) {
+      auto load = LoadOf(place);
+      loader.Begin(load);
+      waits.Add(&loader, load);
+    }
+    EXPECT_STATUS(kCorruption, waits.Wait(), "does not fit its checksum");
+    ASSERT_NE(waits.failed(), nullptr);
+    EXPECT_EQ(waits.failed()->place.page_number, 1u);
+  }
+}
+
+TEST_F(PageLoaderTest, WhatNobodyWaitsForIsReadBeforeItGoes) {
+  const TrajectoryId id = Add(12, 4);
+  const uint64_t before = database_->Stats().log_page_reads;
+  {
+    PageLoader loader(testing::CoreOf(*database_)->page_source.get(), 2);
+    for (const engine::PagePlace& place : PlacesOf(id)) loader.Begin(LoadOf(place));
+  }
+  EXPECT_EQ(database_->Stats().log_page_reads, before + 3);
+}
+
+}  // namespace
+}  // namespace geardb
