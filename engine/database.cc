@@ -165,6 +165,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
                                          return record.lsn < image.lsn ? Status::Ok()
                                                                        : recovery.Visit(record);
                                        }));
+  GEARDB_RETURN_IF_ERROR(engine::CheckReaches(opened.report.read, image));
   impl->manifest = opened.manifest;
   impl->page_source->UseManifest(opened.manifest);
   impl->lock = std::move(found.lock);
@@ -173,19 +174,9 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   RecoveryReport& report = impl->recovery;
   report.clean = read.seal_lsn != kNoLsn;
   GEARDB_RETURN_IF_ERROR(recovery.Finish());
-  report.start = read.start_lsn;
   report.image = image.lsn;
-  report.end = read.end_lsn;
-  report.records = read.records;
-  report.bytes = read.bytes;
-  report.ring_records = read.ring_records;
-  report.orphaned = recovery.orphaned();
-  report.damaged_pages = recovery.damaged_pages();
-  report.damaged_priorities = recovery.damaged_priorities();
   report.prefault_seconds = prefault_seconds;
-  report.note = opened.report.note;
-  report.damage = read.damage;
-  if (!read.damage.ok()) report.note = read.damage.ToString();
+  engine::NoteRecovery(opened.report, recovery, &report);
   std::string damaged;
   GEARDB_RETURN_IF_ERROR(engine::RemoveDamaged(impl.get(), recovery, &damaged));
   engine::RemoveAllFinished(impl.get());

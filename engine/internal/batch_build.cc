@@ -341,13 +341,11 @@ BatchBuilder::NStepRows BatchBuilder::ReadNStepRows(const DrawnItem& item) {
 Status BatchBuilder::BuildNStep(Batch::Rep* rep, size_t first_output) {
   const CompiledNStep& n_step = *plan().n_step;
   int64_t longest = 1;
-  if (n_step.every_row) {
-    for (const DrawnItem& item : items_) longest = std::max(longest, item.rule->extent.length);
-  }
   const bool packed = layout_ == BatchLayout::kPacked;
   std::vector<int64_t> lengths, cu_seqlens;
   int64_t total = 0;
   for (const DrawnItem& item : items_) {
+    if (n_step.every_row) longest = std::max(longest, item.rule->extent.length);
     lengths.push_back(n_step.every_row ? item.window.steps : 1);
     if (packed) cu_seqlens.push_back(total);
     total += lengths.back();

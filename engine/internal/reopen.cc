@@ -37,6 +37,29 @@ Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery, std::string* 
   return Status::Ok();
 }
 
+Status CheckReaches(const wal::ReadReport& read, const ImageHead& image) {
+  if (read.end_lsn >= image.lsn) return Status::Ok();
+  return Status::Corruption("the log ends at LSN ", read.end_lsn,
+                            ", and the index in the cold store is as of LSN ", image.lsn,
+                            ": the log has lost what was synced");
+}
+
+void NoteRecovery(const wal::OpenReport& opened, const Recovery& recovery, RecoveryReport* into) {
+  RecoveryReport& report = *into;
+  const wal::ReadReport& read = opened.read;
+  report.start = read.start_lsn;
+  report.end = read.end_lsn;
+  report.records = read.records;
+  report.bytes = read.bytes;
+  report.ring_records = read.ring_records;
+  report.orphaned = recovery.orphaned();
+  report.damaged_pages = recovery.damaged_pages();
+  report.damaged_priorities = recovery.damaged_priorities();
+  report.note = opened.note;
+  report.damage = read.damage;
+  if (!read.damage.ok()) report.note = read.damage.ToString();
+}
+
 void NoteDamage(const DatabaseCore& core, const std::string& trajectories, RecoveryReport* into) {
   RecoveryReport& report = *into;
   const auto add = [&report](const std::string& note) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/engine/frames_fixture.h"
+#include "wal/log_bytes.h"
 
 namespace geardb {
 namespace {
