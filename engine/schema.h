@@ -149,9 +149,9 @@ struct PriorityTableSpec {
   /// never drawn again. 0: any number, at most kMaxTimesSampledMax; 1 for a queue or stack. With a
   /// maximum a batch waits until as many items can be drawn as it has rows.
   uint32_t max_times_sampled = 0;
-  /// A closed trajectory of which an item here is exhausted, and all of its items in all priority
-  /// tables are, is removed behind the hand-over that exhausted the last one. Not set: for queues
-  /// and stacks.
+  /// A closed trajectory of which an item here is exhausted or deleted (PriorityTable::Delete), and
+  /// all of its items in all priority tables are, is removed behind the hand-over or Delete that
+  /// took the last one. Not set: for queues and stacks.
   std::optional<bool> remove_when_exhausted = {};
 
   friend bool operator==(const PriorityTableSpec&, const PriorityTableSpec&) = default;

@@ -107,7 +107,7 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
       if (IsAnchor(rule, episode, row) && IsAnchor(rule, episode, row + rows - 1) &&
           (ready_end == INT64_MAX ||
            NeededEnd(&cursor, rule, episode, row + rows - 1) <= ready_end) &&
-          selector.members().Count(leaves) == 0) {
+          selector.members().Count(leaves) == 0 && priority_->CountDeleted(leaves) == 0) {
         Found(leaves);
         row += rows - 1;
         continue;
@@ -118,7 +118,7 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
         IsAnchor(rule, episode, row) && (!flags_matter || MayBeAnchor(&cursor, rule, row));
     const uint64_t leaf = cursor.LeafOf(row);
     const bool member = selector.Contains(leaf);
-    if (anchor && !member) {
+    if (anchor && !member && !priority_->IsDeleted(leaf)) {
       const bool ready =
           ready_end == INT64_MAX || NeededEnd(&cursor, rule, episode, row) <= ready_end;
       if (ready) Found({leaf, leaf + 1});
@@ -133,7 +133,8 @@ void AnchorUpdate::AddTrajectory(Slot slot) {
   const index::TrajectoryRecord& record = state_->trajectories().record(slot);
   const bool ready =
       priority_->required.empty() || state_->ReadyEnd(*priority_, slot) >= state_->StepsEnd(record);
-  if (ready && state_->IsTrajectoryItem(record) && !priority_->selector().Contains(slot)) {
+  const bool there = priority_->selector().Contains(slot) || priority_->IsDeleted(slot);
+  if (ready && state_->IsTrajectoryItem(record) && !there) {
     Found({slot, uint64_t{slot} + 1});
   }
 }

@@ -71,6 +71,7 @@ Result<std::unique_ptr<PriorityState>> PriorityState::Create(index::IndexMemory*
 
 Status PriorityState::Reserve(uint64_t leaf_count) {
   if (counts_ != nullptr) GEARDB_RETURN_IF_ERROR(counts_->Reserve(leaf_count));
+  if (deleted_ != nullptr) GEARDB_RETURN_IF_ERROR(deleted_->Reserve(leaf_count));
   return selector_->Reserve(leaf_count);
 }
 
@@ -97,8 +98,29 @@ void PriorityState::Erase(index::LeafRange range) {
   limiter_.Delete({.items = items, .unsampled = unsampled});
 }
 
+void PriorityState::Leave(index::LeafRange range) {
+  Erase(range);
+  if (deleted_ != nullptr) deleted_->Forget(range);
+}
+
+Status PriorityState::PrepareDelete() {
+  if (deleted_ != nullptr) return Status::Ok();
+  GEARDB_ASSIGN_OR_RETURN(
+      auto deleted,
+      index::DeletedLeaves::Create(memory_, spec_.name + " deleted items", leaf_capacity_));
+  GEARDB_RETURN_IF_ERROR(deleted->Reserve(selector_->reserved()));
+  deleted_ = std::move(deleted);
+  return Status::Ok();
+}
+
+void PriorityState::Delete(uint64_t leaf) {
+  Erase({leaf, leaf + 1});
+  deleted_->Add(leaf);
+}
+
 uint64_t PriorityState::committed_bytes() const {
-  return selector_->committed_bytes() + (counts_ ? counts_->committed_bytes() : 0);
+  return selector_->committed_bytes() + (counts_ ? counts_->committed_bytes() : 0) +
+         (deleted_ ? deleted_->committed_bytes() : 0);
 }
 
 uint64_t PriorityState::CountExhausted() const {

@@ -15,6 +15,7 @@
 
 #include "engine/schema.h"
 #include "engine/stats.h"
+#include "index/deleted_leaves.h"
 #include "index/index_memory.h"
 #include "index/item_counts.h"
 #include "index/ordered_selector.h"
@@ -67,7 +68,20 @@ class PriorityState {
   void Insert(index::LeafRange range, float raw_priority);
   void Insert(std::span<const uint64_t> leaves, std::span<const float> raw_priorities);
   void Erase(index::LeafRange range);
+  /// The rows of these leaves have gone: an Erase, after which other rows may have the leaves.
+  void Leave(index::LeafRange range);
   uint64_t committed_bytes() const;
+
+  /// Admission of Delete: the memory for which leaves were deleted.
+  Status PrepareDelete();
+  /// An item leaves, and its leaf will be no item until its row has gone.
+  void Delete(uint64_t leaf);
+  bool IsDeleted(uint64_t leaf) const { return deleted_ != nullptr && deleted_->Contains(leaf); }
+  /// Deleted leaves below the number that Reserve was given.
+  uint64_t CountDeleted(index::LeafRange range) const {
+    return deleted_ == nullptr ? 0 : deleted_->Count(range);
+  }
+  bool has_deleted() const { return deleted_ != nullptr && deleted_->count() > 0; }
 
   // Limits.
 
@@ -126,7 +140,8 @@ class PriorityState {
   const uint64_t leaf_capacity_;
   PriorityTableSpec spec_;
   index::RateLimiter limiter_;
-  std::unique_ptr<index::ItemCounts> counts_;  // Null where there never was a maximum.
+  std::unique_ptr<index::ItemCounts> counts_;      // Null where there never was a maximum.
+  std::unique_ptr<index::DeletedLeaves> deleted_;  // Null before the first Delete.
   std::unique_ptr<index::Selector> selector_;
   index::PrioritizedSelector* prioritized_ = nullptr;
   index::OrderedSelector* ordered_ = nullptr;

@@ -22,6 +22,9 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
                           std::span<const TrajectoryId> ids);
 Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                                 const Filter& filter);
+/// See Table::Remove of a range.
+Result<uint64_t> RemoveRange(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                             const IdRange& ids);
 Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                           const RowId& first);
 Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,

@@ -65,7 +65,8 @@ void TableState::Arrived(std::span<const uint64_t> admitted) {
 
 bool TableState::RemovesFinished() const {
   return std::any_of(priorities_.begin(), priorities_.end(), [](const auto& priority) {
-    return priority->bounded() && RemovesExhausted(LimitsOf(priority->spec()));
+    return (priority->bounded() || priority->has_deleted()) &&
+           RemovesExhausted(LimitsOf(priority->spec()));
   });
 }
 
@@ -76,7 +77,7 @@ bool TableState::IsFinished(Slot slot) const {
   for (const auto& priority : priorities_) {
     const auto steps_end = StepsEnd(record);
     if (!priority->required.empty() && ReadyEnd(*priority, slot) < steps_end) return false;
-    uint64_t exhausted = 0;
+    uint64_t exhausted = 0;  // Or deleted.
     bool drawable = false;
     const auto visit = [&](uint64_t leaf) {
       if (priority->IsExhausted(leaf)) {
@@ -88,10 +89,13 @@ bool TableState::IsFinished(Slot slot) const {
     if (priority->draws_windows()) {
       const uint64_t steps = layout_.steps_per_page();
       for (Lpn lpn = record.head_lpn; lpn != kNoLpn && !drawable; lpn = pages_->page(lpn).next) {
-        priority->selector().ForEachMember({lpn * steps, (lpn + 1) * steps}, visit);
+        const index::LeafRange leaves{lpn * steps, (lpn + 1) * steps};
+        priority->selector().ForEachMember(leaves, visit);
+        exhausted += priority->CountDeleted(leaves);
       }
     } else {
       priority->selector().ForEachMember({slot, uint64_t{slot} + 1}, visit);
+      exhausted += priority->IsDeleted(slot) ? 1 : 0;
     }
     if (drawable) return false;
     removes |= exhausted > 0 && RemovesExhausted(LimitsOf(priority->spec()));

@@ -311,7 +311,7 @@ void TableState::ReleaseHeadPage(index::TrajectoryRecord* record) {
   record->tail_lpn = list.tail;
   const uint64_t steps = layout_.steps_per_page();
   for (const auto& priority : priorities_) {
-    if (priority->draws_windows()) priority->Erase({lpn * steps, (lpn + 1) * steps});
+    if (priority->draws_windows()) priority->Leave({lpn * steps, (lpn + 1) * steps});
   }
   RetireFrames(lpn);
   --page_count_;
@@ -333,7 +333,7 @@ void TableState::RemoveTrajectory(const fb::Removed& removed) {
   while (record->head_lpn != kNoLpn) ReleaseHeadPage(record);
   for (const auto& priority : priorities_) {
     if (!priority->draws_windows()) {
-      priority->Erase({removed.slot(), uint64_t{removed.slot()} + 1});
+      priority->Leave({removed.slot(), uint64_t{removed.slot()} + 1});
     }
   }
   if (record->state == index::TrajectoryState::kOpen) --open_count_;

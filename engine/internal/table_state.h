@@ -73,6 +73,12 @@ struct PriorityOutcome {
   uint64_t stale = 0;
 };
 
+/// What deleting items came to.
+struct DeleteOutcome {
+  PriorityOutcome items;
+  std::vector<fb::Sampled> touched = {};  ///< Their trajectories, each once.
+};
+
 /// The published state of one table. All calls but the first few need `mutex` held.
 class TableState {
  public:
@@ -132,6 +138,8 @@ class TableState {
   void Apply(const fb::RestartDraws& restart, size_t priority_table);
   /// Its limits are valid, and were prepared.
   void Apply(const fb::Configure& configure, size_t priority_table);
+  /// What a DeleteItems says, of items here or gone; it was prepared.
+  DeleteOutcome ApplyDelete(std::span<const fb::Handed> items, size_t priority_table);
   /// Items that were admitted, by priority table, are there now, or never will be.
   void Arrived(std::span<const uint64_t> admitted);
   /// What a draw reserved is free again; a hand-over does that before it is applied.
@@ -199,6 +207,12 @@ class TableState {
   uint64_t LeafOfItem(const PriorityState& priority, Slot slot, int64_t row) const;
   /// The generation that names a leaf of a priority table now; false when its place is free.
   bool GenerationOfLeaf(const PriorityState& priority, uint64_t leaf, uint32_t* generation) const;
+
+  /// The trajectory of a leaf of a priority table, whose place is not free.
+  Slot SlotOfLeaf(const PriorityState& priority, uint64_t leaf) const {
+    return priority.draws_windows() ? pages_->page(layout_.LpnOfLeaf(leaf)).slot
+                                    : static_cast<Slot>(leaf);
+  }
 
   /// Some priority table removes what is exhausted.
   bool RemovesFinished() const;

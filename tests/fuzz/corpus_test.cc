@@ -192,6 +192,7 @@ class EveryOperationTest : public StoreRecordsTest {
                                                         .timeout_ms = 0}));
     ASSERT_OK(sampler->Next());
     ASSERT_OK(per->Configure({.limiter = {.min_size = 2}, .max_times_sampled = 9}));
+    ASSERT_OK(per->Delete({items.data() + 1, 1}));
   }
 
   std::shared_ptr<Table> stream_;

@@ -194,6 +194,20 @@ TEST_F(RecoveryTest, SelectorsOfALaterVersionAreUnsupported) {
   EXPECT_OK(create());
 }
 
+TEST_F(RecoveryTest, ItemsThatAreDeletedMayBeAnyItems) {
+  CreateSteps();
+  ASSERT_OK(Feed(Begins(1, 0, 3)));
+  const std::vector<fb::Handed> items = {fb::Handed(0, 21), fb::Handed(0, 21), fb::Handed(1, 20),
+                                         fb::Handed(UINT64_MAX, 21),
+                                         fb::Handed(uint64_t{1} << 41, 0)};
+  const auto offset = builder_.CreateVectorOfStructs(items);
+  EXPECT_OK(Feed(fb::Change::DeleteItems, fb::CreateDeleteItems(builder_, offset)));
+  EXPECT_OK(Feed(fb::Change::DeleteItems, fb::CreateDeleteItems(builder_)));
+  EXPECT_OK(feed_.Finish());
+  MutexLock lock(&feed_.core().TableById(kSteps)->state->mutex);
+  EXPECT_EQ(feed_.core().TableById(kSteps)->state->priority(0).selector().count(), 2u);
+}
+
 TEST_F(RecoveryTest, APriorityTableThatIsNotThereIsRefused) {
   ASSERT_OK(CreateTable(StepSpec()));
   EXPECT_STATUS(kCorruption, Feed(fb::Change::HandOver, fb::CreateHandOver(builder_, 1), kSteps, 0),
