@@ -20,6 +20,7 @@ enum class PhiloxPurpose : uint32_t {
   kItem = 0,     ///< Which item a row of a batch shows.
   kViewRow = 1,  ///< A drawn row of a view (goal relabelling).
   kShuffle = 2,  ///< The order of an epoch.
+  kRemover = 3,  ///< What leaves a full table.
 };
 
 /// 128 random bits.

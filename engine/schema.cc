@@ -10,6 +10,7 @@
 
 #include "base/page_view.h"
 #include "engine/internal/priority_limits.h"
+#include "engine/internal/remover_rule.h"
 #include "index/trajectory_index.h"
 
 namespace geardb {
@@ -384,9 +385,7 @@ Status ValidateTableSpec(const TableSpec& spec) {
         "table '", spec.name, "' has steps_max ", spec.steps_max, "; expected at least ",
         least_steps, ", since a row of an open trajectory always stays (0: no bound)");
   }
-  if (static_cast<int>(spec.remover) > 1) {
-    return Status::InvalidArgument("table '", spec.name, "' has an unknown remover");
-  }
+  GEARDB_RETURN_IF_ERROR(engine::ValidateRemover(spec));
   for (const auto& [name, ms] :
        {std::pair("ttl_ms", spec.ttl_ms), std::pair("orphan_timeout_ms", spec.orphan_timeout_ms)}) {
     if (ms >= 0 && ms <= kTimeMsMax) continue;
@@ -447,8 +446,9 @@ Status CheckSameSpec(const TableSpec& stored, const TableSpec& wanted) {
   if (stored.bytes_max != wanted.bytes_max) {
     return differs("bytes_max", stored.bytes_max, wanted.bytes_max);
   }
-  if (stored.remover != wanted.remover) {
-    return differs("remover", static_cast<int>(stored.remover), static_cast<int>(wanted.remover));
+  const std::string remover = engine::DescribeRemover(stored);
+  if (remover != engine::DescribeRemover(wanted)) {
+    return differs("remover", remover, engine::DescribeRemover(wanted));
   }
   if (stored.ttl_ms != wanted.ttl_ms) return differs("ttl_ms", stored.ttl_ms, wanted.ttl_ms);
   if (stored.orphan_timeout_ms != wanted.orphan_timeout_ms) {

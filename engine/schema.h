@@ -79,7 +79,21 @@ enum class Remover : uint8_t {
   /// The oldest: trajectories that no writer has (closed, orphaned) whole, open ones page by page
   /// from the head.
   kFifo = 1,
+  // The others choose among the trajectories that no writer has, which leave whole. Where there is
+  // none, and rows or bytes are what is too much, open ones are trimmed as by kFifo.
+  kLifo = 2,     ///< The newest: the last that its writer closed or left.
+  kUniform = 3,  ///< Any, by `remover_seed`: all alike.
+  /// By priority in `remover_priority_table`: the smallest first, among equals the oldest. That of
+  /// a trajectory is the largest raw priority of its items, 0 without items.
+  kMinHeap = 4,
+  kMaxHeap = 5,  ///< Likewise, the largest first.
 };
+inline constexpr Remover kRemoverLast = Remover::kMaxHeap;
+
+/// Looks at priorities.
+constexpr bool RemovesByPriority(Remover remover) {
+  return remover == Remover::kMinHeap || remover == Remover::kMaxHeap;
+}
 
 /// What a priority table draws. In stored schemas: frozen.
 enum class ItemKind : uint8_t { kWindow = 0, kTrajectory = 1 };
@@ -189,6 +203,8 @@ struct TableSpec {
   uint64_t steps_max = 0;
   uint64_t bytes_max = 0;
   Remover remover = Remover::kFifo;
+  std::string remover_priority_table = {};  ///< Of heaps: one of `priority_tables`.
+  uint64_t remover_seed = 0;                ///< Of kUniform: its key.
 
   // Time, in ms; 0 is never. Seen to in the background (DatabaseOptions::background), soon after;
   // or by Table::RemoveExpired and Table::CloseOrphans.

@@ -77,6 +77,7 @@ void AnchorUpdate::Add(const RowsChange& change, uint64_t set_before) {
 
 void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
   if (!priority_->draws_windows()) return;
+  state_->NotePriorities(number_, slot);
   const index::TrajectoryRecord& record = state_->trajectories().record(slot);
   const WindowRule& rule = priority_->spec().window;
   const index::Selector& selector = priority_->selector();
@@ -130,6 +131,7 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
 
 void AnchorUpdate::AddTrajectory(Slot slot) {
   if (priority_->draws_windows()) return;
+  state_->NotePriorities(number_, slot);
   const index::TrajectoryRecord& record = state_->trajectories().record(slot);
   const bool ready =
       priority_->required.empty() || state_->ReadyEnd(*priority_, slot) >= state_->StepsEnd(record);

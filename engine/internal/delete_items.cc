@@ -64,6 +64,7 @@ DeleteOutcome TableState::ApplyDelete(std::span<const fb::Handed> items, size_t 
     }
     ++outcome.items.applied;
     slots.push_back(SlotOfLeaf(priority, item.leaf()));
+    NotePriorities(priority_table, slots.back());
     priority.Delete(item.leaf());
   }
   std::sort(slots.begin(), slots.end());

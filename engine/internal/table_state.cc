@@ -339,6 +339,7 @@ void TableState::RemoveTrajectory(const fb::Removed& removed) {
   if (record->state == index::TrajectoryState::kOpen) --open_count_;
   trajectories_->Erase(removed.slot());
   ++removed_trajectories_;
+  ++removed_ever_;
 }
 
 void TableState::Trim(const fb::Trimmed& trimmed) {
@@ -366,6 +367,7 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
   const uint64_t page_leaf = layout_.Leaf(record->head_lpn, 0);
   for (size_t i = 0; i < priorities_.size(); ++i) {
     PriorityState& priority = *priorities_[i];
+    NotePriorities(i, trimmed.slot());
     if (!priority.draws_windows()) {
       if (!IsTrajectoryItem(*record)) {
         priority.Erase({trimmed.slot(), uint64_t{trimmed.slot()} + 1});

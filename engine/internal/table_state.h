@@ -214,6 +214,19 @@ class TableState {
                                     : static_cast<Slot>(leaf);
   }
 
+  // Of a remover by priority.
+
+  /// From now on remembers of which trajectories the items of a priority table, or their
+  /// priorities, change.
+  void FollowPriorities(size_t priority_table);
+  /// Adds their slots to `slots`, each at most once, and forgets them.
+  void TakeChangedPriorities(std::vector<Slot>* slots);
+  /// The largest raw priority of the items of a trajectory; 0 where it has none.
+  float LargestPriority(size_t priority_table, Slot slot) const;
+  void NotePriorities(size_t priority_table, Slot slot) {
+    if (followed_ == priority_table) NoteChanged(slot);
+  }
+
   /// Some priority table removes what is exhausted.
   bool RemovesFinished() const;
   /// Whether a trajectory is to be removed, since nobody can draw it any more
@@ -234,6 +247,8 @@ class TableState {
   uint64_t open_count() const { return open_count_; }
   uint64_t appended_rows() const { return appended_rows_; }
   uint64_t removed_trajectories() const { return removed_trajectories_; }
+  /// Ever, as the log has it.
+  uint64_t removed_ever() const { return removed_ever_; }
   uint64_t trimmed_rows() const { return trimmed_rows_; }
 
  private:
@@ -262,6 +277,7 @@ class TableState {
                    const flatbuffers::Vector<flatbuffers::Offset<fb::NewItems>>* items);
   void SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>* sets,
                        const flatbuffers::Vector<uint8_t>* values);
+  void NoteChanged(Slot slot);
   /// Sets the flags byte of a stored row of a stream.
   void SetRowFlags(const index::TrajectoryRecord& record, int64_t row, uint8_t flags);
 
@@ -273,6 +289,9 @@ class TableState {
   std::unique_ptr<index::TrajectoryIndex> trajectories_;
   std::unique_ptr<index::PageTable> pages_;
   std::vector<std::unique_ptr<PriorityState>> priorities_;
+  size_t followed_ = SIZE_MAX;       // A priority table.
+  std::vector<Slot> changed_slots_;  // Since TakeChangedPriorities.
+  std::vector<bool> is_changed_;     // By slot: it is one of these.
   uint64_t rows_ = 0;
   uint64_t steps_ = 0;
   uint64_t page_count_ = 0;
@@ -280,6 +299,7 @@ class TableState {
   uint64_t open_count_ = 0;
   uint64_t appended_rows_ = 0;
   uint64_t removed_trajectories_ = 0;
+  uint64_t removed_ever_ = 0;
   uint64_t trimmed_rows_ = 0;
 };
 

@@ -96,7 +96,7 @@ TEST(SchemaTest, UnknownEnumerationsAreRefused) {
       ValidateTableSpec(With([](auto& s) { s.columns[1].kind = static_cast<ColumnKind>(2); })),
       "kind 2");
   EXPECT_STATUS(kInvalidArgument,
-                ValidateTableSpec(With([](auto& s) { s.remover = static_cast<Remover>(2); })),
+                ValidateTableSpec(With([](auto& s) { s.remover = static_cast<Remover>(6); })),
                 "remover");
   using Priority = PriorityTableSpec;
   const std::function<void(Priority&)> changes[] = {

@@ -12,6 +12,25 @@
 namespace geardb::cli {
 namespace {
 
+std::string RemoverText(const TableSpec& spec) {
+  const std::string by = " by priority in " + spec.remover_priority_table + " leave";
+  switch (spec.remover) {
+    case Remover::kNone:
+      return "appends wait";
+    case Remover::kFifo:
+      return "the oldest leave";
+    case Remover::kLifo:
+      return "the newest leave";
+    case Remover::kUniform:
+      return "any leave, seed " + std::to_string(spec.remover_seed);
+    case Remover::kMinHeap:
+      return "the smallest" + by;
+    case Remover::kMaxHeap:
+      return "the largest" + by;
+  }
+  return "unknown";
+}
+
 std::string CapacityText(const TableSpec& spec) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
@@ -19,8 +38,7 @@ std::string CapacityText(const TableSpec& spec) {
   if (spec.steps_max > 0) add(Counted(spec.steps_max, "step"));
   if (spec.bytes_max > 0) add(BytesText(spec.bytes_max));
   if (text.empty()) return "no bound";
-  return "at most " + text + ", then " +
-         (spec.remover == Remover::kFifo ? "the oldest leave" : "appends wait");
+  return "at most " + text + ", then " + RemoverText(spec);
 }
 
 std::string GroupText(const TableSpec& spec, const Column& column) {
@@ -193,6 +211,8 @@ void WriteTable(const TableSummary& table, JsonWriter* json) {
   json->Field("steps_max", spec.steps_max);
   json->Field("bytes_max", spec.bytes_max);
   json->Field("remover", Word(spec.remover));
+  json->Field("remover_priority_table", spec.remover_priority_table);
+  json->Field("remover_seed", spec.remover_seed);
   json->Key("columns");
   json->BeginArray();
   for (const Column& column : spec.columns) WriteColumn(column, json);

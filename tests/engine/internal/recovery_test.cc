@@ -208,6 +208,15 @@ TEST_F(RecoveryTest, ItemsThatAreDeletedMayBeAnyItems) {
   EXPECT_EQ(feed_.core().TableById(kSteps)->state->priority(0).selector().count(), 2u);
 }
 
+TEST_F(RecoveryTest, ARemoverByPriorityNeedsItsPriorityTable) {
+  TableSpec spec = StepSpec();
+  spec.remover = Remover::kMinHeap;
+  spec.remover_priority_table = "per";
+  spec.steps_max = 10;
+  ASSERT_OK(CreateTable(spec));
+  EXPECT_STATUS(kCorruption, feed_.Finish(), "a remover by priority in 'per', which is no");
+}
+
 TEST_F(RecoveryTest, APriorityTableThatIsNotThereIsRefused) {
   ASSERT_OK(CreateTable(StepSpec()));
   EXPECT_STATUS(kCorruption, Feed(fb::Change::HandOver, fb::CreateHandOver(builder_, 1), kSteps, 0),

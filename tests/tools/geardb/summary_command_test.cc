@@ -48,6 +48,8 @@ TEST_F(SummaryCommandTest, KeysOfJsonAreStable) {
                                 "steps_max",
                                 "bytes_max",
                                 "remover",
+                                "remover_priority_table",
+                                "remover_seed",
                                 "columns",
                                 "groups",
                                 "steps",
