@@ -4,6 +4,7 @@
 
 #include "engine/internal/core.h"
 #include "engine/internal/delete_items.h"
+#include "engine/internal/epochs.h"
 #include "engine/internal/patch.h"
 #include "engine/internal/priority_limits.h"
 #include "engine/internal/sampler_impl.h"
@@ -109,6 +110,8 @@ Result<SetOutcome> PriorityTable::SetAll(std::span<const float> priorities) {
   return engine::CommitSetAll(impl_.get(), priorities);
 }
 
+Status PriorityTable::BeginEpoch() { return engine::BeginEpoch(impl_.get()); }
+
 Result<PatchOutcome> PriorityTable::Patch(std::span<const ItemHandle> handles, ColumnValues values,
                                           const PatchOptions& options) {
   const engine::ResolvePatch resolve = [this, handles](const engine::TableState& state,
@@ -179,6 +182,7 @@ PriorityTableStats PriorityTable::Stats() const {
                    .deleted_unsampled = counts.deleted_unsampled,
                    .exhausted = priority.CountExhausted()};
   if (priority.prioritized()) stats.scale_shift = priority.prioritized()->shift();
+  if (priority.epoch() != nullptr) stats.epoch = priority.epoch()->Stats();
   return stats;
 }
 

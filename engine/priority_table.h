@@ -88,6 +88,15 @@ class PriorityTable {
   Result<PatchOutcome> Patch(std::span<const ItemHandle> handles, ColumnValues values,
                              const PatchOptions& options = {});
 
+  /// SelectorKind::kEpoch only: the items that there are, of what was admitted before, become the
+  /// cut of a new epoch, in which samplers draw each of them once in each of `spec().epoch.passes`
+  /// passes. A pass begins when all of the one before has been handed over; items that leave leave
+  /// the epoch, and newer ones wait for the next. No epoch begins by itself, and one that is not
+  /// exhausted is given up: a batch of it that is drawn ahead is still handed over, and covers
+  /// nothing. Logged at Ack::kLog: a reopen goes on with exactly what was not handed over, so a
+  /// learner that opens a store begins an epoch when Next says OutOfRange, and not before.
+  Status BeginEpoch();
+
   /// Number of items, undrawable ones (priority 0) included; number that can be drawn.
   uint64_t Count() const;
   uint64_t DrawableCount() const;

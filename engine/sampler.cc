@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/crash_point.h"
 #include "base/thread.h"
 #include "engine/internal/sampler_impl.h"
 #include "engine/internal/sampling.h"
@@ -89,7 +90,7 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
   engine::DatabaseCore& database = *priority_table_->database;
   const engine::TableState& state = *priority_table_->table->state;
   engine::PriorityState& priority = priority_table_->state();
-  const auto n = static_cast<size_t>(options_.batch);
+  const auto n = static_cast<size_t>(RowsNext());
   Batch::Rep& rep = *batch->rep;
   GEARDB_RETURN_IF_ERROR(batch->builder->Charge(n, &rep));
   rep.draw_number = options_.observer ? observer_draw_ : priority.next_ahead;
@@ -125,20 +126,20 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
 
 Status Sampler::Impl::CheckHandOverFits() const {
   const engine::DatabaseCore& database = *priority_table_->database;
-  if (options_.observer || !priority_table_->state().bounded()) return Status::Ok();
+  if (options_.observer || !priority_table_->state().names_items()) return Status::Ok();
   constexpr uint64_t kRowBytes = sizeof(engine::fb::Handed) + sizeof(engine::fb::Sampled);
   const uint64_t rows_max = (database.log->record_bytes_max() - 4096) / kRowBytes;
   if (static_cast<uint64_t>(options_.batch) <= rows_max) return Status::Ok();
   return Status::InvalidArgument("priority table '", priority_table_->spec.name,
-                                 "' counts how often each item is sampled: a batch of ",
-                                 options_.batch, " does not fit a record of this log; at most ",
-                                 rows_max, " do (a quarter of its ring)");
+                                 "' counts which items are sampled: a batch of ", options_.batch,
+                                 " does not fit a record of this log; at most ", rows_max,
+                                 " do (a quarter of its ring)");
 }
 
 bool Sampler::Impl::MayDraw() const {
   const engine::PriorityState& priority = priority_table_->state();
-  const auto n = static_cast<uint64_t>(options_.batch);
-  return priority.CanDraw(n) && (options_.observer || priority.limiter().CanSample(n));
+  const uint64_t n = RowsNext();
+  return n > 0 && priority.CanDraw(n) && (options_.observer || priority.limiter().CanSample(n));
 }
 
 void Sampler::Impl::DrawLeaves(std::span<uint64_t> leaves, Drawn* batch) {
@@ -154,7 +155,8 @@ void Sampler::Impl::DrawLeaves(std::span<uint64_t> leaves, Drawn* batch) {
   }
   priority.DrawReserved(request, leaves, rep.probabilities);
   batch->reservation.rows = leaves.size();
-  if (!priority.bounded()) return;
+  if (!priority.names_items()) return;
+  if (priority.epoch() != nullptr) batch->reservation.mark = priority.epoch()->mark();
   batch->reservation.items.reserve(leaves.size());
   for (const uint64_t leaf : leaves) {
     uint32_t generation = 0;
@@ -239,6 +241,8 @@ Status Sampler::Impl::WaitForItems(Deadline deadline) {
   while (!MayDraw()) {
     GEARDB_RETURN_IF_ERROR(priority_table_->database->CheckTable(*priority_table_->table));
     GEARDB_RETURN_IF_ERROR(NeverAdmitted());
+    GEARDB_RETURN_IF_ERROR(CheckEpoch());
+    if (RestIsLeftOut()) return Status::Ok();
     engine::PriorityState& priority = priority_table_->state();
     ++priority.samplers_waiting;
     const bool woken = !deadline.passed() &&
@@ -264,6 +268,7 @@ Status Sampler::Impl::NotEnough() const {
   const engine::TableState& state = *priority_table_->table->state;
   const engine::PriorityState& priority = priority_table_->state();
   const index::Selector& selector = priority.selector();
+  GEARDB_RETURN_IF_ERROR(WaitsForOthers());
   const index::LimiterBlock block = priority.BlockedSample(static_cast<uint64_t>(options_.batch));
   // That there is no item at all is said as ever.
   const bool of_limiter = priority.spec().limiter != RateLimit() || selector.count() > 0;
@@ -298,12 +303,14 @@ Status Sampler::Impl::HandOver(Drawn* batch) {
   const auto& handed = batch->reservation.items;
   const bool counted = !handed.empty();
   const auto items = !counted ? 0 : change.body.CreateVectorOfStructs(handed);
-  change.FinishBody(
-      {.table = table->layout().id(), .priority_table = number}, fb::Change::HandOver,
-      fb::CreateHandOver(change.body, batch->rep->draw_number, sampled, items).Union());
+  change.FinishBody({.table = table->layout().id(), .priority_table = number}, fb::Change::HandOver,
+                    fb::CreateHandOver(change.body, batch->rep->draw_number, sampled, items,
+                                       batch->reservation.mark.epoch, batch->reservation.mark.pass)
+                        .Union());
   GEARDB_ASSIGN_OR_RETURN(const Lsn end,
                           database.Commit(table.get(), &change, {.makes_room = true}));
   GEARDB_RETURN_IF_ERROR(database.Acknowledge(end, Ack::kLog));
+  CrashPoint("handed_over");
   if (counted) engine::RemoveFinished(&database, table, batch->sampled);
   return Status::Ok();
 }
@@ -328,6 +335,7 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
     GEARDB_RETURN_IF_ERROR(status);
     if (drawn) continue;
     if (ahead) break;
+    GEARDB_RETURN_IF_ERROR(LeaveOutRest());
     GEARDB_RETURN_IF_ERROR(WaitForItems(deadline));
   }
   if (queued() == 0) {

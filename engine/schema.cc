@@ -282,6 +282,11 @@ std::string Describe(const WindowRule& window) {
          (window.cross_ends ? ", cross_ends" : "");
 }
 
+std::string Describe(const EpochSpec& epoch) {
+  return "of " + std::to_string(epoch.passes) + " passes" +
+         (epoch.remove_covered ? ", covered trajectories removed" : "");
+}
+
 std::string DescribeInitial(const PriorityTableSpec& spec) {
   constexpr std::string_view kKinds[] = {"max", "constant", "column"};
   return std::string(kKinds[static_cast<size_t>(spec.initial)]) + " (value " +
@@ -303,8 +308,8 @@ std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b)
     return std::string(kind == ItemKind::kWindow ? "window" : "trajectory");
   };
   const auto selector = [](SelectorKind kind) {
-    constexpr const char* kNames[] = {"uniform",  "prioritized",        "fifo", "lifo", "min_heap",
-                                      "max_heap", "without_replacement"};
+    constexpr const char* kNames[] = {"uniform",  "prioritized",         "fifo", "lifo", "min_heap",
+                                      "max_heap", "without_replacement", "epoch"};
     return std::string(kNames[static_cast<size_t>(kind)]);
   };
   if (a.item != b.item) return differs("item", item(a.item), item(b.item));
@@ -321,6 +326,7 @@ std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b)
     return differs("limits", engine::Describe(engine::LimitsOf(a)),
                    engine::Describe(engine::LimitsOf(b)));
   }
+  if (a.epoch != b.epoch) return differs("epoch", Describe(a.epoch), Describe(b.epoch));
   if (a.seed != b.seed) return differs("seed", std::to_string(a.seed), std::to_string(b.seed));
   return differs("initial priority", DescribeInitial(a), DescribeInitial(b));
 }

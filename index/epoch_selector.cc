@@ -119,6 +119,12 @@ uint64_t EpochSelector::Take(std::span<const uint64_t> leaves) {
   return changed;
 }
 
+void EpochSelector::TakeAll() {
+  view_.remaining_.ClearRange({0, reserved()});
+  view_.header_->remaining = 0;
+  RecountBuckets(view_.drawable(), {0, reserved()}, &tree_);
+}
+
 uint64_t EpochSelector::GiveBack(std::span<const uint64_t> leaves) {
   uint64_t changed = 0;
   for (const uint64_t leaf : leaves) {

@@ -111,6 +111,7 @@ Lsn DatabaseCore::LogRemoval(ChangeScope* scope, const std::shared_ptr<TableCore
   change->set_apply([table, record](Lsn, Lsn end) {
     ApplyLock guard(table->state.get(), end);
     table->state->Apply(*record->operation()->change_as_Remove());
+    table->state->changed.NotifyAll();  // An epoch may have lost what was left of it.
   });
   auto& body = change->body;
   const auto removed = body.CreateVectorOfStructs(eviction.removed);

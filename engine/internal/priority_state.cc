@@ -22,6 +22,7 @@ std::optional<index::ItemOrder> OrderOf(SelectorKind kind) {
     case SelectorKind::kUniform:
     case SelectorKind::kPrioritized:
     case SelectorKind::kWithoutReplacement:
+    case SelectorKind::kEpoch:
       break;
   }
   return std::nullopt;
@@ -54,6 +55,11 @@ Result<std::unique_ptr<PriorityState>> PriorityState::Create(index::IndexMemory*
              .alpha = spec.alpha,
              .without_replacement = spec.selector == SelectorKind::kWithoutReplacement}));
     state->prioritized_ = made.get();
+    state->selector_ = std::move(made);
+  } else if (spec.selector == SelectorKind::kEpoch) {
+    GEARDB_ASSIGN_OR_RETURN(auto made,
+                            index::EpochSelector::Create(memory, spec.name, leaf_capacity));
+    state->epoch_ = std::make_unique<EpochState>(made.get(), spec.epoch);
     state->selector_ = std::move(made);
   } else {
     GEARDB_ASSIGN_OR_RETURN(state->selector_,
@@ -93,6 +99,7 @@ void PriorityState::Erase(index::LeafRange range) {
   }
   const uint64_t items = selector_->Erase(range);
   if (items > 0 && counts_ != nullptr) counts_->Reset(range);
+  if (items > 0 && epoch_ != nullptr) epoch_->Erased(range);
   // Also those that are reserved: their place is given back, and their row will be no sample of a
   // queue. So it is the same where a log is replayed.
   limiter_.Delete({.items = items, .unsampled = unsampled});
@@ -151,6 +158,7 @@ void PriorityState::DrawReserved(const index::DrawRequest& request, std::span<ui
                                  std::span<double> probabilities) {
   GEARDB_CHECK(selector_->Draw(request, leaves, probabilities) == leaves.size());
   limiter_.Reserve(leaves.size());
+  if (epoch_ != nullptr) epoch_->Reserve(leaves);
   if (!bounded()) return;
   index::ItemCounts::ReserveOutcome outcome = counts_->Reserve(leaves);
   selector_->Hide(outcome.full);
@@ -250,6 +258,7 @@ float PriorityState::raw_priority(uint64_t leaf) const {
 double PriorityState::ProbabilityOf(uint64_t leaf) const {
   if (prioritized_ != nullptr) return prioritized_->view().Probability(leaf);
   if (selector_->IsHidden(leaf)) return 0.0;
+  if (epoch_ != nullptr && !epoch_->Remains(leaf)) return 0.0;
   return ordered_ != nullptr ? 1.0 : 1.0 / static_cast<double>(selector_->total());
 }
 

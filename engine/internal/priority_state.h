@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/internal/epoch_state.h"
 #include "engine/schema.h"
 #include "engine/stats.h"
 #include "index/deleted_leaves.h"
@@ -47,6 +48,12 @@ class PriorityState {
   /// Null when the selector has no weights (HasWeights).
   index::PrioritizedSelector* prioritized() { return prioritized_; }
   const index::PrioritizedSelector* prioritized() const { return prioritized_; }
+
+  /// Null unless the selector draws epochs.
+  EpochState* epoch() { return epoch_.get(); }
+  const EpochState* epoch() const { return epoch_.get(); }
+  /// Hand-overs name their items.
+  bool names_items() const { return bounded() || epoch_ != nullptr; }
 
   /// The raw priority that "max" stands for now.
   float max_priority() const;
@@ -145,6 +152,7 @@ class PriorityState {
   std::unique_ptr<index::Selector> selector_;
   index::PrioritizedSelector* prioritized_ = nullptr;
   index::OrderedSelector* ordered_ = nullptr;
+  std::unique_ptr<EpochState> epoch_;
 };
 
 /// The order of a selector that has one.

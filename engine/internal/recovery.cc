@@ -123,6 +123,14 @@ Status Recovery::ApplyToPriorityTable(const fb::Operation& operation, const wal:
       state.Apply(hand_over, number);
       return Status::Ok();
     }
+    case fb::Change::BeginEpoch:
+      GEARDB_RETURN_IF_ERROR(Fits(record, CheckHasEpochs(state.priority(number))));
+      state.Apply(*operation.change_as_BeginEpoch(), number);
+      return Status::Ok();
+    case fb::Change::EndPass:
+      GEARDB_RETURN_IF_ERROR(Fits(record, CheckHasEpochs(state.priority(number))));
+      state.Apply(*operation.change_as_EndPass(), number);
+      return Status::Ok();
     case fb::Change::DeleteItems: {
       std::vector<fb::Handed> items;
       const auto* stored = operation.change_as_DeleteItems()->items();

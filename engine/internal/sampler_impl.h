@@ -50,6 +50,19 @@ class Sampler::Impl {
   Status DrawLocked(Drawn* batch) GEARDB_REQUIRES(priority_table_->table->state->mutex);
   void CollectSampled(Drawn* batch);
   Status WaitForItems(Deadline deadline);
+
+  // Of an epoch; engine/internal/sampler_epoch.cc.
+
+  /// Rows of the next batch; of an epoch what is left, down to 0.
+  uint64_t RowsNext() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
+  /// OutOfRange: it is exhausted, or none has begun.
+  Status CheckEpoch() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
+  /// DeadlineExceeded where the rest of a pass is with other samplers.
+  Status WaitsForOthers() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
+  /// The pass ends without what is left, once somebody says so: LeaveOutRest.
+  bool RestIsLeftOut() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
+  Status LeaveOutRest();
+
   /// InvalidArgument for a batch whose hand-over, which names its items, is too large for the log.
   Status CheckHandOverFits() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
   /// There are items for a batch, and the limiter admits it; observers ask no limiter.
@@ -59,7 +72,7 @@ class Sampler::Impl {
       GEARDB_REQUIRES(priority_table_->table->state->mutex);
   /// What there is to draw, or what the limiter waits for, when that is not enough for a batch.
   /// Under the state's mutex.
-  Status NotEnough() const;
+  Status NotEnough() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
   /// InvalidArgument for a batch that the limiter will never admit.
   Status NeverAdmitted() const GEARDB_REQUIRES(priority_table_->table->state->mutex);
   void Gather(Drawn* batch);

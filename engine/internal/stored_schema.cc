@@ -57,6 +57,8 @@ flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
   stored.add_seed(spec.seed);
   if (!spec.required.empty()) stored.add_required(required);
   stored.add_limits(limits);
+  stored.add_epoch_passes(spec.epoch.passes);
+  stored.add_epoch_remove_covered(spec.epoch.remove_covered);
   return stored.Finish();
 }
 
@@ -101,6 +103,7 @@ Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* s
   const Result<PriorityLimits> limits = DecodeLimits(stored->limits());
   if (!limits.ok()) return limits.status().WithContext("priority table '" + spec.name + "'");
   SetLimits(*limits, &spec);
+  spec.epoch = {.passes = stored->epoch_passes(), .remove_covered = stored->epoch_remove_covered()};
   return spec;
 }
 

@@ -176,7 +176,11 @@ void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& ta
 
 void RemoveAllFinished(DatabaseCore* database) {
   if (database->log == nullptr) return;  // Read-only.
-  for (const auto& table : database->AllTables()) {
+  for (const auto& table : database->AllTables()) RemoveAllFinishedOf(database, table);
+}
+
+void RemoveAllFinishedOf(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
+  for (Status status = Status::NotFound(""); status.code() == StatusCode::kNotFound;) {
     std::vector<TrajectoryId> ids;
     {
       MutexLock state_lock(&table->state->mutex);
@@ -184,7 +188,8 @@ void RemoveAllFinished(DatabaseCore* database) {
         ids.push_back(table->state->trajectories().record(slot).id);
       }
     }
-    if (!RemoveMany(database, table, ids).ok()) return;
+    // NotFound: somebody else has removed one meanwhile.
+    status = RemoveMany(database, table, ids);
   }
 }
 

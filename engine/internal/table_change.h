@@ -36,7 +36,9 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
 /// record of its own. Where the log refuses it they stay until the next open, as after a crash.
 void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                     std::span<const fb::Sampled> sampled);
-/// Likewise of all trajectories of all tables, when a database has been opened.
+/// Likewise of all trajectories of a table.
+void RemoveAllFinishedOf(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
+/// Likewise of all tables, when a database has been opened.
 void RemoveAllFinished(DatabaseCore* database);
 
 }  // namespace geardb::engine

@@ -39,6 +39,9 @@ void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
   const index::LimiterKind kind = priority.limiter().spec().kind;
   const bool is_queue = kind == index::LimiterKind::kQueue || kind == index::LimiterKind::kStack;
   priority.Sample(is_queue ? rows - std::min(gone, rows) : rows, leaves);
+  if (priority.epoch() != nullptr) {
+    priority.epoch()->Cover({.epoch = hand_over.epoch(), .pass = hand_over.pass()}, leaves);
+  }
 }
 
 void TableState::CancelDraw(size_t priority_table, DrawReservation* draw) {
@@ -49,6 +52,7 @@ void TableState::CancelDraw(size_t priority_table, DrawReservation* draw) {
     if (FindHanded(priority, item)) leaves.push_back(item.leaf());
   }
   priority.CancelReserved(draw->rows, leaves);
+  if (priority.epoch() != nullptr) priority.epoch()->Cancel(draw->mark, leaves);
   draw->rows = 0;
   draw->items.clear();
   changed.NotifyAll();
@@ -65,6 +69,7 @@ void TableState::Arrived(std::span<const uint64_t> admitted) {
 
 bool TableState::RemovesFinished() const {
   return std::any_of(priorities_.begin(), priorities_.end(), [](const auto& priority) {
+    if (priority->epoch() != nullptr && priority->spec().epoch.remove_covered) return true;
     return (priority->bounded() || priority->has_deleted()) &&
            RemovesExhausted(LimitsOf(priority->spec()));
   });
@@ -73,6 +78,9 @@ bool TableState::RemovesFinished() const {
 bool TableState::IsFinished(Slot slot) const {
   const index::TrajectoryRecord& record = trajectories_->record(slot);
   if (record.state != index::TrajectoryState::kClosed) return false;
+  for (const auto& priority : priorities_) {
+    if (IsCovered(*priority, slot)) return true;
+  }
   bool removes = false;
   for (const auto& priority : priorities_) {
     const auto steps_end = StepsEnd(record);

@@ -32,6 +32,7 @@ uint64_t LeafCapacity(const index::IndexMemory& memory, const TableLayout& layou
   // A uniform leaf takes a bit and its share of a count, any other 8 bytes and a bit.
   uint64_t affordable = spec.selector == SelectorKind::kUniform ? memory.budget_bytes() * 8
                                                                 : memory.budget_bytes() / 8;
+  if (spec.selector == SelectorKind::kEpoch) affordable = memory.budget_bytes() * 2;  // 3 bits.
   if (const auto order = OrderOf(spec.selector)) {
     affordable = std::min(affordable, index::OrderedSelector::LeafCapacityMax(*order));
   }

@@ -65,6 +65,7 @@ struct PatchedRows {
 struct DrawReservation {
   uint64_t rows = 0;
   std::vector<fb::Handed> items = {};  ///< Of each row; empty where nobody counts them.
+  EpochMark mark = {};                 ///< Of the pass in which it was drawn.
 };
 
 /// What setting priorities came to.
@@ -138,6 +139,8 @@ class TableState {
   void Apply(const fb::RestartDraws& restart, size_t priority_table);
   /// Its limits are valid, and were prepared.
   void Apply(const fb::Configure& configure, size_t priority_table);
+  void Apply(const fb::BeginEpoch& begin, size_t priority_table);
+  void Apply(const fb::EndPass& end, size_t priority_table);
   /// What a DeleteItems says, of items here or gone; it was prepared.
   DeleteOutcome ApplyDelete(std::span<const fb::Handed> items, size_t priority_table);
   /// Items that were admitted, by priority table, are there now, or never will be.
@@ -230,7 +233,8 @@ class TableState {
   /// Some priority table removes what is exhausted.
   bool RemovesFinished() const;
   /// Whether a trajectory is to be removed, since nobody can draw it any more
-  /// (PriorityTableSpec::remove_when_exhausted).
+  /// (PriorityTableSpec::remove_when_exhausted), or an epoch has covered it
+  /// (EpochSpec::remove_covered).
   bool IsFinished(Slot slot) const;
   /// All of them. Looks at every trajectory, if any may be.
   std::vector<Slot> FinishedTrajectories() const;
@@ -256,6 +260,9 @@ class TableState {
 
   TableState(const Memory& memory, const TableSpec& spec, TableId id);
 
+  /// An epoch of the priority table, which removes what it has covered, has covered all items of
+  /// the closed trajectory.
+  bool IsCovered(const PriorityState& priority, Slot slot) const;
   /// Whether the item is there.
   bool FindHanded(const PriorityState& priority, const fb::Handed& item) const;
   void RemoveTrajectory(const fb::Removed& removed);

@@ -278,7 +278,8 @@ std::string DescribeTable(const RandomTable& table) {
 
 std::string DescribePriorityTable(const PriorityTableSpec& spec) {
   static constexpr const char* kSelectors[] = {
-      "uniform", "prioritized", "fifo", "lifo", "min heap", "max heap", "without replacement"};
+      "uniform",  "prioritized",         "fifo", "lifo", "min heap",
+      "max heap", "without replacement", "epoch"};
   static constexpr const char* kRules[] = {"require", "clip", "pad", "repeat", "shift"};
   const WindowRule& window = spec.window;
   std::ostringstream out;

@@ -60,20 +60,31 @@ void PrintColumns(const TableSpec& spec, std::ostream* out) {
   columns.Print(out);
 }
 
+std::string SelectorText(const PriorityTableSummary& table) {
+  const auto& [spec, stats] = table;
+  std::string text(Word(spec.selector));
+  if (HasWeights(spec.selector)) text += ", α " + NumberText(spec.alpha);
+  if (spec.selector != SelectorKind::kEpoch) return text;
+  const EpochStats& epoch = stats.epoch;
+  if (epoch.epoch == 0) return text + ", none begun";
+  text +=
+      " " + Grouped(epoch.epoch) + ", pass " + Grouped(epoch.pass) + " of " + Grouped(epoch.passes);
+  if (epoch.exhausted) return text + ", exhausted";
+  return text + ", " + Grouped(epoch.remaining) + " of " + Grouped(epoch.items) + " remain";
+}
+
 void PrintPriorityTables(const TableSummary& table, std::ostream* out) {
   TextTable rows({"priority table", "items", "drawable", "draws", "max priority", "scale",
                   "selector", "new items", "items are", "limits", "inserts", "samples", "deletes",
                   "exhausted"});
-  for (const auto& [spec, stats] : table.priority_tables) {
-    const bool weighted = HasWeights(spec.selector);
+  for (const PriorityTableSummary& one : table.priority_tables) {
+    const auto& [spec, stats] = one;
     rows.Add({spec.name, Grouped(stats.items), Grouped(stats.drawable_items), Grouped(stats.draws),
               NumberText(static_cast<double>(stats.max_priority)),
-              "2^" + std::to_string(stats.scale_shift),
-              std::string(Word(spec.selector)) +
-                  (weighted ? ", α " + NumberText(spec.alpha) : std::string()),
-              InitialText(spec), ItemsText(spec), stats.limiter.limits,
-              Grouped(stats.limiter.inserts), Grouped(stats.limiter.samples),
-              Grouped(stats.limiter.deletes), Grouped(stats.limiter.exhausted)});
+              "2^" + std::to_string(stats.scale_shift), SelectorText(one), InitialText(spec),
+              ItemsText(spec), stats.limiter.limits, Grouped(stats.limiter.inserts),
+              Grouped(stats.limiter.samples), Grouped(stats.limiter.deletes),
+              Grouped(stats.limiter.exhausted)});
   }
   if (rows.empty()) return;
   *out << '\n';
@@ -182,6 +193,18 @@ void WritePriorityTable(const PriorityTableSummary& summary, JsonWriter* json) {
     json->EndObject();
   }
   json->Field("selector", Word(spec.selector));
+  if (spec.selector == SelectorKind::kEpoch) {
+    json->Key("epoch");
+    json->BeginObject();
+    json->Field("epoch", stats.epoch.epoch);
+    json->Field("pass", stats.epoch.pass);
+    json->Field("passes", stats.epoch.passes);
+    json->Field("items", stats.epoch.items);
+    json->Field("remaining", stats.epoch.remaining);
+    json->Field("exhausted", stats.epoch.exhausted);
+    json->Field("remove_covered", spec.epoch.remove_covered);
+    json->EndObject();
+  }
   json->Field("alpha", spec.alpha);
   json->Field("initial", InitialText(spec));
   json->Field("seed", spec.seed);

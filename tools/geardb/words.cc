@@ -70,6 +70,8 @@ std::string_view Word(SelectorKind kind) {
       return "min_heap";
     case SelectorKind::kMaxHeap:
       return "max_heap";
+    case SelectorKind::kEpoch:
+      return "epoch";
     case SelectorKind::kWithoutReplacement:
       break;
   }

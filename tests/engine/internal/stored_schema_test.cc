@@ -66,6 +66,7 @@ TEST(StoredSchemaTest, EveryFieldOfAPriorityTableComesBack) {
   spec.limiter = {.kind = LimiterKind::kRatio, .min_size = 9, .error_buffer = 3};
   spec.max_times_sampled = 4;
   spec.remove_when_exhausted = true;
+  spec.epoch = {.passes = 6, .remove_covered = true};
   for (int selector = 0; selector <= static_cast<int>(kSelectorKindLast); ++selector) {
     spec.selector = static_cast<SelectorKind>(selector);
     ASSERT_OK_AND_ASSIGN(const PriorityTableSpec read, Again(spec));
