@@ -22,6 +22,7 @@ enum class PhiloxPurpose : uint32_t {
   kShuffle = 2,  ///< The order of an epoch.
   kAnchor = 3,   ///< Which row of a drawn trajectory a window stands at.
   kPart = 4,     ///< Which part of a mixed sampler a row of a batch comes from.
+  kRemover = 5,  ///< What leaves a full table.
 };
 
 /// 128 random bits.

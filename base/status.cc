@@ -41,6 +41,8 @@ std::string_view StatusCodeName(StatusCode code) {
       return "IoError";
     case StatusCode::kUnsupported:
       return "Unsupported";
+    case StatusCode::kOutOfRange:
+      return "OutOfRange";
     case StatusCode::kInternal:
       return "Internal";
   }

@@ -32,6 +32,7 @@ enum class StatusCode : uint8_t {
   kIoError = 9,             ///< The operating system refused; the text has errno's words.
   kUnsupported = 10,        ///< Known, but not in this build, format version or file system.
   kInternal = 11,           ///< A limit of the implementation that should not have been met.
+  kOutOfRange = 12,         ///< Past the end: an epoch has no items left.
 };
 
 /// "InvalidArgument" and so on.
@@ -63,6 +64,7 @@ class [[nodiscard]] Status {
   GEARDB_STATUS_FACTORY(IoError)
   GEARDB_STATUS_FACTORY(Unsupported)
   GEARDB_STATUS_FACTORY(Internal)
+  GEARDB_STATUS_FACTORY(OutOfRange)
 #undef GEARDB_STATUS_FACTORY
 
   bool ok() const { return rep_ == nullptr; }

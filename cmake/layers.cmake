@@ -201,6 +201,7 @@ function(geardb_testing_libraries)
   if(of_engine)
     add_library(geardb_testing_engine STATIC ${of_engine})
     geardb_common(geardb_testing_engine)
+    add_dependencies(geardb_testing_engine engine_schemas)  # It includes what they make.
   else()
     add_library(geardb_testing_engine INTERFACE)
   endif()

@@ -8,6 +8,7 @@
 #include "engine/internal/core.h"
 #include "engine/internal/index_budget.h"
 #include "engine/internal/recovery.h"
+#include "engine/internal/remover_rule.h"
 #include "engine/internal/reopen.h"
 #include "engine/internal/table_change.h"
 #include "engine/internal/table_fits.h"
@@ -251,6 +252,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   engine::DatabaseCore& core = *impl_;
   GEARDB_RETURN_IF_ERROR(core.CheckWritable());
   GEARDB_RETURN_IF_ERROR(ValidateTableSpec(spec));
+  GEARDB_RETURN_IF_ERROR(engine::CheckRemoverTable(spec));
   const TableSpec chosen = engine::WithChosenSteps(core, spec);
   GEARDB_RETURN_IF_ERROR(engine::CheckTableFits(core, chosen));
   if (core.timekeeper != nullptr) GEARDB_RETURN_IF_ERROR(core.timekeeper->Watch(chosen));

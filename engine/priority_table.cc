@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "engine/internal/core.h"
+#include "engine/internal/delete_items.h"
+#include "engine/internal/epochs.h"
 #include "engine/internal/patch.h"
 #include "engine/internal/priority_limits.h"
 #include "engine/internal/sampler_impl.h"
@@ -47,35 +49,68 @@ Result<SetOutcome> PriorityTable::Set(std::span<const ItemHandle> handles,
   return engine::CommitSet(impl_.get(), items, 0);
 }
 
+namespace {
+
+/// Calls `visit(i, leaf, generation)` for each of the rows that is an item; returns how many are
+/// none.
+template <typename Visit>
+Result<uint64_t> VisitItems(PriorityTable::Impl* impl, std::span<const RowId> rows, Visit visit) {
+  GEARDB_RETURN_IF_ERROR(impl->database->CheckWritable());
+  // Rows may be those of an append at Ack::kMemory, whose record is still being filled.
+  GEARDB_RETURN_IF_ERROR(impl->database->CatchUp());
+  uint64_t stale = 0;
+  MutexLock lock(&impl->table->state->mutex);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const uint64_t leaf = engine::FindItem(*impl, rows[i]);
+    uint32_t generation = 0;
+    if (leaf == UINT64_MAX ||
+        !impl->table->state->GenerationOfLeaf(impl->state(), leaf, &generation)) {
+      ++stale;
+      continue;
+    }
+    visit(i, leaf, generation);
+  }
+  return stale;
+}
+
+}  // namespace
+
 Result<SetOutcome> PriorityTable::Set(std::span<const RowId> rows,
                                       std::span<const float> priorities) {
   GEARDB_RETURN_IF_ERROR(CheckSizes(spec(), rows.size(), priorities.size()));
   GEARDB_RETURN_IF_ERROR(CheckPriorities(spec(), priorities));
-  GEARDB_RETURN_IF_ERROR(impl_->database->CheckWritable());
-  // Rows may be those of an append at Ack::kMemory, whose record is still being filled.
-  GEARDB_RETURN_IF_ERROR(impl_->database->CatchUp());
   std::vector<engine::fb::Item> items;
-  uint64_t stale = 0;
-  {
-    MutexLock lock(&impl_->table->state->mutex);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const uint64_t leaf = engine::FindItem(*impl_, rows[i]);
-      uint32_t generation = 0;
-      if (leaf == UINT64_MAX ||
-          !impl_->table->state->GenerationOfLeaf(impl_->state(), leaf, &generation)) {
-        ++stale;
-        continue;
-      }
-      items.emplace_back(leaf, generation, priorities[i]);
-    }
-  }
+  GEARDB_ASSIGN_OR_RETURN(
+      const uint64_t stale,
+      VisitItems(impl_.get(), rows, [&](size_t i, uint64_t leaf, uint32_t generation) {
+        items.emplace_back(leaf, generation, priorities[i]);
+      }));
   return engine::CommitSet(impl_.get(), items, stale);
+}
+
+Result<SetOutcome> PriorityTable::Delete(std::span<const ItemHandle> handles) {
+  std::vector<engine::fb::Handed> items;
+  items.reserve(handles.size());
+  for (const ItemHandle& handle : handles) items.emplace_back(handle.leaf, handle.generation);
+  return engine::CommitDelete(impl_.get(), items, 0);
+}
+
+Result<SetOutcome> PriorityTable::Delete(std::span<const RowId> rows) {
+  std::vector<engine::fb::Handed> items;
+  GEARDB_ASSIGN_OR_RETURN(
+      const uint64_t stale,
+      VisitItems(impl_.get(), rows, [&](size_t, uint64_t leaf, uint32_t generation) {
+        items.emplace_back(leaf, generation);
+      }));
+  return engine::CommitDelete(impl_.get(), items, stale);
 }
 
 Result<SetOutcome> PriorityTable::SetAll(std::span<const float> priorities) {
   GEARDB_RETURN_IF_ERROR(CheckPriorities(spec(), priorities));
   return engine::CommitSetAll(impl_.get(), priorities);
 }
+
+Status PriorityTable::BeginEpoch() { return engine::BeginEpoch(impl_.get()); }
 
 Result<PatchOutcome> PriorityTable::Patch(std::span<const ItemHandle> handles, ColumnValues values,
                                           const PatchOptions& options) {
@@ -147,6 +182,7 @@ PriorityTableStats PriorityTable::Stats() const {
                    .deleted_unsampled = counts.deleted_unsampled,
                    .exhausted = priority.CountExhausted()};
   if (priority.prioritized()) stats.scale_shift = priority.prioritized()->shift();
+  if (priority.epoch() != nullptr) stats.epoch = priority.epoch()->Stats();
   return stats;
 }
 

@@ -18,11 +18,12 @@ namespace geardb {
 
 struct RowId;
 
-/// What became of the updates of a Set.
+/// What became of the updates of a Set, or of the items of a Delete.
 struct SetOutcome {
-  uint64_t applied = 0;  ///< Reached their item; each of several updates of one item counts.
-  uint64_t stale = 0;    ///< Their item is gone, or its place holds another: ignored.
-  Lsn end_lsn = 0;       ///< Ticket{end_lsn} waits for an acknowledgement.
+  /// Reached their item; each of several updates of one item counts, of a Delete the first.
+  uint64_t applied = 0;
+  uint64_t stale = 0;  ///< Their item is gone, or its place holds another: ignored.
+  Lsn end_lsn = 0;     ///< Ticket{end_lsn} waits for an acknowledgement.
 };
 
 /// A priority table. Thread-safe; draws and updates happen one at a time, in the order of the
@@ -69,10 +70,32 @@ class PriorityTable {
   /// more values of 4 bytes each than go into the log at once.
   Result<SetOutcome> SetAll(std::span<const float> priorities);
 
+  /// Takes items out of this priority table alone, by the handles of a batch: their trajectories
+  /// stay, and so do the items of other priority tables. What was deleted does not come back while
+  /// its row is there (of trajectories: while the trajectory is). The limiter counts items that
+  /// leave; one that was never sampled gives its place in a queue back, also while it is drawn and
+  /// not handed over. Trajectories that nobody can draw any more are removed where
+  /// `remove_when_exhausted` says so. All of a call or nothing; returns when applied, durable at
+  /// Ack::kLog. InvalidArgument, naming how many fit, for more items of 16 bytes each than one
+  /// record takes (a quarter of the ring); ResourceExhausted where the index budget cannot hold
+  /// which items were deleted: a bit for each leaf, from the first Delete on.
+  Result<SetOutcome> Delete(std::span<const ItemHandle> handles);
+  /// By (id, row) of the anchor, as of Set.
+  Result<SetOutcome> Delete(std::span<const RowId> rows);
+
   /// Table::Patch of the rows of items by the handles of a batch: of each its length part, as many
   /// rows as Batch::lengths says. An item that is gone is stale.
   Result<PatchOutcome> Patch(std::span<const ItemHandle> handles, ColumnValues values,
                              const PatchOptions& options = {});
+
+  /// SelectorKind::kEpoch only: the items that there are, of what was admitted before, become the
+  /// cut of a new epoch, in which samplers draw each of them once in each of `spec().epoch.passes`
+  /// passes. A pass begins when all of the one before has been handed over; items that leave leave
+  /// the epoch, and newer ones wait for the next. No epoch begins by itself, and one that is not
+  /// exhausted is given up: a batch of it that is drawn ahead is still handed over, and covers
+  /// nothing. Logged at Ack::kLog: a reopen goes on with exactly what was not handed over, so a
+  /// learner that opens a store begins an epoch when Next says OutOfRange, and not before.
+  Status BeginEpoch();
 
   /// Number of items, undrawable ones (priority 0) included; number that can be drawn.
   uint64_t Count() const;

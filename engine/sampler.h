@@ -152,7 +152,8 @@ enum class ShareKind : uint8_t {
   /// own. Those of all parts are 1 together, or less where a part takes the rest.
   kProbability = 1,
   /// `count`, or as many as can be drawn: distinct items that there are, samples that the limiter
-  /// admits; none of an empty priority table.
+  /// admits, what is left of an epoch's pass; none of an empty priority table. The only share that
+  /// an epoch may have, whose end no batch of several parts says.
   kUpToAvailable = 2,
   kRest = 3,  ///< What is left; at most one part.
 };
@@ -170,8 +171,12 @@ struct SamplerPart {
 /// Checked by NewSampler: InvalidArgument for a value that is not allowed.
 struct SamplerOptions {
   /// Items of a batch (with `within`: trajectories). Where the selector gives distinct ones
-  /// (SelectorKind), a batch waits until as many can be drawn.
+  /// (SelectorKind), a batch waits until as many can be drawn. Of an epoch the last batch of a pass
+  /// has what is left.
   int64_t batch = 64;
+  /// Of an epoch: a pass ends without what is left when that is less than `batch`. It counts as
+  /// covered. Not with several parts.
+  bool drop_last = false;
   std::vector<View> views = {};
   std::optional<NStep> n_step = {};
   std::vector<RowDraw> row_draws = {};
@@ -215,7 +220,7 @@ struct SamplerOptions {
 /// do not draw what would be sampled too often then. A hand-over that the log refuses keeps the
 /// batch for the next Next; what is reserved is free again when the sampler is destroyed, or finds
 /// the database closed or the table dropped. Used by one thread at a time; several samplers may
-/// draw from one priority table, whose draw numbers they then share.
+/// draw from one priority table, whose draw numbers they then share, and its epoch.
 class Sampler {
  public:
   ~Sampler();
@@ -224,7 +229,8 @@ class Sampler {
 
   /// The next batch. Waits while nothing can be drawn, or the priority table's limiter does not
   /// admit as many rows (InvalidArgument: it never will); DeadlineExceeded, saying why, after
-  /// `timeout_ms` (or `deadline`), which uses up no draw number. The hand-over is logged at
+  /// `timeout_ms` (or `deadline`), which uses up no draw number. OutOfRange, at once: the epoch is
+  /// exhausted, or none has begun. The hand-over is logged at
   /// Ack::kLog. Draw numbers go on after the largest one handed over when a store is opened, and
   /// when the last sampler of the priority table (observers aside) is destroyed: the numbers above
   /// it that were drawn ahead are drawn again then, from what there is by then. With one sampler

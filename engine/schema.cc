@@ -10,6 +10,7 @@
 
 #include "base/page_view.h"
 #include "engine/internal/priority_limits.h"
+#include "engine/internal/remover_rule.h"
 #include "index/trajectory_index.h"
 
 namespace geardb {
@@ -281,6 +282,11 @@ std::string Describe(const WindowRule& window) {
          (window.cross_ends ? ", cross_ends" : "");
 }
 
+std::string Describe(const EpochSpec& epoch) {
+  return "of " + std::to_string(epoch.passes) + " passes" +
+         (epoch.remove_covered ? ", covered trajectories removed" : "");
+}
+
 std::string DescribeInitial(const PriorityTableSpec& spec) {
   constexpr std::string_view kKinds[] = {"max", "constant", "column"};
   return std::string(kKinds[static_cast<size_t>(spec.initial)]) + " (value " +
@@ -302,8 +308,8 @@ std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b)
     return std::string(kind == ItemKind::kWindow ? "window" : "trajectory");
   };
   const auto selector = [](SelectorKind kind) {
-    constexpr const char* kNames[] = {"uniform",  "prioritized",        "fifo", "lifo", "min_heap",
-                                      "max_heap", "without_replacement"};
+    constexpr const char* kNames[] = {"uniform",  "prioritized",         "fifo", "lifo", "min_heap",
+                                      "max_heap", "without_replacement", "epoch"};
     return std::string(kNames[static_cast<size_t>(kind)]);
   };
   if (a.item != b.item) return differs("item", item(a.item), item(b.item));
@@ -320,6 +326,7 @@ std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b)
     return differs("limits", engine::Describe(engine::LimitsOf(a)),
                    engine::Describe(engine::LimitsOf(b)));
   }
+  if (a.epoch != b.epoch) return differs("epoch", Describe(a.epoch), Describe(b.epoch));
   if (a.seed != b.seed) return differs("seed", std::to_string(a.seed), std::to_string(b.seed));
   return differs("initial priority", DescribeInitial(a), DescribeInitial(b));
 }
@@ -384,9 +391,7 @@ Status ValidateTableSpec(const TableSpec& spec) {
         "table '", spec.name, "' has steps_max ", spec.steps_max, "; expected at least ",
         least_steps, ", since a row of an open trajectory always stays (0: no bound)");
   }
-  if (static_cast<int>(spec.remover) > 1) {
-    return Status::InvalidArgument("table '", spec.name, "' has an unknown remover");
-  }
+  GEARDB_RETURN_IF_ERROR(engine::ValidateRemover(spec));
   for (const auto& [name, ms] :
        {std::pair("ttl_ms", spec.ttl_ms), std::pair("orphan_timeout_ms", spec.orphan_timeout_ms)}) {
     if (ms >= 0 && ms <= kTimeMsMax) continue;
@@ -447,8 +452,9 @@ Status CheckSameSpec(const TableSpec& stored, const TableSpec& wanted) {
   if (stored.bytes_max != wanted.bytes_max) {
     return differs("bytes_max", stored.bytes_max, wanted.bytes_max);
   }
-  if (stored.remover != wanted.remover) {
-    return differs("remover", static_cast<int>(stored.remover), static_cast<int>(wanted.remover));
+  const std::string remover = engine::DescribeRemover(stored);
+  if (remover != engine::DescribeRemover(wanted)) {
+    return differs("remover", remover, engine::DescribeRemover(wanted));
   }
   if (stored.ttl_ms != wanted.ttl_ms) return differs("ttl_ms", stored.ttl_ms, wanted.ttl_ms);
   if (stored.orphan_timeout_ms != wanted.orphan_timeout_ms) {

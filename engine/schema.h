@@ -79,7 +79,21 @@ enum class Remover : uint8_t {
   /// The oldest: trajectories that no writer has (closed, orphaned) whole, open ones page by page
   /// from the head.
   kFifo = 1,
+  // The others choose among the trajectories that no writer has, which leave whole. Where there is
+  // none, and rows or bytes are what is too much, open ones are trimmed as by kFifo.
+  kLifo = 2,     ///< The newest: the last that its writer closed or left.
+  kUniform = 3,  ///< Any, by `remover_seed`: all alike.
+  /// By priority in `remover_priority_table`: the smallest first, among equals the oldest. That of
+  /// a trajectory is the largest raw priority of its items, 0 without items.
+  kMinHeap = 4,
+  kMaxHeap = 5,  ///< Likewise, the largest first.
 };
+inline constexpr Remover kRemoverLast = Remover::kMaxHeap;
+
+/// Looks at priorities.
+constexpr bool RemovesByPriority(Remover remover) {
+  return remover == Remover::kMinHeap || remover == Remover::kMaxHeap;
+}
 
 /// What a priority table draws. In stored schemas: frozen.
 enum class ItemKind : uint8_t { kWindow = 0, kTrajectory = 1 };
@@ -89,8 +103,8 @@ enum class ItemKind : uint8_t { kWindow = 0, kTrajectory = 1 };
 /// of an order, in that order, and again the same ones until they have left or priorities change.
 /// The order of items is that in which they became drawable: that of the log, within one record
 /// that of its lanes and of their rows, and for what is there when the priority table is created
-/// that of slots and rows. Fifo, lifo and uniform have no priorities: those given are counted, and
-/// ignored.
+/// that of slots and rows. Fifo, lifo, uniform and epoch have no priorities: those given are
+/// counted, and ignored.
 enum class SelectorKind : uint8_t {
   kUniform = 0,             ///< All items alike, with replacement.
   kPrioritized = 1,         ///< By w = p^α, with replacement.
@@ -99,13 +113,16 @@ enum class SelectorKind : uint8_t {
   kMinHeap = 4,             ///< The smallest raw priority first, among equals the oldest; also 0.
   kMaxHeap = 5,             ///< The largest raw priority first, likewise: the top k.
   kWithoutReplacement = 6,  ///< By w = p^α among what the rows before have left.
+  /// Each item once, in random order, for each pass over a cut of the table:
+  /// PriorityTable::BeginEpoch. Takes no maximum of times, and no queue.
+  kEpoch = 7,
 };
-inline constexpr SelectorKind kSelectorKindLast = SelectorKind::kWithoutReplacement;
+inline constexpr SelectorKind kSelectorKindLast = SelectorKind::kEpoch;
 
 /// Items have raw priorities, which the selector looks at.
 constexpr bool HasPriorities(SelectorKind kind) {
   return kind != SelectorKind::kUniform && kind != SelectorKind::kFifo &&
-         kind != SelectorKind::kLifo;
+         kind != SelectorKind::kLifo && kind != SelectorKind::kEpoch;
 }
 /// Raw priorities become weights p^α.
 constexpr bool HasWeights(SelectorKind kind) {
@@ -117,6 +134,16 @@ enum class InitialPriority : uint8_t {
   kMax = 0,       ///< The largest raw priority ever applied to this priority table, from 1.
   kConstant = 1,  ///< `initial_priority_value`.
   kColumn = 2,    ///< A per-trajectory f32 scalar, as it is when the item becomes drawable.
+};
+
+/// How often an epoch shows its items, and what becomes of them. SelectorKind::kEpoch only.
+struct EpochSpec {
+  uint32_t passes = 1;  ///< Times that each item is shown; at least 1.
+  /// A closed trajectory all of whose items here have been covered in the last pass is removed
+  /// behind the hand-over that covered the last one, whatever else could draw it.
+  bool remove_covered = false;
+
+  friend bool operator==(const EpochSpec&, const EpochSpec&) = default;
 };
 
 /// A priority table: items over the trajectories of a table, with a weight each.
@@ -149,10 +176,11 @@ struct PriorityTableSpec {
   /// never drawn again. 0: any number, at most kMaxTimesSampledMax; 1 for a queue or stack. With a
   /// maximum a batch waits until as many items can be drawn as it has rows.
   uint32_t max_times_sampled = 0;
-  /// A closed trajectory of which an item here is exhausted, and all of its items in all priority
-  /// tables are, is removed behind the hand-over that exhausted the last one. Not set: for queues
-  /// and stacks.
+  /// A closed trajectory of which an item here is exhausted or deleted (PriorityTable::Delete), and
+  /// all of its items in all priority tables are, is removed behind the hand-over or Delete that
+  /// took the last one. Not set: for queues and stacks.
   std::optional<bool> remove_when_exhausted = {};
+  EpochSpec epoch = {};
 
   friend bool operator==(const PriorityTableSpec&, const PriorityTableSpec&) = default;
 };
@@ -189,6 +217,8 @@ struct TableSpec {
   uint64_t steps_max = 0;
   uint64_t bytes_max = 0;
   Remover remover = Remover::kFifo;
+  std::string remover_priority_table = {};  ///< Of heaps: one of `priority_tables`.
+  uint64_t remover_seed = 0;                ///< Of kUniform: its key.
 
   // Time, in ms; 0 is never. Seen to in the background (DatabaseOptions::background), soon after;
   // or by Table::RemoveExpired and Table::CloseOrphans.

@@ -86,6 +86,19 @@ struct LimiterStats {
   uint64_t exhausted = 0;          ///< Items that will not be drawn again.
 };
 
+/// Where an epoch stands, as the log has it.
+struct EpochStats {
+  uint64_t epoch = 0;      ///< Epochs begun; 0: none.
+  uint64_t pass = 0;       ///< Of this epoch, from 1.
+  uint64_t passes = 0;     ///< That it has.
+  uint64_t items = 0;      ///< Of its cut that are still there.
+  uint64_t remaining = 0;  ///< Of those, not handed over in this pass.
+  uint64_t reserved = 0;   ///< Of those, drawn.
+  bool exhausted = false;  ///< Nothing is left to draw until another begins; none has begun.
+
+  friend bool operator==(const EpochStats&, const EpochStats&) = default;
+};
+
 struct PriorityTableStats {
   uint64_t items = 0;
   uint64_t drawable_items = 0;
@@ -97,6 +110,7 @@ struct PriorityTableStats {
   int scale_shift = 0;           ///< s of q = round(w * 2^s), -32 to 40: see PriorityTable.
   float max_priority = 1;
   LimiterStats limiter = {};
+  EpochStats epoch = {};  ///< SelectorKind::kEpoch only.
   std::string mode = "host";
 };
 

@@ -54,6 +54,10 @@ Result<uint64_t> Table::Remove(const Filter& filter) {
   return engine::RemoveMatching(impl_->database.get(), impl_->table, filter);
 }
 
+Result<uint64_t> Table::Remove(const IdRange& ids) {
+  return engine::RemoveRange(impl_->database.get(), impl_->table, ids);
+}
+
 Status Table::Truncate(TrajectoryId id, int64_t first_row) {
   return engine::TruncateTrajectory(impl_->database.get(), impl_->table, {id, first_row});
 }

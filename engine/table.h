@@ -72,6 +72,13 @@ struct GatherColumn {
   std::span<const RowId> rows = {};
 };
 
+/// Trajectories with ids in [begin, end).
+struct IdRange {
+  IdRange(TrajectoryId begin_in, TrajectoryId end_in) : begin(begin_in), end(end_in) {}
+  TrajectoryId begin;
+  TrajectoryId end;
+};
+
 /// What Scan visits.
 struct ScanOptions {
   TrajectoryId from_id = 0;                   ///< Trajectories with at least this id…
@@ -109,6 +116,8 @@ class Table {
   /// (see above) leave in one; more leave in several, of which a crash or an error of the log may
   /// keep the first alone: the same call again removes the rest.
   Result<uint64_t> Remove(const Filter& filter);
+  /// Likewise those with ids in a range, however many of them there are.
+  Result<uint64_t> Remove(const IdRange& ids);
   /// Drops the rows before `first_row` of a trajectory: whole pages leave memory, anchors whose
   /// extent then starts before `first_row` leave the priority tables. Never more than its steps.
   Status Truncate(TrajectoryId id, int64_t first_row);

@@ -119,6 +119,12 @@ uint64_t EpochSelector::Take(std::span<const uint64_t> leaves) {
   return changed;
 }
 
+void EpochSelector::TakeAll() {
+  view_.remaining_.ClearRange({0, reserved()});
+  view_.header_->remaining = 0;
+  RecountBuckets(view_.drawable(), {0, reserved()}, &tree_);
+}
+
 uint64_t EpochSelector::GiveBack(std::span<const uint64_t> leaves) {
   uint64_t changed = 0;
   for (const uint64_t leaf : leaves) {
@@ -128,6 +134,18 @@ uint64_t EpochSelector::GiveBack(std::span<const uint64_t> leaves) {
   }
   view_.header_->remaining += changed;
   return changed;
+}
+
+void EpochSelector::RestoreCut(std::span<const uint64_t> leaves) {
+  for (const uint64_t leaf : leaves) {
+    GEARDB_CHECK(Contains(leaf));
+    view_.header_->cut += view_.cut_.Set(leaf) ? 1 : 0;
+  }
+}
+
+void EpochSelector::RestoreNumbers(uint64_t epoch, uint64_t pass) {
+  view_.header_->epoch = epoch;
+  view_.header_->pass = pass;
 }
 
 uint64_t EpochSelector::Insert(LeafRange range, float /*raw_priority*/) {

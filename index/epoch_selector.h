@@ -88,6 +88,8 @@ class EpochSelector final : public Selector {
   void BeginPass();
   /// Marks leaves as covered; those that do not remain are passed over. Returns how many changed.
   uint64_t Take(std::span<const uint64_t> leaves);
+  /// Marks all that remains as covered.
+  void TakeAll();
   /// Leaves of the cut remain again; those that do, or are not in the cut, are passed over. Returns
   /// how many changed.
   uint64_t GiveBack(std::span<const uint64_t> leaves);
@@ -95,6 +97,16 @@ class EpochSelector final : public Selector {
   uint64_t remaining() const { return view_.remaining(); }
   /// Members of the cut.
   uint64_t cut() const { return view_.cut(); }
+  /// Of any leaf.
+  bool InCut(uint64_t leaf) const { return leaf < reserved() && view_.cut_.Contains(leaf); }
+  bool Remains(uint64_t leaf) const { return leaf < reserved() && view_.remaining_.Contains(leaf); }
+  /// The cut, and what remains of it: a bit for each leaf below reserved().
+  Membership cut_members() const { return view_.cut_; }
+  Membership remaining_members() const { return view_.remaining_; }
+  /// Loading: members that are not in the cut come into it, and do not remain (GiveBack).
+  void RestoreCut(std::span<const uint64_t> leaves);
+  /// Loading: so many epochs have begun, and so many passes in this one.
+  void RestoreNumbers(uint64_t epoch, uint64_t pass);
   /// Epochs begun, and passes begun in this one, the first one included.
   uint64_t epoch() const { return view_.epoch(); }
   uint64_t pass() const { return view_.pass(); }

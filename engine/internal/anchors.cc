@@ -77,6 +77,7 @@ void AnchorUpdate::Add(const RowsChange& change, uint64_t set_before) {
 
 void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
   if (!priority_->draws_windows()) return;
+  state_->NotePriorities(number_, slot);
   const index::TrajectoryRecord& record = state_->trajectories().record(slot);
   const WindowRule& rule = priority_->spec().window;
   const index::Selector& selector = priority_->selector();
@@ -107,7 +108,7 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
       if (IsAnchor(rule, episode, row) && IsAnchor(rule, episode, row + rows - 1) &&
           (ready_end == INT64_MAX ||
            NeededEnd(&cursor, rule, episode, row + rows - 1) <= ready_end) &&
-          selector.members().Count(leaves) == 0) {
+          selector.members().Count(leaves) == 0 && priority_->CountDeleted(leaves) == 0) {
         Found(leaves);
         row += rows - 1;
         continue;
@@ -118,7 +119,7 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
         IsAnchor(rule, episode, row) && (!flags_matter || MayBeAnchor(&cursor, rule, row));
     const uint64_t leaf = cursor.LeafOf(row);
     const bool member = selector.Contains(leaf);
-    if (anchor && !member) {
+    if (anchor && !member && !priority_->IsDeleted(leaf)) {
       const bool ready =
           ready_end == INT64_MAX || NeededEnd(&cursor, rule, episode, row) <= ready_end;
       if (ready) Found({leaf, leaf + 1});
@@ -130,10 +131,12 @@ void AnchorUpdate::AddRows(Slot slot, int64_t begin, int64_t end) {
 
 void AnchorUpdate::AddTrajectory(Slot slot) {
   if (priority_->draws_windows()) return;
+  state_->NotePriorities(number_, slot);
   const index::TrajectoryRecord& record = state_->trajectories().record(slot);
   const bool ready =
       priority_->required.empty() || state_->ReadyEnd(*priority_, slot) >= state_->StepsEnd(record);
-  if (ready && state_->IsTrajectoryItem(record) && !priority_->selector().Contains(slot)) {
+  const bool there = priority_->selector().Contains(slot) || priority_->IsDeleted(slot);
+  if (ready && state_->IsTrajectoryItem(record) && !there) {
     Found({slot, uint64_t{slot} + 1});
   }
 }

@@ -25,7 +25,7 @@ struct RowsChange {
 class AnchorUpdate {
  public:
   AnchorUpdate(TableState* state, size_t priority_table)
-      : state_(state), priority_(&state->priority(priority_table)) {}
+      : state_(state), number_(priority_table), priority_(&state->priority(priority_table)) {}
 
   /// Finds what the change makes drawable; removes what it makes undrawable. With `set_before`, the
   /// per-trajectory columns that were set before: where one that is required came with the change,
@@ -50,6 +50,7 @@ class AnchorUpdate {
   void Found(index::LeafRange leaves);
 
   TableState* state_;
+  const size_t number_;
   PriorityState* priority_;
   std::vector<index::LeafRange> ranges_;
   uint64_t count_ = 0;

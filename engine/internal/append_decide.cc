@@ -68,7 +68,7 @@ Status Writer::Impl::ChooseEviction(ChangeScope* scope, AppendPlan* plan, bool* 
       engine::EvictionChoice(table_->plan.get(), wait).Choose(plan->growth, &plan->eviction);
   if (status.code() != StatusCode::kResourceExhausted) return status;
   const Deadline deadline = scope->how().deadline;
-  if (layout().spec().remover == Remover::kFifo || deadline.passed()) return status;
+  if (layout().spec().remover != Remover::kNone || deadline.passed()) return status;
   // Somebody may remove something by hand; once the database is closed, nobody will.
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
   if (!database_->room_made.WaitUntil(&database_->commit, deadline)) return status;

@@ -151,7 +151,8 @@ uint64_t CountNewItems(const TableState& state, const NewItemsOf& of, const Lane
     if (!IsAnchor(rule, episode, row)) continue;
     if (row < old_end) {
       if (table.stream && !MayBeAnchor(&cursor, rule, row)) continue;
-      if (priority.selector().Contains(cursor.LeafOf(row))) continue;
+      const uint64_t leaf = cursor.LeafOf(row);
+      if (priority.selector().Contains(leaf) || priority.IsDeleted(leaf)) continue;
     }
     ++items;
   }

@@ -30,6 +30,7 @@
 #include "engine/internal/cleaner.h"
 #include "engine/internal/evictor.h"
 #include "engine/internal/filler.h"
+#include "engine/internal/stored_schema.h"
 #include "engine/internal/table_plan.h"
 #include "engine/internal/table_state.h"
 #include "engine/internal/timekeeper.h"
@@ -263,15 +264,6 @@ class DatabaseCore {
   uint64_t changes_under_way_ GEARDB_GUARDED_BY(commit) = 0;  // Admitted scopes.
   CondVar changes_done_;  // There is none, and the database is closed; with `commit`.
 };
-
-/// The schema as the log stores it.
-flatbuffers::Offset<fb::TableSpec> EncodeTableSpec(flatbuffers::FlatBufferBuilder* builder,
-                                                   const TableSpec& spec);
-flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
-    flatbuffers::FlatBufferBuilder* builder, const PriorityTableSpec& spec);
-/// Corruption for a missing part; what they give still has to be validated.
-Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored);
-Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* stored);
 
 }  // namespace geardb::engine
 

@@ -45,11 +45,35 @@ Status EvictionChoice::Choose(const Growth& growth, Eviction* eviction) {
   while (Over(growth)) {
     if (plan_.state_->layout().spec().remover == Remover::kNone) return plan_.FullStatus(growth);
     const bool too_many = TooManyTrajectories(growth);
-    Status status = too_many ? ChooseOldestLeft() : ChooseOldestPage();
+    Status status = Status::NotFound("");
+    if (plan_.remover_ != nullptr) {
+      status = ChooseByRemover();
+    } else if (too_many) {
+      status = ChooseOldestLeft();
+    }
+    if (status.code() == StatusCode::kNotFound && !too_many) status = ChooseOldestPage();
     if (status.code() == StatusCode::kNotFound && !too_many) status = ChooseHeads(growth);
     if (status.code() == StatusCode::kNotFound) return plan_.FullStatus(growth);
     GEARDB_RETURN_IF_ERROR(status);
   }
+  return Status::Ok();
+}
+
+EvictionChoice::~EvictionChoice() {
+  if (began_) plan_.remover_->End();
+}
+
+Status EvictionChoice::ChooseByRemover() {
+  if (!began_) {
+    // Priorities are those of all that has an LSN.
+    if (plan_.heap_ != nullptr) GEARDB_RETURN_IF_ERROR(wait_(kNoLsn));
+    plan_.BeginChoice();
+    began_ = true;
+  }
+  const std::optional<Slot> slot = plan_.remover_->Next();
+  if (!slot) return Status::NotFound("nothing is left that no writer has");
+  GEARDB_RETURN_IF_ERROR(wait_(plan_.last_lsn(*slot)));
+  Remove(*slot);
   return Status::Ok();
 }
 

@@ -37,12 +37,16 @@ struct Eviction {
 /// Waits until everything below an LSN is published. Never needs the commit mutex.
 using WaitPublished = std::function<Status(Lsn)>;
 
-/// Chooses for one record. FIFO: trajectories no writer has, in the order in which they were left;
-/// pages in the order of their first record, whole trajectories where no writer has them; then rows
-/// from the heads of open trajectories, evenly, down to one row each.
+/// Chooses for one record. Another remover than fifo: what it gives, whole; then, and by FIFO:
+/// trajectories no writer has, in the order in which they were left; pages in the order of their
+/// first record, whole trajectories where no writer has them; then rows from the heads of open
+/// trajectories, evenly, down to one row each.
 class EvictionChoice {
  public:
   EvictionChoice(TablePlan* plan, const WaitPublished& wait);
+  ~EvictionChoice();
+  EvictionChoice(const EvictionChoice&) = delete;
+  EvictionChoice& operator=(const EvictionChoice&) = delete;
 
   /// Until the table would hold `growth`. ResourceExhausted naming the capacity when too little may
   /// leave, or what `wait` returns.
@@ -63,6 +67,8 @@ class EvictionChoice {
 
   bool Over(const Growth& growth) const;
   bool TooManyTrajectories(const Growth& growth) const;
+  /// The next one that another remover than fifo gives.
+  Status ChooseByRemover();
   Status ChooseOldestLeft();
   Status ChooseOldestPage();
   Status ChooseHeads(const Growth& growth);
@@ -78,6 +84,7 @@ class EvictionChoice {
   const WaitPublished& wait_;
   Eviction* eviction_ = nullptr;
   std::unordered_map<Slot, Touched> touched_;
+  bool began_ = false;  // The remover's choice.
   size_t left_at_ = 0;  // Entries of the plan's lists before these have been looked at.
   size_t page_at_ = 0;
   uint64_t rows_, pages_, slots_;  // What the table would hold.

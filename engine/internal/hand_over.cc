@@ -1,6 +1,7 @@
 // Sampler::Impl: the hand-over of a batch, one record for all its parts: after a crash a batch is
 // counted in all of them or in none.
 
+#include "base/crash_point.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/sampler_impl.h"
 #include "engine/internal/table_change.h"
@@ -38,7 +39,9 @@ Status Sampler::Impl::HandOver(Drawn* batch) {
     // Nobody else changes them before the record is applied.
     const auto& handed = part.reservation.items;
     const auto items = handed.empty() ? 0 : body.CreateVectorOfStructs(handed);
-    const auto hand_over = fb::CreateHandOver(body, part.draw_number, sampled, items);
+    const engine::EpochMark& mark = part.reservation.mark;
+    const auto hand_over =
+        fb::CreateHandOver(body, part.draw_number, sampled, items, mark.epoch, mark.pass);
     const PriorityTable::Impl& of = *sources_[p].priority_table;
     operations.push_back(fb::CreateOperation(body, of.table->layout().id(), of.number,
                                              fb::Change::HandOver, hand_over.Union()));
@@ -59,6 +62,7 @@ Status Sampler::Impl::HandOver(Drawn* batch) {
   }
   GEARDB_ASSIGN_OR_RETURN(const Lsn end, CommitHandOver(&change));
   GEARDB_RETURN_IF_ERROR(database()->Acknowledge(end, Ack::kLog));
+  CrashPoint("handed_over");
   for (size_t p = 0; p < sources_.size(); ++p) {
     if (!counted[p]) continue;
     engine::RemoveFinished(database(), sources_[p].priority_table->table, batch->parts[p].sampled);

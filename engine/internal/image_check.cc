@@ -172,6 +172,24 @@ uint64_t FirstWithoutPlace(const TableState& state, const PriorityState& priorit
   return found;
 }
 
+/// The first deleted leaf that no row, or trajectory, has.
+uint64_t FirstDeletedWithoutPlace(const TableState& state, const PriorityState& priority) {
+  uint64_t found = UINT64_MAX;
+  const TableLayout& layout = state.layout();
+  priority.ForEachDeleted([&](uint64_t leaf) {
+    uint32_t generation = 0;
+    bool there = state.GenerationOfLeaf(priority, leaf, &generation);
+    if (there && priority.draws_windows()) {
+      const index::PageRecord& page = state.pages().page(layout.LpnOfLeaf(leaf));
+      const uint64_t row = (uint64_t{page.page_number} << layout.steps_shift()) +
+                           (leaf & (layout.steps_per_page() - 1));
+      there = row < state.trajectories().record(page.slot).rows_end;
+    }
+    if (!there) found = std::min(found, leaf);
+  });
+  return found;
+}
+
 }  // namespace
 
 Status CheckItems(const TableState& state, uint32_t priority_table) {
@@ -191,8 +209,14 @@ Status CheckItems(const TableState& state, uint32_t priority_table) {
   if (members != priority.selector().count()) {
     bad = std::min(bad, FirstWithoutPlace(state, priority));
   }
-  if (bad == UINT64_MAX) return Status::Ok();
   const ItemsImage items(state.layout().id(), priority_table);
+  const uint64_t deleted = FirstDeletedWithoutPlace(state, priority);
+  if (deleted != UINT64_MAX) {
+    return BadChunk(items.Chunk(deleted / ItemsShape(priority).leaves_per_chunk), "leaf ", deleted,
+                    " of priority table '", priority.spec().name,
+                    "' is deleted, and nothing lies there");
+  }
+  if (bad == UINT64_MAX) return Status::Ok();
   return BadChunk(items.Chunk(bad / ItemsShape(priority).leaves_per_chunk), "the item at leaf ",
                   bad, " cannot be one of priority table '", priority.spec().name, "'");
 }

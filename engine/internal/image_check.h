@@ -31,7 +31,8 @@ std::string CheckRowFlags(const TableState& state, const index::TrajectoryRecord
                           uint64_t* final_rows);
 
 /// Every member of a priority table is its item: a leaf that is there, and an anchor or a closed
-/// trajectory with a step. Pages are linked. Corruption names the leaf.
+/// trajectory with a step; and every deleted leaf is there. Pages are linked. Corruption names the
+/// leaf.
 Status CheckItems(const TableState& state, uint32_t priority_table) GEARDB_REQUIRES(state.mutex);
 
 }  // namespace geardb::engine

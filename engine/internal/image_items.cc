@@ -48,11 +48,63 @@ struct ItemsImage::Members {
   size_t next = 0;
 };
 
+/// Leaves of a chunk as bits: what PutMembers has written.
+struct ItemsImage::LeafBits {
+  ChunkArray<uint64_t> masks;
+  ChunkArray<uint64_t> words;
+  uint64_t first = 0;  ///< Leaf of the chunk.
+  uint64_t end = 0;    ///< That are reserved.
+
+  Status Read(const ItemsShape& shape, uint64_t chunk, ChunkReader* reader) {
+    const auto groups = reader->Get<uint32_t>();
+    const uint64_t groups_max = shape.leaves_per_chunk / kGroupLeaves;
+    if (groups > groups_max) {
+      return BadChunk(reader->chunk(), groups, " groups of leaves; it has at most ", groups_max);
+    }
+    masks = reader->Array<uint64_t>(groups);
+    words = reader->Array<uint64_t>(CountBits(masks));
+    first = chunk * shape.leaves_per_chunk;
+    end = shape.leaves;
+    return Status::Ok();
+  }
+  uint64_t count() const { return CountBits(words); }
+
+  /// Calls `visit(leaves)` for each group with a leaf, as long as that is OK.
+  template <typename Visit>
+  Status ForEachGroup(const ImageChunk& chunk, const Visit& visit) const {
+    if (masks.size() > 0 && masks[masks.size() - 1] == 0) {
+      return BadChunk(chunk, "it ends empty");
+    }
+    std::vector<uint64_t> leaves;
+    size_t word = 0;
+    for (size_t group = 0; group < masks.size(); ++group) {
+      leaves.clear();
+      for (uint64_t mask = masks[group]; mask != 0; mask &= mask - 1) {
+        const uint64_t begin =
+            first + group * kGroupLeaves + 64 * static_cast<uint64_t>(std::countr_zero(mask));
+        uint64_t bits = words[word++];
+        if (bits == 0) return BadChunk(chunk, "a word without items");
+        for (; bits != 0; bits &= bits - 1) {
+          leaves.push_back(begin + static_cast<uint64_t>(std::countr_zero(bits)));
+        }
+      }
+      if (leaves.empty()) continue;
+      if (leaves.back() >= end) {
+        return BadChunk(chunk, "an item at leaf ", leaves.back(), " of ", end);
+      }
+      GEARDB_RETURN_IF_ERROR(visit(leaves));
+    }
+    return Status::Ok();
+  }
+};
+
 ItemsShape::ItemsShape(const PriorityState& priority)
     : leaves(priority.selector().reserved()),
       order(OrderOf(priority.spec().selector)),
       raw(HasPriorities(priority.spec().selector)),
-      sampled(ItemsImage::CountsTimes(priority)) {
+      sampled(ItemsImage::CountsTimes(priority)),
+      deleted(priority.has_deleted()),
+      epoch(priority.epoch() != nullptr) {
   if (order) sequence_bytes = index::OrdersByPriority(*order) ? 4 : 8;
   const uint64_t bytes = (raw ? 4 : 0) + sequence_bytes + (sampled ? 2 : 0);
   leaves_per_chunk = kLeavesPerChunkMax;
@@ -85,6 +137,9 @@ flatbuffers::Offset<fb::PriorityTableHead> ItemsImage::SaveHead(
     head.add_changed(scale.changed);
   }
   if (priority.ordered_ != nullptr) head.add_next_sequence(priority.ordered_->next_sequence());
+  if (priority.deleted_ != nullptr) head.add_deleted(priority.deleted_->count());
+  head.add_epoch(priority.epoch_mark().epoch);
+  head.add_pass(priority.epoch_mark().pass);
   return head.Finish();
 }
 
@@ -93,8 +148,21 @@ ItemsCopy ItemsImage::Copy(const PriorityState& priority, const ItemsShape& shap
   const uint64_t end = std::min(begin + shape.leaves_per_chunk, shape.leaves);
   ItemsCopy copy;
   copy.chunk = chunk;
-  const uint64_t* words = priority.selector().members().BucketWords(0);
-  copy.words.assign(words + begin / 64, words + index::Membership::Bytes(end) / 8);
+  const auto copy_bits = [begin, end](const index::Membership& from, std::vector<uint64_t>* to) {
+    const uint64_t* words = from.BucketWords(0);
+    to->assign(words + begin / 64, words + index::Membership::Bytes(end) / 8);
+  };
+  copy_bits(priority.selector().members(), &copy.words);
+  if (shape.deleted) copy_bits(priority.deleted_->members(), &copy.deleted);
+  if (shape.epoch) {
+    const EpochState& epoch = *priority.epoch_;
+    copy_bits(epoch.selector().cut_members(), &copy.cut);
+    copy_bits(epoch.selector().remaining_members(), &copy.remaining);
+    const auto& reserved = epoch.reserved_leaves();
+    for (auto at = reserved.lower_bound(begin); at != reserved.end() && *at < end; ++at) {
+      copy.remaining[(*at - begin) / 64] |= uint64_t{1} << (*at % 64);
+    }
+  }
   if (priority.prioritized_ != nullptr) {
     const float* raw = priority.prioritized_->view().raw_priorities();
     copy.raw.assign(raw + begin, raw + end);
@@ -147,6 +215,11 @@ Status ItemsImage::Give(const ItemsShape& shape, const ItemsCopy& copy, Lsn lsn,
     writer.PutArray<uint16_t>(members.size(),
                               [&](size_t i) { return copy.counts[members[i]].sampled; });
   }
+  if (shape.deleted) PutMembers(copy.deleted, &writer);
+  if (shape.epoch) {
+    PutMembers(copy.cut, &writer);
+    PutMembers(copy.remaining, &writer);
+  }
   return writer.GiveTo(sink);
 }
 
@@ -154,6 +227,7 @@ Status ItemsImage::Give(const ItemsShape& shape, const ItemsCopy& copy, Lsn lsn,
 
 Status ItemsImage::Load(const fb::PriorityTableHead& head, Lsn lsn, const ImageSource& source,
                         PriorityState* priority) {
+  deleted_ = head.deleted() > 0;
   GEARDB_RETURN_IF_ERROR(Prepare(head, priority));
   next_sequence_ = head.next_sequence();
   const uint64_t chunks = ItemsShape(*priority).chunks();
@@ -171,6 +245,7 @@ Status ItemsImage::Prepare(const fb::PriorityTableHead& head, PriorityState* pri
   }
   // Counted on, though there is no maximum any more.
   if (counts_times) GEARDB_RETURN_IF_ERROR(priority->PrepareLimits({.max_times_sampled = 1}));
+  if (deleted_) GEARDB_RETURN_IF_ERROR(priority->PrepareDelete());
   if (!index::ValidPriority(head.max_priority()) || head.max_priority() < 1.0f) {
     return BadHead(*priority, "its largest priority is ", head.max_priority());
   }
@@ -199,44 +274,65 @@ Status ItemsImage::Prepare(const fb::PriorityTableHead& head, PriorityState* pri
 }
 
 Status ItemsImage::LoadChunk(ChunkReader* reader, uint64_t chunk, PriorityState* priority) {
-  const ItemsShape parts(*priority);
-  const uint64_t each = parts.leaves_per_chunk;
-  const auto groups = reader->Get<uint32_t>();
-  if (groups > each / kGroupLeaves) {
-    return BadChunk(reader->chunk(), groups, " groups of leaves; it has at most ",
-                    each / kGroupLeaves);
-  }
-  const auto masks = reader->Array<uint64_t>(groups);
-  const auto words = reader->Array<uint64_t>(CountBits(masks));
-  const uint64_t members = CountBits(words);
+  ItemsShape parts(*priority);
+  parts.deleted = deleted_;
+  LeafBits bits;
+  GEARDB_RETURN_IF_ERROR(bits.Read(parts, chunk, reader));
+  const uint64_t members = bits.count();
   Members arrays;
   arrays.raw = reader->Array<float>(parts.raw ? members : 0);
   arrays.short_sequences = reader->Array<uint32_t>(parts.sequence_bytes == 4 ? members : 0);
   arrays.sequences = reader->Array<uint64_t>(parts.sequence_bytes == 8 ? members : 0);
   arrays.sampled = reader->Array<uint16_t>(parts.sampled ? members : 0);
-  GEARDB_RETURN_IF_ERROR(reader->CheckEnd());
-  if (groups > 0 && masks[groups - 1] == 0) return BadChunk(reader->chunk(), "it ends empty");
-
-  std::vector<uint64_t> leaves;
-  size_t word = 0;
-  for (size_t group = 0; group < groups; ++group) {
-    leaves.clear();
-    const uint64_t first = chunk * each + group * kGroupLeaves;
-    for (uint64_t mask = masks[group]; mask != 0; mask &= mask - 1) {
-      const uint64_t begin = first + 64 * static_cast<uint64_t>(std::countr_zero(mask));
-      uint64_t bits = words[word++];
-      if (bits == 0) return BadChunk(reader->chunk(), "a word without items");
-      for (; bits != 0; bits &= bits - 1) {
-        leaves.push_back(begin + static_cast<uint64_t>(std::countr_zero(bits)));
-      }
-    }
-    if (!leaves.empty() && leaves.back() >= priority->selector().reserved()) {
-      return BadChunk(reader->chunk(), "an item at leaf ", leaves.back(), " of ",
-                      priority->selector().reserved());
-    }
-    GEARDB_RETURN_IF_ERROR(AddItems(reader->chunk(), leaves, &arrays, priority));
+  LeafBits deleted;
+  LeafBits cut;
+  LeafBits remaining;
+  if (parts.deleted) GEARDB_RETURN_IF_ERROR(deleted.Read(parts, chunk, reader));
+  if (parts.epoch) {
+    GEARDB_RETURN_IF_ERROR(cut.Read(parts, chunk, reader));
+    GEARDB_RETURN_IF_ERROR(remaining.Read(parts, chunk, reader));
   }
-  return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(reader->CheckEnd());
+  GEARDB_RETURN_IF_ERROR(bits.ForEachGroup(reader->chunk(), [&](std::span<const uint64_t> leaves) {
+    return AddItems(reader->chunk(), leaves, &arrays, priority);
+  }));
+  GEARDB_RETURN_IF_ERROR(AddDeleted(reader->chunk(), deleted, priority));
+  return AddEpoch(reader->chunk(), cut, remaining, priority);
+}
+
+Status ItemsImage::AddDeleted(const ImageChunk& chunk, const LeafBits& deleted,
+                              PriorityState* priority) {
+  return deleted.ForEachGroup(chunk, [&](std::span<const uint64_t> leaves) {
+    for (const uint64_t leaf : leaves) {
+      if (priority->selector().Contains(leaf)) {
+        return BadChunk(chunk, "the item at leaf ", leaf, " is deleted");
+      }
+      priority->deleted_->Add(leaf);
+    }
+    return Status::Ok();
+  });
+}
+
+Status ItemsImage::AddEpoch(const ImageChunk& chunk, const LeafBits& cut, const LeafBits& remaining,
+                            PriorityState* priority) {
+  if (priority->epoch_ == nullptr) return Status::Ok();
+  auto* const selector = static_cast<index::EpochSelector*>(priority->selector_.get());
+  GEARDB_RETURN_IF_ERROR(cut.ForEachGroup(chunk, [&](std::span<const uint64_t> leaves) {
+    for (const uint64_t leaf : leaves) {
+      if (selector->Contains(leaf)) continue;
+      return BadChunk(chunk, "leaf ", leaf, " is in the epoch and is no item");
+    }
+    selector->RestoreCut(leaves);
+    return Status::Ok();
+  }));
+  return remaining.ForEachGroup(chunk, [&](std::span<const uint64_t> leaves) {
+    for (const uint64_t leaf : leaves) {
+      if (selector->InCut(leaf)) continue;
+      return BadChunk(chunk, "leaf ", leaf, " remains in the pass and is not in the epoch");
+    }
+    selector->GiveBack(leaves);
+    return Status::Ok();
+  });
 }
 
 Status ItemsImage::AddItems(const ImageChunk& chunk, std::span<const uint64_t> leaves,
@@ -292,8 +388,37 @@ Status ItemsImage::CheckSequences() {
                   "it, or one behind it, has an item at the place of another in the order");
 }
 
+Status ItemsImage::FinishEpoch(const fb::PriorityTableHead& head, PriorityState* priority) const {
+  uint64_t cut = 0;
+  uint64_t remaining = 0;
+  bool fits = head.epoch() == 0 && head.pass() == 0;
+  if (priority->epoch_ != nullptr) {
+    auto* const selector = static_cast<index::EpochSelector*>(priority->selector_.get());
+    cut = selector->cut();
+    remaining = selector->remaining();
+    const uint64_t passes = priority->spec().epoch.passes;
+    if (head.epoch() == 0) {
+      fits = head.pass() == 0 && cut == 0;
+    } else {
+      // Where all is covered the next pass has begun.
+      fits = head.epoch() < kCountMax && head.pass() >= 1 && head.pass() <= passes &&
+             (remaining > 0 || cut == 0 || head.pass() == passes);
+    }
+    if (fits) selector->RestoreNumbers(head.epoch(), head.pass());
+  }
+  if (fits) return Status::Ok();
+  return BadHead(*priority, "its epoch is ", head.epoch(), ", in pass ", head.pass(), ", with ",
+                 remaining, " of ", cut, " items left");
+}
+
 Status ItemsImage::Finish(const fb::PriorityTableHead& head, PriorityState* priority) {
   const uint64_t items = priority->selector().count();
+  const uint64_t deleted = priority->deleted_ == nullptr ? 0 : priority->deleted_->count();
+  if (deleted != head.deleted()) {
+    return BadHead(*priority, "it says ", head.deleted(), " deleted leaves; its chunks have ",
+                   deleted);
+  }
+  GEARDB_RETURN_IF_ERROR(FinishEpoch(head, priority));
   if (items != head.items()) {
     return BadHead(*priority, "it says ", head.items(), " items; its chunks have ", items);
   }

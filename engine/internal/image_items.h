@@ -1,6 +1,7 @@
 // The items of a priority table in an image: members, raw priorities, their places in the order,
-// times sampled; and what a priority table counts beside them. Sums, and what is hidden, follow
-// from these and are not stored.
+// times sampled; which leaves are deleted, and which an epoch has in its cut and has not covered;
+// and what a priority table counts beside them. Sums, and what is hidden, follow from these and are
+// not stored.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,8 @@ struct ItemsShape {
   bool raw = false;             ///< Raw priorities.
   uint64_t sequence_bytes = 0;  ///< Places in the order.
   bool sampled = false;         ///< Times sampled.
+  bool deleted = false;         ///< Leaves whose items were deleted.
+  bool epoch = false;           ///< The cut, and what remains of it.
 
   uint64_t chunks() const { return (leaves + leaves_per_chunk - 1) / leaves_per_chunk; }
 };
@@ -34,6 +37,9 @@ struct ItemsCopy {
   std::vector<float> raw;       ///< Of selectors with weights.
   std::vector<uint64_t> keys;   ///< Of selectors with an order.
   std::vector<index::ItemCount> counts;
+  std::vector<uint64_t> deleted;  ///< As `words`; and these.
+  std::vector<uint64_t> cut;
+  std::vector<uint64_t> remaining;  ///< And what is reserved.
 };
 
 /// One priority table being saved or loaded.
@@ -65,12 +71,19 @@ class ItemsImage {
 
  private:
   struct Members;
+  struct LeafBits;
 
   Status Prepare(const fb::PriorityTableHead& head, PriorityState* priority) const;
   Status LoadChunk(ChunkReader* reader, uint64_t chunk, PriorityState* priority);
   /// Adds items with what the next of `members` have.
   Status AddItems(const ImageChunk& chunk, std::span<const uint64_t> leaves, Members* members,
                   PriorityState* priority);
+  /// Leaves of a chunk that are no items any more, and those that an epoch has.
+  Status AddDeleted(const ImageChunk& chunk, const LeafBits& deleted, PriorityState* priority);
+  Status AddEpoch(const ImageChunk& chunk, const LeafBits& cut, const LeafBits& remaining,
+                  PriorityState* priority);
+  /// The passes of an epoch are such as records make.
+  Status FinishEpoch(const fb::PriorityTableHead& head, PriorityState* priority) const;
   Status Finish(const fb::PriorityTableHead& head, PriorityState* priority);
   /// No two members have the same place in the order.
   Status CheckSequences();
@@ -82,6 +95,7 @@ class ItemsImage {
 
   const TableId table_;
   const uint32_t number_;
+  bool deleted_ = false;  // Chunks have deleted leaves.
   float largest_ = 1.0f;  // Raw priority of a member.
   uint64_t next_sequence_ = 0;
   std::vector<uint64_t> sequences_;  // Of all members that were loaded, where they have an order.

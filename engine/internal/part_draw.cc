@@ -31,7 +31,8 @@ class DrawAttempt {
   /// Gives back what row i has reserved.
   void Cancel(size_t i) {
     if (request_.options->observer) return;
-    priority_->CancelReserved(1, {&leaves_[i], priority_->bounded() ? size_t{1} : size_t{0}});
+    const size_t named = priority_->names_items() ? 1 : 0;
+    priority_->CancelReserved(1, {&leaves_[i], named}, priority_->epoch_mark());
   }
   void CancelAll() {
     for (size_t i = 0; i < leaves_.size(); ++i) Cancel(i);
@@ -40,7 +41,9 @@ class DrawAttempt {
   void Keep(size_t i, DrawReservation* reservation) const {
     if (request_.options->observer) return;
     ++reservation->rows;
-    if (priority_->bounded()) reservation->items.emplace_back(leaves_[i], GenerationOf(i));
+    if (!priority_->names_items()) return;
+    reservation->items.emplace_back(leaves_[i], GenerationOf(i));
+    reservation->mark = priority_->epoch_mark();
   }
   uint32_t GenerationOf(size_t i) const {
     uint32_t generation = 0;
@@ -316,6 +319,7 @@ Status NotEnough(const SamplerSource& source, bool observer, uint64_t rows) {
   if (!observer && block.reason == index::LimiterBlock::Reason::kNever) {
     return Status::InvalidArgument(source.Name(), ": ", block.text);
   }
+  GEARDB_RETURN_IF_ERROR(EpochStatus(source));
   // That there is no item at all is said as ever.
   const bool of_limiter = priority.spec().limiter != RateLimit() || selector.count() > 0;
   if (!observer && of_limiter && !block.text.empty()) {

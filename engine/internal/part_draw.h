@@ -61,12 +61,18 @@ struct PartRequest {
 };
 
 /// Draws, and reserves but for observers. DeadlineExceeded with a text that says what there is,
-/// where that is not enough; InvalidArgument where it never will be (by the limiter);
-/// FailedPrecondition, naming the item, for one that is larger than the token budget.
+/// where that is not enough; InvalidArgument where it never will be (by the limiter); OutOfRange at
+/// the end of an epoch; FailedPrecondition, naming the item, for one that is larger than the token
+/// budget.
 Status DrawPart(const PartRequest& request, PartRows* rows);
 
 /// Rows that a part can be drawn now, at most `most`.
 uint64_t AvailableRows(const SamplerSource& source, bool observer, uint64_t most);
+
+/// What an epoch says of a part that has too few rows: OutOfRange where it is exhausted, or none
+/// has begun; DeadlineExceeded where the rest of the pass is with other samplers; else OK.
+/// engine/internal/sampler_epoch.cc.
+Status EpochStatus(const SamplerSource& source);
 
 /// What is not enough for so many rows.
 Status NotEnough(const SamplerSource& source, bool observer, uint64_t rows);

@@ -65,6 +65,15 @@ Status ValidateLimits(const PriorityTableSpec& spec) {
                                    spec.max_times_sampled, "; expected at most ",
                                    kMaxTimesSampledMax, " (0: any number)");
   }
+  if (spec.epoch.passes == 0) {
+    return Status::InvalidArgument("priority table '", spec.name,
+                                   "' has epochs of 0 passes; expected at least 1");
+  }
+  if (spec.selector == SelectorKind::kEpoch && MaxTimes(LimitsOf(spec)) > 0) {
+    return Status::InvalidArgument("priority table '", spec.name,
+                                   "' draws epochs, whose passes say how often an item is sampled; "
+                                   "it is no queue or stack and has no max_times_sampled");
+  }
   if (!IsQueue(limit)) return Status::Ok();
   if (spec.max_times_sampled > 1) {
     return Status::InvalidArgument("priority table '", spec.name, "' has max_times_sampled ",

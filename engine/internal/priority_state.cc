@@ -22,6 +22,7 @@ std::optional<index::ItemOrder> OrderOf(SelectorKind kind) {
     case SelectorKind::kUniform:
     case SelectorKind::kPrioritized:
     case SelectorKind::kWithoutReplacement:
+    case SelectorKind::kEpoch:
       break;
   }
   return std::nullopt;
@@ -55,6 +56,11 @@ Result<std::unique_ptr<PriorityState>> PriorityState::Create(index::IndexMemory*
              .without_replacement = spec.selector == SelectorKind::kWithoutReplacement}));
     state->prioritized_ = made.get();
     state->selector_ = std::move(made);
+  } else if (spec.selector == SelectorKind::kEpoch) {
+    GEARDB_ASSIGN_OR_RETURN(auto made,
+                            index::EpochSelector::Create(memory, spec.name, leaf_capacity));
+    state->epoch_ = std::make_unique<EpochState>(made.get(), spec.epoch);
+    state->selector_ = std::move(made);
   } else {
     GEARDB_ASSIGN_OR_RETURN(state->selector_,
                             index::UniformSelector::Create(memory, spec.name, leaf_capacity));
@@ -71,6 +77,7 @@ Result<std::unique_ptr<PriorityState>> PriorityState::Create(index::IndexMemory*
 
 Status PriorityState::Reserve(uint64_t leaf_count) {
   if (counts_ != nullptr) GEARDB_RETURN_IF_ERROR(counts_->Reserve(leaf_count));
+  if (deleted_ != nullptr) GEARDB_RETURN_IF_ERROR(deleted_->Reserve(leaf_count));
   return selector_->Reserve(leaf_count);
 }
 
@@ -106,13 +113,35 @@ void PriorityState::Erase(index::LeafRange range) {
   }
   const uint64_t items = selector_->Erase(range);
   if (items > 0 && counts_ != nullptr) counts_->Reset(range);
+  if (items > 0 && epoch_ != nullptr) epoch_->Erased(range);
   // Also those that are reserved: their place is given back, and their row will be no sample of a
   // queue. So it is the same where a log is replayed.
   limiter_.Delete({.items = items, .unsampled = unsampled});
 }
 
+void PriorityState::Leave(index::LeafRange range) {
+  Erase(range);
+  if (deleted_ != nullptr) deleted_->Forget(range);
+}
+
+Status PriorityState::PrepareDelete() {
+  if (deleted_ != nullptr) return Status::Ok();
+  GEARDB_ASSIGN_OR_RETURN(
+      auto deleted,
+      index::DeletedLeaves::Create(memory_, spec_.name + " deleted items", leaf_capacity_));
+  GEARDB_RETURN_IF_ERROR(deleted->Reserve(selector_->reserved()));
+  deleted_ = std::move(deleted);
+  return Status::Ok();
+}
+
+void PriorityState::Delete(uint64_t leaf) {
+  Erase({leaf, leaf + 1});
+  deleted_->Add(leaf);
+}
+
 uint64_t PriorityState::committed_bytes() const {
-  return selector_->committed_bytes() + (counts_ ? counts_->committed_bytes() : 0);
+  return selector_->committed_bytes() + (counts_ ? counts_->committed_bytes() : 0) +
+         (deleted_ ? deleted_->committed_bytes() : 0);
 }
 
 uint64_t PriorityState::CountExhausted() const {
@@ -143,6 +172,7 @@ void PriorityState::DrawReserved(const index::DrawRequest& request, std::span<ui
                                  std::span<double> probabilities) {
   GEARDB_CHECK(selector_->Draw(request, leaves, probabilities) == leaves.size());
   limiter_.Reserve(leaves.size());
+  if (epoch_ != nullptr) epoch_->Reserve(leaves);
   if (!bounded()) return;
   index::ItemCounts::ReserveOutcome outcome = counts_->Reserve(leaves);
   selector_->Hide(outcome.full);
@@ -168,8 +198,10 @@ void PriorityState::DrawReserved(const index::DrawRequest& request, std::span<ui
   }
 }
 
-void PriorityState::CancelReserved(uint64_t rows, std::span<const uint64_t> leaves) {
+void PriorityState::CancelReserved(uint64_t rows, std::span<const uint64_t> leaves,
+                                   const EpochMark& drawn) {
   limiter_.Cancel(rows);
+  if (epoch_ != nullptr) epoch_->Cancel(drawn, leaves);
   if (counts_ == nullptr) return;
   std::vector<uint64_t> held;
   for (const uint64_t leaf : leaves) {
@@ -244,6 +276,7 @@ float PriorityState::raw_priority(uint64_t leaf) const {
 double PriorityState::ProbabilityOf(uint64_t leaf) const {
   if (prioritized_ != nullptr) return prioritized_->view().Probability(leaf);
   if (selector_->IsHidden(leaf)) return 0.0;
+  if (epoch_ != nullptr && !epoch_->Remains(leaf)) return 0.0;
   return ordered_ != nullptr ? 1.0 : 1.0 / static_cast<double>(selector_->total());
 }
 

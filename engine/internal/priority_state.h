@@ -13,9 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "engine/internal/epoch_state.h"
 #include "engine/schema.h"
 #include "engine/stats.h"
 #include "index/change_watch.h"
+#include "index/deleted_leaves.h"
 #include "index/index_memory.h"
 #include "index/item_counts.h"
 #include "index/ordered_selector.h"
@@ -48,6 +50,14 @@ class PriorityState {
   index::PrioritizedSelector* prioritized() { return prioritized_; }
   const index::PrioritizedSelector* prioritized() const { return prioritized_; }
 
+  /// Null unless the selector draws epochs.
+  EpochState* epoch() { return epoch_.get(); }
+  const EpochState* epoch() const { return epoch_.get(); }
+  /// The pass that a draw of now is of; {0, 0} without epochs.
+  EpochMark epoch_mark() const { return epoch_ == nullptr ? EpochMark() : epoch_->mark(); }
+  /// Hand-overs name their items.
+  bool names_items() const { return bounded() || epoch_ != nullptr; }
+
   /// The raw priority that "max" stands for now.
   float max_priority() const;
   /// Of an item; 1 without priorities.
@@ -70,9 +80,30 @@ class PriorityState {
   void Erase(index::LeafRange range);
   /// New raw priorities, as of the selector.
   void Update(std::span<const uint64_t> leaves, std::span<const float> raw_priorities);
-  /// Tells `watch` before an item, its priority or how often it was sampled changes; null: nobody.
-  void Watch(index::ChangeWatch* watch) { watch_ = watch; }
+  /// Tells `watch` before an item, its priority, how often it was sampled, whether it is deleted or
+  /// covered changes; null: nobody.
+  void Watch(index::ChangeWatch* watch) {
+    watch_ = watch;
+    if (epoch_ != nullptr) epoch_->Watch(watch);
+  }
+  /// The rows of these leaves have gone: an Erase, after which other rows may have the leaves.
+  void Leave(index::LeafRange range);
   uint64_t committed_bytes() const;
+
+  /// Admission of Delete: the memory for which leaves were deleted.
+  Status PrepareDelete();
+  /// An item leaves, and its leaf will be no item until its row has gone.
+  void Delete(uint64_t leaf);
+  bool IsDeleted(uint64_t leaf) const { return deleted_ != nullptr && deleted_->Contains(leaf); }
+  /// Deleted leaves below the number that Reserve was given.
+  uint64_t CountDeleted(index::LeafRange range) const {
+    return deleted_ == nullptr ? 0 : deleted_->Count(range);
+  }
+  template <typename Visit>
+  void ForEachDeleted(const Visit& visit) const {
+    if (has_deleted()) deleted_->members().ForEach({0, deleted_->reserved()}, visit);
+  }
+  bool has_deleted() const { return deleted_ != nullptr && deleted_->count() > 0; }
 
   // Limits.
 
@@ -97,8 +128,9 @@ class PriorityState {
   void DrawReserved(const index::DrawRequest& request, std::span<uint64_t> leaves,
                     std::span<double> probabilities);
   /// What was reserved by `rows` never will be sampled, or is about to be: by Sample. `leaves` are
-  /// those of the rows' items that are there, if the draw counted them.
-  void CancelReserved(uint64_t rows, std::span<const uint64_t> leaves);
+  /// those of the rows' items that are there, where hand-overs name items; they were drawn in the
+  /// pass `drawn`.
+  void CancelReserved(uint64_t rows, std::span<const uint64_t> leaves, const EpochMark& drawn);
   /// So many rows were handed over, with these items.
   void Sample(uint64_t rows, std::span<const uint64_t> leaves);
   /// Admission of other limits: the memory for what they count.
@@ -137,11 +169,13 @@ class PriorityState {
   const uint64_t leaf_capacity_;
   PriorityTableSpec spec_;
   index::RateLimiter limiter_;
-  std::unique_ptr<index::ItemCounts> counts_;  // Null where there never was a maximum.
+  std::unique_ptr<index::ItemCounts> counts_;      // Null where there never was a maximum.
+  std::unique_ptr<index::DeletedLeaves> deleted_;  // Null before the first Delete.
   std::unique_ptr<index::Selector> selector_;
   index::PrioritizedSelector* prioritized_ = nullptr;
   index::OrderedSelector* ordered_ = nullptr;
   index::ChangeWatch* watch_ = nullptr;
+  std::unique_ptr<EpochState> epoch_;
 };
 
 /// The order of a selector that has one.

@@ -124,6 +124,24 @@ Status Recovery::ApplyToPriorityTable(const fb::Operation& operation, const wal:
       state.Apply(hand_over, number);
       return Status::Ok();
     }
+    case fb::Change::BeginEpoch:
+      GEARDB_RETURN_IF_ERROR(Fits(record, CheckHasEpochs(state.priority(number))));
+      state.Apply(*operation.change_as_BeginEpoch(), number);
+      return Status::Ok();
+    case fb::Change::EndPass:
+      GEARDB_RETURN_IF_ERROR(Fits(record, CheckHasEpochs(state.priority(number))));
+      state.Apply(*operation.change_as_EndPass(), number);
+      return Status::Ok();
+    case fb::Change::DeleteItems: {
+      std::vector<fb::Handed> items;
+      const auto* stored = operation.change_as_DeleteItems()->items();
+      for (uint32_t i = 0; stored != nullptr && i < stored->size(); ++i) {
+        items.push_back(*stored->Get(i));
+      }
+      GEARDB_RETURN_IF_ERROR(state.priority(number).PrepareDelete());
+      state.ApplyDelete(items, number);
+      return Status::Ok();
+    }
     case fb::Change::Configure: {
       const fb::Configure& configure = *operation.change_as_Configure();
       PriorityState& priority = state.priority(number);

@@ -274,6 +274,12 @@ Status CheckHandOver(const fb::HandOver& hand_over, const PriorityState& priorit
   return Status::Ok();
 }
 
+Status CheckHasEpochs(const PriorityState& priority) {
+  if (priority.epoch() != nullptr) return Status::Ok();
+  return Status::Corruption("it is of an epoch of priority table '", priority.spec().name,
+                            "', which has none");
+}
+
 Status CheckTag(const fb::WriteTag& tag, std::span<const wal::PieceView> pieces) {
   const size_t length = tag.name() != nullptr ? tag.name()->size() : 0;
   if (length == 0 || length > kTagNameMax) {

@@ -32,6 +32,8 @@ Status CheckSetAll(const fb::SetAll& set, std::span<const wal::PieceView> pieces
 Status CheckRescale(const fb::Rescale& rescale);
 /// Items are as many as the rows, where they are said, and have had a place.
 Status CheckHandOver(const fb::HandOver& hand_over, const PriorityState& priority);
+/// It draws epochs: others have no records of them.
+Status CheckHasEpochs(const PriorityState& priority);
 Status CheckTag(const fb::WriteTag& tag, std::span<const wal::PieceView> pieces);
 
 // Parts of operations.

@@ -19,7 +19,7 @@ void GiveBack(const engine::SamplerSource& source, engine::DrawReservation* rese
   if (reservation->rows == 0) return;
   std::vector<uint64_t> leaves;
   for (const fb::Handed& item : reservation->items) leaves.push_back(item.leaf());
-  source.priority().CancelReserved(reservation->rows, leaves);
+  source.priority().CancelReserved(reservation->rows, leaves, reservation->mark);
   *reservation = {};
 }
 
@@ -34,14 +34,14 @@ engine::DrawKey Sampler::Impl::KeyOf(size_t part) const {
 Status Sampler::Impl::CheckHandOverFits() const {
   if (options_.observer) return Status::Ok();
   for (const engine::SamplerSource& source : sources_) {
-    if (!source.priority().bounded()) continue;
+    if (!source.priority().names_items()) continue;
     constexpr uint64_t kRowBytes = sizeof(fb::Handed) + sizeof(fb::Sampled);
     const uint64_t rows_max = (database()->log->record_bytes_max() - 4096) / kRowBytes;
     if (static_cast<uint64_t>(options_.batch) <= rows_max) return Status::Ok();
     return Status::InvalidArgument("priority table '", source.priority_table->spec.name,
-                                   "' counts how often each item is sampled: a batch of ",
-                                   options_.batch, " does not fit a record of this log; at most ",
-                                   rows_max, " do (a quarter of its ring)");
+                                   "' counts which items are sampled: a batch of ", options_.batch,
+                                   " does not fit a record of this log; at most ", rows_max,
+                                   " do (a quarter of its ring)");
   }
   return Status::Ok();
 }
@@ -79,8 +79,9 @@ Status Sampler::Impl::ShareRows(std::vector<uint64_t>* rows) const {
   const auto batch = static_cast<uint64_t>(options_.batch);
   rows->assign(sources_.size(), 0);
   if (sources_.size() == 1) {
-    (*rows)[0] = batch;
-    return Status::Ok();
+    (*rows)[0] = RowsNext();
+    if ((*rows)[0] > 0) return Status::Ok();
+    return engine::NotEnough(sources_[0], options_.observer, batch);
   }
   uint64_t left = batch;
   for (size_t p = 0; p < sources_.size(); ++p) {
@@ -214,9 +215,8 @@ void Sampler::Impl::CollectSampled(Drawn* batch, size_t part, size_t begin, size
 Status Sampler::Impl::DrawLocked(Drawn* batch) {
   GEARDB_RETURN_IF_ERROR(CheckHandOverFits());
   if (options_.tokens_max == 0) {  // Else the batch is known by what is drawn.
-    const int64_t windows = options_.within ? options_.within->count : 1;
-    GEARDB_RETURN_IF_ERROR(
-        batch->builder->Charge(static_cast<size_t>(options_.batch * windows), batch->rep.get()));
+    const auto windows = static_cast<size_t>(options_.within ? options_.within->count : 1);
+    GEARDB_RETURN_IF_ERROR(batch->builder->Charge(RowsNext() * windows, batch->rep.get()));
   }
   CheckCarried();
   Status status = DrawParts(batch);

@@ -232,7 +232,10 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
     const bool ahead = queued() > 0;
     if (ahead && status.code() == StatusCode::kResourceExhausted) not_ahead_ = status;
     if (ahead && status.code() != StatusCode::kCancelled) break;
-    if (status.code() != StatusCode::kDeadlineExceeded || deadline.passed()) return status;
+    if (status.code() != StatusCode::kDeadlineExceeded) return status;
+    GEARDB_ASSIGN_OR_RETURN(const bool left_out, LeaveOutRest());
+    if (left_out) continue;
+    if (deadline.passed()) return status;
     WaitForChange(seen, deadline);
   }
   if (queued() == 0) {

@@ -52,8 +52,9 @@ class Sampler::Impl {
   /// In the order of their ids, each once.
   std::vector<engine::TableState*> TablesInOrder() const;
 
-  /// Draws the next batch; DeadlineExceeded where there is not enough for one. ResourceExhausted
-  /// where the batch budget has no room for it, even without the buffers of released batches.
+  /// Draws the next batch; DeadlineExceeded where there is not enough for one, OutOfRange at the
+  /// end of an epoch. ResourceExhausted where the batch budget has no room for it, even without the
+  /// buffers of released batches.
   Status TryDraw();
   Status TryDrawOnce();
   // With the mutexes of all tables: DrawLocked and what it calls.
@@ -62,6 +63,8 @@ class Sampler::Impl {
   /// How many rows each part has of a batch.
   Status ShareRows(std::vector<uint64_t>* rows) const;
   void DivideRows(uint64_t rows, std::vector<uint64_t>* shares) const;
+  /// Rows of the next batch of the only part; of an epoch what is left, down to 0.
+  uint64_t RowsNext() const;
   /// Forgets the carried item if it is gone.
   void CheckCarried();
   Status BuildBatch(Drawn* batch);
@@ -71,6 +74,13 @@ class Sampler::Impl {
   Status CheckHandOverFits() const;
   engine::DrawKey KeyOf(size_t part) const;
   void CancelParts(Drawn* batch);
+
+  // Of an epoch; engine/internal/sampler_epoch.cc.
+
+  /// With the table's mutex: the pass ends without what is left, once somebody says so.
+  bool RestIsLeftOut() const;
+  /// Says so where it does; whether it did.
+  Result<bool> LeaveOutRest();
 
   /// Until something has changed since `seen`; false when the deadline has passed.
   bool WaitForChange(uint64_t seen, Deadline deadline);

@@ -57,6 +57,21 @@ Status CheckTokens(const PriorityTableSpec& spec, const SamplerOptions& options)
   return Status::Ok();
 }
 
+/// An epoch advances by the rows that a batch keeps alone, and its last batch is what it is.
+Status CheckEpochs(const PriorityTableSpec& spec, const SamplerOptions& options) {
+  if (spec.selector != SelectorKind::kEpoch) return Status::Ok();
+  if (options.tokens_max > 0) {
+    return Wrong(spec, "draws epochs and has tokens_max ", options.tokens_max,
+                 "; expected 0: an item that a batch does not take would hold up the pass");
+  }
+  if (options.within) {
+    return Wrong(spec,
+                 "draws epochs and windows within trajectories; expected none: a trajectory "
+                 "without a row for one would never be covered");
+  }
+  return Status::Ok();
+}
+
 /// The spec of the items that a batch shows.
 Result<PriorityTableSpec> ItemsOf(const TableSpec& table, const PriorityTableSpec& spec,
                                   const SamplerOptions& options) {
@@ -107,6 +122,10 @@ Status CheckShares(std::span<const SamplerSource> sources, const SamplerOptions&
     }
     by_probability |= part.share == ShareKind::kProbability;
     up_to |= part.share == ShareKind::kUpToAvailable;
+    if (spec.selector == SelectorKind::kEpoch && part.share != ShareKind::kUpToAvailable) {
+      return Wrong(spec, "draws epochs and has share ", static_cast<int>(part.share),
+                   " in its part; expected 2 (up to available): a pass ends with what is left");
+    }
     const bool probable = part.share == ShareKind::kProbability;
     if (probable ? !(part.probability >= 0 && part.probability <= 1) : part.probability != 0) {
       return Wrong(spec, "has probability ", part.probability, " in its part; expected ",
@@ -156,6 +175,7 @@ Status CheckParts(std::span<const SamplerSource> sources, const SamplerOptions& 
   }
   if (options.within) return Wrong(first, "has parts and windows within trajectories");
   if (options.tokens_max > 0) return Wrong(first, "has parts and tokens_max");
+  if (options.drop_last) return Wrong(first, "has parts and drop_last");
   if (options.weight_maximum == WeightMaximum::kTable) {
     return Wrong(first, "has parts and weight_maximum 1 (table); expected 0 (batch) or 2 (none)");
   }
@@ -191,6 +211,7 @@ Result<std::vector<SamplerSource>> CheckSampler(
     const PriorityTable::Impl& of = *tables[p];
     GEARDB_RETURN_IF_ERROR(CheckOptions(of.spec, options));
     GEARDB_RETURN_IF_ERROR(CheckTokens(of.spec, options));
+    GEARDB_RETURN_IF_ERROR(CheckEpochs(of.spec, options));
     GEARDB_RETURN_IF_ERROR(of.database->CheckTable(*of.table));
     const TableLayout& layout = of.table->layout();
     GEARDB_ASSIGN_OR_RETURN(PriorityTableSpec items, ItemsOf(layout.spec(), of.spec, options));

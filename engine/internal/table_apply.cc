@@ -267,6 +267,7 @@ PriorityOutcome TableState::ApplySet(std::span<const fb::Item> items, size_t pri
     }
     leaves.push_back(item.leaf());
     values.push_back(item.priority());
+    NotePriorities(priority_table, SlotOfLeaf(priority, item.leaf()));
   }
   outcome.applied = leaves.size();
   priority.Update(leaves, values);
@@ -286,6 +287,7 @@ PriorityOutcome TableState::ApplySetAll(std::span<const float> values, size_t pr
     each.assign(leaves.size(), values[0]);
     values = each;
   }
+  for (const uint64_t leaf : leaves) NotePriorities(priority_table, SlotOfLeaf(priority, leaf));
   const size_t count = std::min(leaves.size(), values.size());
   priority.Update(std::span(leaves).first(count), values.first(count));
   priority.counters.updates_applied += count;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <set>
 
 #include "engine/internal/change_scope.h"
@@ -82,8 +83,14 @@ Status RemoveDamaged(DatabaseCore* database, const std::shared_ptr<TableCore>& t
                             "; the trajectory could not be removed: ", removed.message());
 }
 
-Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                                const Filter& filter) {
+namespace {
+
+/// Chooses what leaves; the state's mutex is held.
+using ChooseSlots = std::function<Result<std::vector<Slot>>(const TableState& state)>;
+
+/// Removes what `choose` says, which is asked again where the call had to wait.
+Result<uint64_t> RemoveChosen(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                              const ChooseSlots& choose) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   CommitOptions how = ReserveUrgency();
@@ -98,7 +105,7 @@ Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<Ta
       GEARDB_RETURN_IF_ERROR(database->CatchUp());
       {
         MutexLock state_lock(&table->state->mutex);
-        GEARDB_ASSIGN_OR_RETURN(slots, MatchingSlots(*table->state, filter));
+        GEARDB_ASSIGN_OR_RETURN(slots, choose(*table->state));
       }
       if (slots.empty()) return uint64_t{0};
       records.clear();
@@ -125,6 +132,26 @@ Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<Ta
   GEARDB_RETURN_IF_ERROR(database->Acknowledge(end, Ack::kLog));
   RescaleWhereDue(database, table);
   return uint64_t{slots.size()};
+}
+
+}  // namespace
+
+Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                                const Filter& filter) {
+  return RemoveChosen(database, table, [&](const TableState& state) GEARDB_REQUIRES(state.mutex) {
+    return MatchingSlots(state, filter);
+  });
+}
+
+Result<uint64_t> RemoveRange(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                             const IdRange& ids) {
+  return RemoveChosen(database, table, [&ids](const TableState& state) {
+    std::vector<Slot> slots;
+    state.trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
+      if (record.id >= ids.begin && record.id < ids.end) slots.push_back(slot);
+    });
+    return Result<std::vector<Slot>>(std::move(slots));
+  });
 }
 
 namespace {
@@ -163,7 +190,11 @@ void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& ta
 
 void RemoveAllFinished(DatabaseCore* database) {
   if (database->log == nullptr) return;  // Read-only.
-  for (const auto& table : database->AllTables()) {
+  for (const auto& table : database->AllTables()) RemoveAllFinishedOf(database, table);
+}
+
+void RemoveAllFinishedOf(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
+  for (Status status = Status::NotFound(""); status.code() == StatusCode::kNotFound;) {
     std::vector<TrajectoryId> ids;
     {
       MutexLock state_lock(&table->state->mutex);
@@ -171,7 +202,8 @@ void RemoveAllFinished(DatabaseCore* database) {
         ids.push_back(table->state->trajectories().record(slot).id);
       }
     }
-    if (!RemoveMany(database, table, ids).ok()) return;
+    // NotFound: somebody else has removed one meanwhile.
+    status = RemoveMany(database, table, ids);
   }
 }
 

@@ -27,6 +27,9 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
                           std::span<const TrajectoryId> ids);
 Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                                 const Filter& filter);
+/// See Table::Remove of a range.
+Result<uint64_t> RemoveRange(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                             const IdRange& ids);
 Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                           const RowId& first);
 Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
@@ -38,7 +41,9 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
 /// record of its own. Where the log refuses it they stay until the next open, as after a crash.
 void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                     std::span<const fb::Sampled> sampled);
-/// Likewise of all trajectories of all tables, when a database has been opened.
+/// Likewise of all trajectories of a table.
+void RemoveAllFinishedOf(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
+/// Likewise of all tables, when a database has been opened.
 void RemoveAllFinished(DatabaseCore* database);
 
 }  // namespace geardb::engine

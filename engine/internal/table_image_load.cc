@@ -147,6 +147,7 @@ Status TableImageLoad::Create(const TableState::Memory& memory, LoadedTable* tab
   GEARDB_ASSIGN_OR_RETURN(table->state, TableState::Create(memory, *spec, id_));
   GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(memory.index, table->state.get()));
   state_ = table->state.get();
+  state_->removed_ever_ = head_->removed_ever();
   table->plan->next_id = head_->next_id();
   table->plan->ids_end = head_->ids_end();
   table->plan->next_generation = head_->next_generation();

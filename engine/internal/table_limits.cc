@@ -39,6 +39,9 @@ void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
   const index::LimiterKind kind = priority.limiter().spec().kind;
   const bool is_queue = kind == index::LimiterKind::kQueue || kind == index::LimiterKind::kStack;
   priority.Sample(is_queue ? rows - std::min(gone, rows) : rows, leaves);
+  if (priority.epoch() != nullptr) {
+    priority.epoch()->Cover({.epoch = hand_over.epoch(), .pass = hand_over.pass()}, leaves);
+  }
 }
 
 void TableState::CancelDraw(size_t priority_table, DrawReservation* draw) {
@@ -48,7 +51,7 @@ void TableState::CancelDraw(size_t priority_table, DrawReservation* draw) {
   for (const fb::Handed& item : draw->items) {
     if (FindHanded(priority, item)) leaves.push_back(item.leaf());
   }
-  priority.CancelReserved(draw->rows, leaves);
+  priority.CancelReserved(draw->rows, leaves, draw->mark);
   draw->rows = 0;
   draw->items.clear();
   changed.NotifyAll();
@@ -65,18 +68,23 @@ void TableState::Arrived(std::span<const uint64_t> admitted) {
 
 bool TableState::RemovesFinished() const {
   return std::any_of(priorities_.begin(), priorities_.end(), [](const auto& priority) {
-    return priority->bounded() && RemovesExhausted(LimitsOf(priority->spec()));
+    if (priority->epoch() != nullptr && priority->spec().epoch.remove_covered) return true;
+    return (priority->bounded() || priority->has_deleted()) &&
+           RemovesExhausted(LimitsOf(priority->spec()));
   });
 }
 
 bool TableState::IsFinished(Slot slot) const {
   const index::TrajectoryRecord& record = trajectories().record(slot);
   if (record.state != index::TrajectoryState::kClosed) return false;
+  for (const auto& priority : priorities_) {
+    if (IsCovered(*priority, slot)) return true;
+  }
   bool removes = false;
   for (const auto& priority : priorities_) {
     const auto steps_end = StepsEnd(record);
     if (!priority->required.empty() && ReadyEnd(*priority, slot) < steps_end) return false;
-    uint64_t exhausted = 0;
+    uint64_t exhausted = 0;  // Or deleted.
     bool drawable = false;
     const auto visit = [&](uint64_t leaf) {
       if (priority->IsExhausted(leaf)) {
@@ -88,10 +96,13 @@ bool TableState::IsFinished(Slot slot) const {
     if (priority->draws_windows()) {
       const uint64_t steps = layout_.steps_per_page();
       for (Lpn lpn = record.head_lpn; lpn != kNoLpn && !drawable; lpn = pages_->page(lpn).next) {
-        priority->selector().ForEachMember({lpn * steps, (lpn + 1) * steps}, visit);
+        const index::LeafRange leaves{lpn * steps, (lpn + 1) * steps};
+        priority->selector().ForEachMember(leaves, visit);
+        exhausted += priority->CountDeleted(leaves);
       }
     } else {
       priority->selector().ForEachMember({slot, uint64_t{slot} + 1}, visit);
+      exhausted += priority->IsDeleted(slot) ? 1 : 0;
     }
     if (drawable) return false;
     removes |= exhausted > 0 && RemovesExhausted(LimitsOf(priority->spec()));

@@ -4,6 +4,9 @@
 #include <tuple>
 
 #include "base/break.h"
+#include "engine/internal/remover_rule.h"
+#include "index/lifo_remover.h"
+#include "index/uniform_remover.h"
 
 namespace geardb::engine {
 
@@ -15,12 +18,30 @@ Result<std::unique_ptr<TablePlan>> TablePlan::Create(index::IndexMemory* memory,
                           index::LpnAllocator::Create(memory, name + " LPNs", UINT32_MAX - 1));
   GEARDB_ASSIGN_OR_RETURN(plan->slots_,
                           index::LpnAllocator::Create(memory, name + " slots", UINT32_MAX - 1));
+  const TableSpec& spec = state->layout().spec();
+  if (spec.trajectories_max == 0 && spec.steps_max == 0 && spec.bytes_max == 0) return plan;
+  if (spec.remover == Remover::kLifo) {
+    plan->remover_ = std::make_unique<index::LifoRemover>();
+  } else if (spec.remover == Remover::kUniform) {
+    GEARDB_ASSIGN_OR_RETURN(
+        plan->remover_,
+        index::UniformRemover::Create(
+            memory, name + " remover",
+            {.slot_capacity = std::clamp<uint64_t>(memory->budget_bytes() / 16, 1024, kNoSlot),
+             .seed = spec.remover_seed}));
+  } else if (RemovesByPriority(spec.remover)) {
+    auto heap = std::make_unique<index::HeapRemover>(
+        spec.remover == Remover::kMinHeap ? index::HeapRemover::Order::kSmallestFirst
+                                          : index::HeapRemover::Order::kLargestFirst);
+    plan->heap_ = heap.get();
+    plan->remover_ = std::move(heap);
+  }
   return plan;
 }
 
 bool TablePlan::tracks_pages() const {
   const TableSpec& spec = state_->layout().spec();
-  return spec.remover == Remover::kFifo && (spec.steps_max > 0 || spec.bytes_max > 0);
+  return spec.remover != Remover::kNone && (spec.steps_max > 0 || spec.bytes_max > 0);
 }
 
 Status TablePlan::TakeOver(bool created) {
@@ -35,6 +56,11 @@ Status TablePlan::TakeOver(bool created) {
   uint64_t last_generation = 0;
   TrajectoryId last_id = 0;
   GEARDB_RETURN_IF_ERROR(ReserveNumbers(1, 1));
+  removed_ = state_->removed_ever();
+  if (heap_ != nullptr) {
+    GEARDB_ASSIGN_OR_RETURN(heap_table_, FindRemoverTable(*state_));
+    state_->FollowPriorities(heap_table_);
+  }
   state_->trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
     if (!slots_.AllocateSpecific(slot)) status = Status::Internal("slot ", slot, " taken twice");
     slots_in_use_[slot] = SlotInUse{.last_lsn = record.last_lsn,
@@ -110,8 +136,8 @@ Status TablePlan::CheckFits(const Growth& growth) const {
 Status TablePlan::FullStatus(const Growth& growth) const {
   const TableSpec& spec = state_->layout().spec();
   std::string why = "remover none";
-  if (spec.remover == Remover::kFifo) {
-    why = "remover fifo finds nothing that may leave";
+  if (spec.remover != Remover::kNone) {
+    why = "remover " + std::string(RemoverName(spec.remover)) + " finds nothing that may leave";
     if (!open_lanes_.empty()) {
       why += ", since " + std::to_string(open_lanes_.size()) +
              " trajectories are open and each keeps a row at least";
@@ -154,6 +180,8 @@ fb::Removed TablePlan::Remove(Slot slot) {
     if (pages_in_use_[lpn].generation == state_->pages().page(lpn).generation) FreePage(lpn);
   }
   rows_ -= record.rows_end - FirstRow(slot);
+  ++removed_;
+  if (remover_ != nullptr) remover_->Erase(slot);
   GEARDB_CHECK(slots_.Free(slot));
   slots_in_use_[slot] = SlotInUse{};
   if (Lane* lane = OpenLane(slot)) {
@@ -186,6 +214,7 @@ Status TablePlan::AdmitNumbers(const Growth& growth) {
 Status TablePlan::ReserveNumbers(uint64_t lpn_count, uint64_t slot_count) {
   if (lpn_count > lpns_.reserved()) GEARDB_RETURN_IF_ERROR(lpns_.Reserve(lpn_count));
   if (slot_count > slots_.reserved()) GEARDB_RETURN_IF_ERROR(slots_.Reserve(slot_count));
+  if (remover_ != nullptr) GEARDB_RETURN_IF_ERROR(remover_->Reserve(slots_.reserved()));
   if (lpn_count > pages_in_use_.size()) pages_in_use_.resize(lpn_count + lpn_count / 8);
   if (slot_count > slots_in_use_.size()) slots_in_use_.resize(slot_count + slot_count / 8);
   return state_->Reserve(lpn_count, slot_count);
@@ -203,8 +232,35 @@ Lpn TablePlan::TakePage(uint32_t generation) {
   const Lpn lpn = lpns_.Allocate();
   GEARDB_CHECK(lpn != index::LpnAllocator::kNone);
   pages_in_use_[lpn].generation = generation;
-  if (tracks_pages()) pages_by_age_.push_back({lpn, generation});
+  if (tracks_pages()) {
+    CompactPages();
+    pages_by_age_.push_back({lpn, generation});
+  }
   return lpn;
+}
+
+void TablePlan::CompactPages() {
+  // The oldest page leaves first by fifo alone.
+  constexpr size_t kFew = 1024;
+  if (remover_ == nullptr || pages_by_age_.size() < 2 * lpns_.used() + kFew) return;
+  std::erase_if(pages_by_age_, [this](const PageOfAge& page) {
+    return pages_in_use_[page.lpn].generation != page.generation;
+  });
+}
+
+void TablePlan::BeginChoice() {
+  if (heap_ != nullptr) ReadPriorities();
+  remover_->Begin(removed_);
+}
+
+void TablePlan::ReadPriorities() {
+  MutexLock lock(&state_->mutex);
+  state_->TakeChangedPriorities(&unread_);
+  for (const Slot slot : unread_) {
+    if (slots_in_use_[slot].left_age == 0) continue;  // A writer has it; or it has left.
+    heap_->SetPriority(slot, state_->LargestPriority(heap_table_, slot));
+  }
+  unread_.clear();
 }
 
 void TablePlan::Note(Slot slot, Lsn end) { slots_in_use_[slot].last_lsn = end; }
@@ -220,10 +276,17 @@ void TablePlan::NoteClosed(Slot slot) {
 }
 
 void TablePlan::NoteLeft(Slot slot) {
-  if (state_->layout().spec().trajectories_max == 0) return;
   SlotInUse& left = slots_in_use_[slot];
-  left.left_age = left.age;
   const Left entry{slot, left.generation, left.age};
+  if (remover_ != nullptr) {
+    left.left_age = left.age;
+    remover_->Erase(slot);  // Orphaned, and closed now.
+    remover_->Add({.slot = slot, .generation = left.generation, .age = left.age});
+    if (heap_ != nullptr) unread_.push_back(slot);
+    return;
+  }
+  if (state_->layout().spec().trajectories_max == 0) return;
+  left.left_age = left.age;
   // Mostly the last: one record may close several, and one that could not be logged has its age
   // from before.
   auto place = left_by_age_.end();
@@ -246,6 +309,7 @@ void TablePlan::SetOpenLane(Slot slot, Lane* lane) {
   } else {
     open_lanes_[slot] = lane;
     slots_in_use_[slot].left_age = 0;
+    if (remover_ != nullptr) remover_->Erase(slot);
   }
 }
 

@@ -22,7 +22,9 @@
 #include "base/status.h"
 #include "engine/internal/eviction.h"
 #include "engine/internal/table_state.h"
+#include "index/heap_remover.h"
 #include "index/lpn_allocator.h"
+#include "index/remover.h"
 
 namespace geardb::engine {
 
@@ -168,6 +170,12 @@ class TablePlan {
   uint64_t FirstRow(Slot slot) const GEARDB_REQUIRES(state_->mutex);
   void FreePage(Lpn lpn);
   void NoteLeft(Slot slot);
+  /// Begins a choice of the remover, which is not null. All that has an LSN is published where it
+  /// looks at priorities.
+  void BeginChoice();
+  void ReadPriorities();
+  /// Drops entries of the lists by age that do not count any more, once they are more than half.
+  void CompactPages();
   bool tracks_pages() const;
   Status FullStatus(const Growth& growth) const;
   bool OverInRows(uint64_t rows, uint64_t pages) const;
@@ -182,6 +190,12 @@ class TablePlan {
   // Slots that no writer has, closed or orphaned, by age and within a record by generation: the
   // order that recovery finds. Kept when the table has a bound on trajectories.
   std::deque<Left> left_by_age_;
+  /// Chooses among the slots that no writer has; null for none and fifo.
+  std::unique_ptr<index::Remover> remover_;
+  index::HeapRemover* heap_ = nullptr;  // The same, where it looks at priorities.
+  size_t heap_table_ = 0;               // The priority table that it looks at.
+  std::vector<Slot> unread_;            // Slots whose priorities it has not seen.
+  uint64_t removed_ = 0;                // Trajectories that have left, ever.
   uint64_t rows_ = 0;
 };
 

@@ -33,6 +33,7 @@ uint64_t LeafCapacity(const index::IndexMemory& memory, const TableLayout& layou
   // A uniform leaf takes a bit and its share of a count, any other 8 bytes and a bit.
   uint64_t affordable = spec.selector == SelectorKind::kUniform ? memory.budget_bytes() * 8
                                                                 : memory.budget_bytes() / 8;
+  if (spec.selector == SelectorKind::kEpoch) affordable = memory.budget_bytes() * 2;  // 3 bits.
   if (const auto order = OrderOf(spec.selector)) {
     affordable = std::min(affordable, index::OrderedSelector::LeafCapacityMax(*order));
   }
@@ -244,7 +245,7 @@ void TableState::ReleaseHeadPage(index::TrajectoryRecord* record) {
   record->tail_lpn = list.tail;
   const uint64_t steps = layout_.steps_per_page();
   for (const auto& priority : priorities_) {
-    if (priority->draws_windows()) priority->Erase({lpn * steps, (lpn + 1) * steps});
+    if (priority->draws_windows()) priority->Leave({lpn * steps, (lpn + 1) * steps});
   }
   RetireFrames(lpn);
   --page_count_;
@@ -266,12 +267,13 @@ void TableState::RemoveTrajectory(const fb::Removed& removed) {
   while (record->head_lpn != kNoLpn) ReleaseHeadPage(record);
   for (const auto& priority : priorities_) {
     if (!priority->draws_windows()) {
-      priority->Erase({removed.slot(), uint64_t{removed.slot()} + 1});
+      priority->Leave({removed.slot(), uint64_t{removed.slot()} + 1});
     }
   }
   if (record->state == index::TrajectoryState::kOpen) --open_count_;
   trajectories_->Erase(removed.slot());
   ++removed_trajectories_;
+  ++removed_ever_;
 }
 
 void TableState::Trim(const fb::Trimmed& trimmed) {
@@ -299,6 +301,7 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
   const uint64_t page_leaf = layout_.Leaf(record->head_lpn, 0);
   for (size_t i = 0; i < priorities_.size(); ++i) {
     PriorityState& priority = *priorities_[i];
+    NotePriorities(i, trimmed.slot());
     if (!priority.draws_windows()) {
       if (!IsTrajectoryItem(*record)) {
         priority.Erase({trimmed.slot(), uint64_t{trimmed.slot()} + 1});

@@ -76,12 +76,19 @@ struct PatchedRows {
 struct DrawReservation {
   uint64_t rows = 0;
   std::vector<fb::Handed> items = {};  ///< Of each row; empty where nobody counts them.
+  EpochMark mark = {};                 ///< Of the pass in which it was drawn.
 };
 
 /// What setting priorities came to.
 struct PriorityOutcome {
   uint64_t applied = 0;
   uint64_t stale = 0;
+};
+
+/// What deleting items came to.
+struct DeleteOutcome {
+  PriorityOutcome items;
+  std::vector<fb::Sampled> touched = {};  ///< Their trajectories, each once.
 };
 
 /// The published state of one table. All calls but the first few need `mutex` held.
@@ -143,6 +150,10 @@ class TableState {
   void Apply(const fb::RestartDraws& restart, size_t priority_table);
   /// Its limits are valid, and were prepared.
   void Apply(const fb::Configure& configure, size_t priority_table);
+  void Apply(const fb::BeginEpoch& begin, size_t priority_table);
+  void Apply(const fb::EndPass& end, size_t priority_table);
+  /// What a DeleteItems says, of items here or gone; it was prepared.
+  DeleteOutcome ApplyDelete(std::span<const fb::Handed> items, size_t priority_table);
   /// Items that were admitted, by priority table, are there now, or never will be.
   void Arrived(std::span<const uint64_t> admitted);
   /// What a draw reserved is free again; a hand-over does that before it is applied.
@@ -209,10 +220,30 @@ class TableState {
   /// The generation that names a leaf of a priority table now; false when its place is free.
   bool GenerationOfLeaf(const PriorityState& priority, uint64_t leaf, uint32_t* generation) const;
 
+  /// The trajectory of a leaf of a priority table, whose place is not free.
+  Slot SlotOfLeaf(const PriorityState& priority, uint64_t leaf) const {
+    return priority.draws_windows() ? pages_->page(layout_.LpnOfLeaf(leaf)).slot
+                                    : static_cast<Slot>(leaf);
+  }
+
+  // Of a remover by priority.
+
+  /// From now on remembers of which trajectories the items of a priority table, or their
+  /// priorities, change.
+  void FollowPriorities(size_t priority_table);
+  /// Adds their slots to `slots`, each at most once, and forgets them.
+  void TakeChangedPriorities(std::vector<Slot>* slots);
+  /// The largest raw priority of the items of a trajectory; 0 where it has none.
+  float LargestPriority(size_t priority_table, Slot slot) const;
+  void NotePriorities(size_t priority_table, Slot slot) {
+    if (followed_ == priority_table) NoteChanged(slot);
+  }
+
   /// Some priority table removes what is exhausted.
   bool RemovesFinished() const;
   /// Whether a trajectory is to be removed, since nobody can draw it any more
-  /// (PriorityTableSpec::remove_when_exhausted).
+  /// (PriorityTableSpec::remove_when_exhausted), or an epoch has covered it
+  /// (EpochSpec::remove_covered).
   bool IsFinished(Slot slot) const;
   /// All of them. Looks at every trajectory, if any may be.
   std::vector<Slot> FinishedTrajectories() const;
@@ -230,6 +261,8 @@ class TableState {
   uint64_t open_count() const { return open_count_; }
   uint64_t appended_rows() const { return appended_rows_; }
   uint64_t removed_trajectories() const { return removed_trajectories_; }
+  /// Ever, as the log has it.
+  uint64_t removed_ever() const { return removed_ever_; }
   uint64_t trimmed_rows() const { return trimmed_rows_; }
 
  private:
@@ -238,6 +271,9 @@ class TableState {
 
   TableState(const Memory& memory, const TableSpec& spec, TableId id);
 
+  /// An epoch of the priority table, which removes what it has covered, has covered all items of
+  /// the closed trajectory.
+  bool IsCovered(const PriorityState& priority, Slot slot) const;
   /// Whether the item is there.
   bool FindHanded(const PriorityState& priority, const fb::Handed& item) const;
   void RemoveTrajectory(const fb::Removed& removed);
@@ -260,6 +296,7 @@ class TableState {
                        const flatbuffers::Vector<uint8_t>* values);
   /// Streams: the next row of the trajectory is the first of an episode.
   bool BeginsEpisode(const index::TrajectoryRecord& record) const;
+  void NoteChanged(Slot slot);
   /// Sets the flags byte of a stored row of a stream.
   void SetRowFlags(const index::TrajectoryRecord& record, int64_t row, uint8_t flags);
 
@@ -270,6 +307,9 @@ class TableState {
   std::unique_ptr<index::PageTable> pages_;
   std::unique_ptr<TableFrames> frames_;  // Of these: goes before them.
   std::vector<std::unique_ptr<PriorityState>> priorities_;
+  size_t followed_ = SIZE_MAX;       // A priority table.
+  std::vector<Slot> changed_slots_;  // Since TakeChangedPriorities.
+  std::vector<bool> is_changed_;     // By slot: it is one of these.
   uint64_t rows_ = 0;
   uint64_t steps_ = 0;
   uint64_t page_count_ = 0;
@@ -277,6 +317,7 @@ class TableState {
   uint64_t open_count_ = 0;
   uint64_t appended_rows_ = 0;
   uint64_t removed_trajectories_ = 0;
+  uint64_t removed_ever_ = 0;
   uint64_t trimmed_rows_ = 0;
 };
 

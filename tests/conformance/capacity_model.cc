@@ -16,11 +16,12 @@ bool CapacityModel::MakeRoom(const ModelGrowth& growth, WindowModel* model) {
   };
   if (capacity_.trajectories_max > 0) {
     while (trajectories() + growth.trajectories > capacity_.trajectories_max) {
-      if (!RemoveClosedFirst(model)) return false;
+      if (!RemoveClosed(model)) return false;
     }
   }
   if (capacity_.steps_max > 0) {
     while (rows() + growth.rows > capacity_.steps_max) {
+      if (capacity_.lifo && RemoveClosed(model)) continue;
       if (!RemoveOldestPage(model)) return false;
     }
   }
@@ -39,14 +40,14 @@ void CapacityModel::NoteClosed(TrajectoryId id, bool by_cut) {
   closed_[id] = calls_;
 }
 
-bool CapacityModel::RemoveClosedFirst(WindowModel* model) {
+bool CapacityModel::RemoveClosed(WindowModel* model) {
   std::erase_if(closed_, [&](const auto& c) { return !model->trajectories().contains(c.first); });
-  TrajectoryId oldest = 0;  // Ids ascend in the order in which trajectories were opened.
+  TrajectoryId next = 0;  // Ids ascend in the order in which trajectories were opened.
   for (const auto& [id, call] : closed_) {
-    if (oldest == 0 || call < closed_[oldest]) oldest = id;
+    if (next == 0 || (capacity_.lifo ? call >= closed_[next] : call < closed_[next])) next = id;
   }
-  if (oldest == 0) return false;
-  model->Remove(oldest);
+  if (next == 0) return false;
+  model->Remove(next);
   return true;
 }
 

@@ -2,7 +2,9 @@
 // the most naive way. It changes the WindowModel of the table, and asks the store for nothing.
 //
 // A bound on steps takes the page that came first; a bound on trajectories what was closed first
-// (of two that one call closed, what was opened first). Either stops as soon as the newcomers fit.
+// (of two that one call closed, what was opened first). With lifo either takes what was closed last
+// (likewise the other way), and pages only when nothing closed is left. Either stops as soon as the
+// newcomers fit.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +20,7 @@ struct ModelCapacity {
   int64_t steps_max = 0;
   int64_t trajectories_max = 0;
   int64_t steps_per_page = 1;
+  bool lifo = false;
 };
 
 /// What one call brings: stored rows (final rows are rows), and trajectories that it opens.
@@ -44,7 +47,7 @@ class CapacityModel {
     int64_t end = 0;  ///< One past the last row that it may hold.
   };
 
-  bool RemoveClosedFirst(WindowModel* model);
+  bool RemoveClosed(WindowModel* model);
   bool RemoveOldestPage(WindowModel* model);
 
   ModelCapacity capacity_;

@@ -26,10 +26,15 @@ struct TakenImage {
   ImageChunks image;
 };
 
-/// Limits that keep no append waiting, and no trajectory from staying.
+/// Epochs, and limits that keep no append waiting, and no trajectory from staying.
 void AddLimits(TableSpec* spec, RandomChoice* choice) {
   for (PriorityTableSpec& priority : spec->priority_tables) {
     priority.remove_when_exhausted = false;
+    if (choice->Percent(25)) {
+      priority.selector = SelectorKind::kEpoch;
+      priority.epoch.passes = static_cast<uint32_t>(choice->Between(1, 3));
+      continue;
+    }
     if (choice->Percent(40)) {
       priority.max_times_sampled = static_cast<uint32_t>(choice->Between(1, 3));
     }
@@ -91,6 +96,7 @@ class ImageProgram {
     const uint64_t what = choice_.Below(10);
     if (what < 6) return twin_->Change();
     if (what == 6) return Configure();
+    if (what == 8 && choice_.Percent(60)) return BeginEpoch();
     if (what == 7 && choice_.Percent(30)) {
       const std::string name = "tag " + std::to_string(choice_.Below(3));
       ASSERT_OK(twin_->database()->WriteTag(name, std::as_bytes(std::span(name))));
@@ -105,6 +111,7 @@ class ImageProgram {
     SamplerOptions options;
     options.batch = choice_.Between(1, 4);
     options.prefetch = choice_.Percent(40) ? 2 : 0;
+    options.drop_last = choice_.Percent(30);
     options.views = {View{.column = "reward", .name = {}, .rows = {}}};
     if (choice_.Percent(10)) options.restart_draw = choice_.Below(100);
     auto sampler = twin_->priority_table(drawn)->NewSampler(options);
@@ -116,8 +123,15 @@ class ImageProgram {
     if (choice_.Percent(30)) samplers_.push_back(std::move(*sampler));
   }
 
+  void BeginEpoch() {
+    const DrawnTable& drawn = choice_.Of(twin_->drawn());
+    if (drawn.spec.selector != SelectorKind::kEpoch) return Draw();
+    ASSERT_OK(twin_->priority_table(drawn)->BeginEpoch());
+  }
+
   void Configure() {
     const DrawnTable& drawn = choice_.Of(twin_->drawn());
+    if (drawn.spec.selector == SelectorKind::kEpoch) return;
     PriorityLimits limits{.max_times_sampled = static_cast<uint32_t>(choice_.Below(4)),
                           .remove_when_exhausted = false};
     if (choice_.Percent(20)) {

@@ -236,6 +236,7 @@ RandomTable MakeRandomTable(RandomChoice* choice) {
   } else if (choice->Percent(15)) {
     spec.trajectories_max = static_cast<uint64_t>(choice->Between(8, 14));
   }
+  if (choice->Percent(40)) spec.remover = Remover::kLifo;
   for (int64_t i = choice->Between(2, 4); i > 0; --i) {
     spec.priority_tables.push_back(RandomPriorityTable(choice, spec));
   }
@@ -267,7 +268,8 @@ std::string DescribeTable(const RandomTable& table) {
   std::ostringstream out;
   out << "table" << (spec.final_row ? " final_row" : "") << (spec.stream ? " stream" : "")
       << ", steps_per_page " << spec.steps_per_page << ", steps_max " << spec.steps_max
-      << ", trajectories_max " << spec.trajectories_max;
+      << ", trajectories_max " << spec.trajectories_max
+      << (spec.remover == Remover::kLifo ? ", lifo" : "");
   for (const ColumnGroup& group : spec.groups) {
     out << ", group " << group.name << (group.is_volatile ? " (volatile)" : "");
   }
@@ -276,7 +278,8 @@ std::string DescribeTable(const RandomTable& table) {
 
 std::string DescribePriorityTable(const PriorityTableSpec& spec) {
   static constexpr const char* kSelectors[] = {
-      "uniform", "prioritized", "fifo", "lifo", "min heap", "max heap", "without replacement"};
+      "uniform",  "prioritized",         "fifo", "lifo", "min heap",
+      "max heap", "without replacement", "epoch"};
   static constexpr const char* kRules[] = {"require", "clip", "pad", "repeat", "shift"};
   const WindowRule& window = spec.window;
   std::ostringstream out;
@@ -317,7 +320,8 @@ ModelTable ModelTableOf(const RandomTable& table) {
 ModelCapacity ModelCapacityOf(const RandomTable& table) {
   return ModelCapacity{.steps_max = static_cast<int64_t>(table.spec.steps_max),
                        .trajectories_max = static_cast<int64_t>(table.spec.trajectories_max),
-                       .steps_per_page = static_cast<int64_t>(table.spec.steps_per_page)};
+                       .steps_per_page = static_cast<int64_t>(table.spec.steps_per_page),
+                       .lifo = table.spec.remover == Remover::kLifo};
 }
 
 ModelRule ModelRuleOf(const PriorityTableSpec& spec) {

@@ -89,7 +89,7 @@ StoreTwin::StoreTwin(RandomTable table, std::string directory, Env* env, RandomC
       model_(ModelTableOf(random_table_)),
       capacity_(ModelCapacityOf(random_table_)) {
   for (const PriorityTableSpec& spec : random_table_.spec.priority_tables) {
-    drawn_.push_back(DrawnTable{spec, ModelRuleOf(spec), {}, {}, 1});
+    drawn_.push_back(DrawnTable{spec, ModelRuleOf(spec), {}, {}, {}, 1});
   }
   OpenDatabase();
 }
@@ -153,7 +153,7 @@ float StoreTwin::RandomPriority() {
 void StoreTwin::Change() {
   if (::testing::Test::HasFatalFailure()) return;
   Lane& lane = lanes_[choice_->Below(lanes_.size())];
-  switch (choice_->Below(23)) {
+  switch (choice_->Below(24)) {
     case 0:
       return CutLane(&lane);
     case 1:
@@ -176,6 +176,8 @@ void StoreTwin::Change() {
     case 22:
       testing::DropFrames(*database_);
       return;
+    case 23:
+      return DeleteSome();
     case 9:
     case 10:
     case 11:
@@ -265,7 +267,8 @@ size_t StoreTwin::CountNewItems(const DrawnTable& drawn, const Lane& lane, const
   after.Append(id, rows.rows, rows.end, rows.final_row);
   size_t added = 0;
   for (const ModelItem& item : after.Items(drawn.rule)) {
-    added += item.id == id && !drawn.priorities.contains(item) ? 1 : 0;
+    if (item.id != id || drawn.IsDeleted(item)) continue;
+    added += drawn.priorities.contains(item) ? 0 : 1;
   }
   return added;
 }

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -29,8 +30,13 @@ struct DrawnTable {
   ModelRule rule;
   std::map<ModelItem, float> priorities;  ///< Of all items; ignored where there are none.
   std::map<ModelItem, ItemAge> ages;      ///< Of the same items.
+  std::set<ModelItem> deleted = {};       ///< By hand; of trajectories row 0.
   float max_priority = 1;
 
+  /// It was deleted, and stays away.
+  bool IsDeleted(const ModelItem& item) const {
+    return deleted.contains(rule.trajectories ? ModelItem{item.id, 0} : item);
+  }
   /// The raw priority of an item, or null; of a trajectory whatever its row.
   float* Find(const ModelItem& item);
   bool has_priorities() const { return HasPriorities(spec.selector); }
@@ -120,6 +126,8 @@ class StoreTwin {
   /// New values for some columns of some rows.
   void PatchSome();
   void SetPriorities();
+  /// Items leave a priority table for good.
+  void DeleteSome();
   void SetAllPriorities(DrawnTable* drawn);
   /// Takes out of the model what a capacity removes before `rows` come to `lanes`.
   void MakeRoom(const std::vector<Lane*>& lanes, const std::vector<const Rows*>& rows);

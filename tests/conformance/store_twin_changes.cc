@@ -262,6 +262,26 @@ void StoreTwin::SetPriorities() {
   EXPECT_EQ(outcome.applied, rows.size() - stale) << drawn.spec.name;
 }
 
+void StoreTwin::DeleteSome() {
+  DrawnTable& drawn = drawn_[choice_->Below(drawn_.size())];
+  std::vector<ModelItem> items;
+  for (const auto& [item, priority] : drawn.priorities) items.push_back(item);
+  std::vector<RowId> rows;
+  uint64_t applied = 0;
+  for (uint64_t i = choice_->Below(4); i > 0; --i) {
+    const bool unknown = items.empty() || choice_->Percent(10);
+    const ModelItem item = unknown ? ModelItem{last_id_ + 7, 0} : choice_->Of(items);
+    rows.push_back(RowId{item.id, item.row});
+    if (unknown) continue;
+    const ModelItem gone{item.id, drawn.rule.trajectories ? 0 : item.row};
+    applied += drawn.deleted.insert(gone).second ? 1 : 0;
+  }
+  ASSERT_OK_AND_ASSIGN(const SetOutcome outcome, priority_table(drawn)->Delete(rows));
+  EXPECT_EQ(outcome.applied, applied) << drawn.spec.name;
+  EXPECT_EQ(outcome.stale, rows.size() - applied) << drawn.spec.name;
+  Settle();
+}
+
 void StoreTwin::SetAllPriorities(DrawnTable* drawn) {
   const size_t items = drawn->priorities.size();
   if (choice_->Percent(20)) {
@@ -311,6 +331,7 @@ void StoreTwin::Settle(const GivenPriorities& given) {
     std::map<ModelItem, ItemAge> ages;
     const float max_before = drawn.max_priority;
     for (const ModelItem& item : model_.Items(drawn.rule)) {
+      if (drawn.IsDeleted(item)) continue;
       // A trajectory stays the same item when its head is trimmed.
       if (const float* const kept = drawn.Find(item)) {
         priorities[item] = *kept;

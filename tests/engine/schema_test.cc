@@ -96,12 +96,12 @@ TEST(SchemaTest, UnknownEnumerationsAreRefused) {
       ValidateTableSpec(With([](auto& s) { s.columns[1].kind = static_cast<ColumnKind>(2); })),
       "kind 2");
   EXPECT_STATUS(kInvalidArgument,
-                ValidateTableSpec(With([](auto& s) { s.remover = static_cast<Remover>(2); })),
+                ValidateTableSpec(With([](auto& s) { s.remover = static_cast<Remover>(6); })),
                 "remover");
   using Priority = PriorityTableSpec;
   const std::function<void(Priority&)> changes[] = {
       [](Priority& p) { p.item = static_cast<ItemKind>(2); },
-      [](Priority& p) { p.selector = static_cast<SelectorKind>(7); },
+      [](Priority& p) { p.selector = static_cast<SelectorKind>(8); },
       [](Priority& p) { p.initial = static_cast<InitialPriority>(3); },
       [](Priority& p) { p.window.left = static_cast<EdgeRule>(5); },
       [](Priority& p) { p.window.right = static_cast<EdgeRule>(5); }};
@@ -243,7 +243,11 @@ TEST(SchemaTest, FirstDifferenceIsNamed) {
       {[](TableSpec& s) { s.trajectories_max = 8; }, "trajectories_max 0, not 8"},
       {[](TableSpec& s) { s.steps_max = 8; }, "steps_max 0, not 8"},
       {[](TableSpec& s) { s.bytes_max = 8; }, "bytes_max 0, not 8"},
-      {[](TableSpec& s) { s.remover = Remover::kNone; }, "remover"},
+      {[](TableSpec& s) { s.remover = Remover::kNone; }, "remover fifo, not none"},
+      {[](TableSpec& s) { s.remover = Remover::kUniform; },
+       "remover fifo, not uniform with seed 0"},
+      {[](TableSpec& s) { s.priority_tables[0].epoch = {.passes = 3, .remove_covered = true}; },
+       "epoch of 1 passes, not of 3 passes, covered trajectories removed"},
       {[](TableSpec& s) { s.priority_tables[0].alpha = 0.5; },
        "'per' is stored with alpha 1, not 0.5"},
       {[](TableSpec& s) { s.priority_tables[0].window.stride = 2; },

@@ -54,6 +54,55 @@ TEST_F(TableRemoveTest, OneUnknownIdRemovesNothing) {
   EXPECT_STATUS(kNotFound, Remove({1}), "no trajectory 1");
 }
 
+TEST_F(TableRemoveTest, ARangeOfIdsLeavesTheOthers) {
+  for (int64_t t = 0; t < 6; ++t) AppendClosed(t, 2);
+  const TrajectoryId open = Append(50, 2).id;
+  ASSERT_OK(Remove({3}));
+  const auto left = [&] {
+    std::vector<TrajectoryId> ids;
+    for (const TrajectoryRecord& record : table_->Scan({})) ids.push_back(record.id);
+    return ids;
+  };
+  using Ids = std::vector<TrajectoryId>;
+  const auto remove = [&](TrajectoryId begin, TrajectoryId end) {
+    const auto removed = table_->Remove({begin, end});
+    EXPECT_OK(removed);
+    return removed.ok() ? *removed : UINT64_MAX;
+  };
+  EXPECT_EQ(remove(4, 4), 0u);
+  EXPECT_EQ(remove(5, 2), 0u);
+  EXPECT_EQ(remove(100, UINT64_MAX), 0u);
+  EXPECT_EQ(left(), (Ids{1, 2, 4, 5, 6, open}));
+  EXPECT_EQ(remove(2, 5), 2u);
+  EXPECT_EQ(left(), (Ids{1, 5, 6, open}));
+  EXPECT_EQ(priority("per")->Count(), 8u);
+  EXPECT_EQ(remove(6, UINT64_MAX), 2u) << "open ones, too";
+  EXPECT_STATUS(kNotFound, writer_->AppendSteps(Rows(60, 1).many(), {}), "was removed");
+  Reopen();
+  OpenAgain("steps");
+  EXPECT_EQ(left(), (Ids{1, 5}));
+  EXPECT_EQ(remove(0, UINT64_MAX), 2u);
+  EXPECT_EQ(table_->StepCount(), 0u);
+}
+
+// A ring of 32 KiB: a record names some 380 trajectories.
+TEST_F(TableRemoveTest, ARangeTakesAsManyRecordsAsItNeeds) {
+  options_.ring_bytes = 32 << 10;
+  options_.segment_bytes = 64 << 10;
+  OpenEmpty();
+  TableSpec spec = StepSpec();
+  spec.priority_tables = {WindowSpec("per")};
+  Create(spec);
+  for (int64_t t = 0; t < 1000; ++t) AppendClosed(t, 1);
+  ASSERT_OK_AND_ASSIGN(const uint64_t removed, table_->Remove({1, 1000}));
+  EXPECT_EQ(removed, 999u);
+  EXPECT_EQ(priority("per")->Count(), 1u);
+  Reopen();
+  OpenAgain("steps");
+  EXPECT_EQ(table_->Count(), 1u);
+  EXPECT_OK(table_->Find(1000));
+}
+
 TEST_F(TableRemoveTest, ManyGoAtOnce) {
   std::vector<TrajectoryId> ids;
   for (int64_t t = 0; t < 3000; ++t) ids.push_back(AppendClosed(t, 1));

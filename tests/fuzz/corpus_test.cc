@@ -141,7 +141,8 @@ class EveryOperationTest : public StoreRecordsTest {
     spec.columns[1].group = "apart";
     spec.columns.push_back({.name = "target", .group = "late", .default_value = -1});
     spec.priority_tables = {testing::WindowSpec("per", {1, 1, 1}), testing::WindowSpec("pairs"),
-                            testing::WindowSpec("whole")};
+                            testing::WindowSpec("whole"), testing::WindowSpec("epochs")};
+    spec.priority_tables[3].selector = SelectorKind::kEpoch;
     spec.priority_tables[1].selector = SelectorKind::kUniform;
     spec.priority_tables[2].item = ItemKind::kTrajectory;
     spec.priority_tables[2].initial = InitialPriority::kColumn;
@@ -197,6 +198,13 @@ class EveryOperationTest : public StoreRecordsTest {
     ASSERT_OK_AND_ASSIGN(auto mixed, database_->NewSampler(parts, {.batch = 3, .timeout_ms = 0}));
     ASSERT_OK(mixed->Next());
     ASSERT_OK(per->Configure({.limiter = {.min_size = 2}, .max_times_sampled = 9}));
+    ASSERT_OK(per->Delete({items.data() + 1, 1}));
+    ASSERT_OK(priority("epochs")->BeginEpoch());
+    ASSERT_OK_AND_ASSIGN(auto epochs, priority("epochs")->NewSampler(
+                                          {.batch = 4, .drop_last = true, .timeout_ms = 0}));
+    Status next;
+    while (next.ok()) next = epochs->Next().status();
+    ASSERT_EQ(next.code(), StatusCode::kOutOfRange);  // Behind a rest that is left out.
   }
 
   std::shared_ptr<Table> stream_;

@@ -142,5 +142,46 @@ TEST(EpochSelectorTest, WrongCapacitiesAreNamed) {
   EXPECT_STATUS(kInvalidArgument, EpochSelector::Create(memory.get(), "e", UINT64_MAX), "'e'");
 }
 
+TEST(EpochSelectorTest, WhatIsRestoredGoesOnAlike) {
+  const auto memory = TestMemory();
+  const auto selector = Make(memory.get(), 900);
+  selector->Insert(LeafRange{100, 700}, 1);
+  selector->BeginEpoch();
+  selector->BeginEpoch();
+  selector->BeginPass();
+  std::vector<uint64_t> leaves(250);
+  ASSERT_EQ(selector->Draw({.seed = 4}, leaves, {}), 250u);
+  selector->Take(leaves);
+  selector->Insert(LeafRange{0, 50}, 1);
+  selector->Erase({300, 310});
+
+  const auto restored = Make(memory.get(), 900);
+  const auto leaves_of = [](const Membership& members) {
+    std::vector<uint64_t> all;
+    members.ForEach({0, 900}, [&](uint64_t leaf) { all.push_back(leaf); });
+    return all;
+  };
+  restored->BeginBulk();
+  const std::vector<uint64_t> members = leaves_of(selector->members());
+  restored->Insert(members, std::vector<float>(members.size(), 1.0f));
+  restored->RestoreCut(leaves_of(selector->cut_members()));
+  EXPECT_EQ(restored->remaining(), 0u);
+  restored->GiveBack(leaves_of(selector->remaining_members()));
+  restored->RestoreNumbers(2, 2);
+  restored->EndBulk();
+  EXPECT_EQ(restored->epoch(), 2u);
+  EXPECT_EQ(restored->pass(), 2u);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(restored->cut(), selector->cut());
+    EXPECT_EQ(restored->remaining(), selector->remaining());
+    EXPECT_EQ(restored->drawable(), selector->drawable());
+    std::vector<uint64_t> other(250);
+    selector->Draw({.seed = 5}, leaves, {});
+    restored->Draw({.seed = 5}, other, {});
+    EXPECT_EQ(leaves, other);
+    for (EpochSelector* each : {selector.get(), restored.get()}) each->BeginPass();
+  }
+}
+
 }  // namespace
 }  // namespace geardb::index

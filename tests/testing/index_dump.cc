@@ -80,6 +80,20 @@ void DumpDraws(const PriorityState& priority, std::ostream* out) {
   }
 }
 
+/// What is reserved is drawn, and remains.
+void DumpEpoch(const PriorityState& priority, std::ostream* out) {
+  const engine::EpochState& epoch = *priority.epoch();
+  const EpochStats stats = epoch.Stats();
+  *out << "  epoch " << stats.epoch << " pass " << stats.pass << " of " << stats.passes << ", "
+       << stats.remaining << " left of " << stats.items << (stats.exhausted ? " exhausted" : "");
+  const index::LeafRange all{0, priority.selector().reserved()};
+  epoch.selector().cut_members().ForEach(all, [&](uint64_t leaf) {
+    const bool left = epoch.Remains(leaf) || epoch.reserved_leaves().contains(leaf);
+    *out << ' ' << leaf << (left ? "" : " covered") << (epoch.IsCovered(leaf) ? " for good" : "");
+  });
+  *out << '\n';
+}
+
 void DumpPriorityTable(const PriorityState& priority, std::ostream* out) {
   const index::Selector& selector = priority.selector();
   const PriorityTableSpec& spec = priority.spec();
@@ -108,6 +122,8 @@ void DumpPriorityTable(const PriorityState& priority, std::ostream* out) {
          << priority.ProbabilityOf(leaf) << (selector.IsHidden(leaf) ? " hidden" : "")
          << (priority.IsExhausted(leaf) ? " exhausted" : "") << '\n';
   });
+  priority.ForEachDeleted([&](uint64_t leaf) { *out << "  deleted " << leaf << '\n'; });
+  if (priority.epoch() != nullptr) DumpEpoch(priority, out);
   DumpDraws(priority, out);
 }
 
@@ -119,7 +135,7 @@ std::string DumpTable(engine::TableState* state) {
   out << "table " << state->layout().id() << " '" << state->layout().spec().name << "' rows "
       << state->rows() << " steps " << state->steps() << " pages " << state->page_count()
       << " open " << state->open_count() << " trajectories " << state->trajectories().count()
-      << '\n';
+      << " removed " << state->removed_ever() << '\n';
   state->trajectories().ForEach(
       [&](Slot slot, const index::TrajectoryRecord&) { DumpTrajectory(*state, slot, &out); });
   for (size_t i = 0; i < state->priority_table_count(); ++i) {

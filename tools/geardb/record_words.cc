@@ -216,6 +216,17 @@ std::string Describe(const fb::Configure& configure) {
   return text + ", items sampled at most " + Grouped(limits->max_times_sampled()) + " times";
 }
 
+std::string Describe(const fb::DeleteItems& deleted) {
+  return Counted(Size(deleted.items()), "item");
+}
+
+std::string Describe(const fb::BeginEpoch&) { return "of what is there"; }
+
+std::string Describe(const fb::EndPass& end) {
+  return "of epoch " + Grouped(end.epoch()) + ", pass " + Grouped(end.pass()) +
+         ": what is left is not shown";
+}
+
 std::string Describe(const fb::RestartDraws& restart) {
   return "seed " + std::to_string(restart.seed()) + ", next draw " + Grouped(restart.draw_number());
 }
@@ -285,6 +296,12 @@ OperationWords NameChange(const fb::Operation& operation, const Place& place) {
       return Words("patch", operation.change_as_Patch());
     case fb::Change::Configure:
       return Words("configure", operation.change_as_Configure());
+    case fb::Change::DeleteItems:
+      return Words("delete_items", operation.change_as_DeleteItems());
+    case fb::Change::BeginEpoch:
+      return Words("begin_epoch", operation.change_as_BeginEpoch());
+    case fb::Change::EndPass:
+      return Words("end_pass", operation.change_as_EndPass());
     case fb::Change::NONE:
       break;
   }
@@ -294,9 +311,10 @@ OperationWords NameChange(const fb::Operation& operation, const Place& place) {
 }
 
 bool IsOfPriorityTable(fb::Change change) {
-  constexpr fb::Change kChanges[] = {fb::Change::SetPriorities, fb::Change::SetAll,
-                                     fb::Change::Rescale,       fb::Change::HandOver,
-                                     fb::Change::RestartDraws,  fb::Change::Configure};
+  constexpr fb::Change kChanges[] = {
+      fb::Change::SetPriorities, fb::Change::SetAll,       fb::Change::Rescale,
+      fb::Change::HandOver,      fb::Change::RestartDraws, fb::Change::Configure,
+      fb::Change::DeleteItems,   fb::Change::BeginEpoch,   fb::Change::EndPass};
   return std::find(std::begin(kChanges), std::end(kChanges), change) != std::end(kChanges);
 }
 

@@ -12,6 +12,25 @@
 namespace geardb::cli {
 namespace {
 
+std::string RemoverText(const TableSpec& spec) {
+  const std::string by = " by priority in " + spec.remover_priority_table + " leave";
+  switch (spec.remover) {
+    case Remover::kNone:
+      return "appends wait";
+    case Remover::kFifo:
+      return "the oldest leave";
+    case Remover::kLifo:
+      return "the newest leave";
+    case Remover::kUniform:
+      return "any leave, seed " + std::to_string(spec.remover_seed);
+    case Remover::kMinHeap:
+      return "the smallest" + by;
+    case Remover::kMaxHeap:
+      return "the largest" + by;
+  }
+  return "unknown";
+}
+
 std::string CapacityText(const TableSpec& spec) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
@@ -19,8 +38,7 @@ std::string CapacityText(const TableSpec& spec) {
   if (spec.steps_max > 0) add(Counted(spec.steps_max, "step"));
   if (spec.bytes_max > 0) add(BytesText(spec.bytes_max));
   if (text.empty()) return "no bound";
-  return "at most " + text + ", then " +
-         (spec.remover == Remover::kFifo ? "the oldest leave" : "appends wait");
+  return "at most " + text + ", then " + RemoverText(spec);
 }
 
 std::string GroupText(const TableSpec& spec, const Column& column) {
@@ -42,20 +60,31 @@ void PrintColumns(const TableSpec& spec, std::ostream* out) {
   columns.Print(out);
 }
 
+std::string SelectorText(const PriorityTableSummary& table) {
+  const auto& [spec, stats] = table;
+  std::string text(Word(spec.selector));
+  if (HasWeights(spec.selector)) text += ", α " + NumberText(spec.alpha);
+  if (spec.selector != SelectorKind::kEpoch) return text;
+  const EpochStats& epoch = stats.epoch;
+  if (epoch.epoch == 0) return text + ", none begun";
+  text +=
+      " " + Grouped(epoch.epoch) + ", pass " + Grouped(epoch.pass) + " of " + Grouped(epoch.passes);
+  if (epoch.exhausted) return text + ", exhausted";
+  return text + ", " + Grouped(epoch.remaining) + " of " + Grouped(epoch.items) + " remain";
+}
+
 void PrintPriorityTables(const TableSummary& table, std::ostream* out) {
   TextTable rows({"priority table", "items", "drawable", "draws", "max priority", "scale",
                   "selector", "new items", "items are", "limits", "inserts", "samples", "deletes",
                   "exhausted"});
-  for (const auto& [spec, stats] : table.priority_tables) {
-    const bool weighted = HasWeights(spec.selector);
+  for (const PriorityTableSummary& one : table.priority_tables) {
+    const auto& [spec, stats] = one;
     rows.Add({spec.name, Grouped(stats.items), Grouped(stats.drawable_items), Grouped(stats.draws),
               NumberText(static_cast<double>(stats.max_priority)),
-              "2^" + std::to_string(stats.scale_shift),
-              std::string(Word(spec.selector)) +
-                  (weighted ? ", α " + NumberText(spec.alpha) : std::string()),
-              InitialText(spec), ItemsText(spec), stats.limiter.limits,
-              Grouped(stats.limiter.inserts), Grouped(stats.limiter.samples),
-              Grouped(stats.limiter.deletes), Grouped(stats.limiter.exhausted)});
+              "2^" + std::to_string(stats.scale_shift), SelectorText(one), InitialText(spec),
+              ItemsText(spec), stats.limiter.limits, Grouped(stats.limiter.inserts),
+              Grouped(stats.limiter.samples), Grouped(stats.limiter.deletes),
+              Grouped(stats.limiter.exhausted)});
   }
   if (rows.empty()) return;
   *out << '\n';
@@ -164,6 +193,18 @@ void WritePriorityTable(const PriorityTableSummary& summary, JsonWriter* json) {
     json->EndObject();
   }
   json->Field("selector", Word(spec.selector));
+  if (spec.selector == SelectorKind::kEpoch) {
+    json->Key("epoch");
+    json->BeginObject();
+    json->Field("epoch", stats.epoch.epoch);
+    json->Field("pass", stats.epoch.pass);
+    json->Field("passes", stats.epoch.passes);
+    json->Field("items", stats.epoch.items);
+    json->Field("remaining", stats.epoch.remaining);
+    json->Field("exhausted", stats.epoch.exhausted);
+    json->Field("remove_covered", spec.epoch.remove_covered);
+    json->EndObject();
+  }
   json->Field("alpha", spec.alpha);
   json->Field("initial", InitialText(spec));
   json->Field("seed", spec.seed);
@@ -193,6 +234,8 @@ void WriteTable(const TableSummary& table, JsonWriter* json) {
   json->Field("steps_max", spec.steps_max);
   json->Field("bytes_max", spec.bytes_max);
   json->Field("remover", Word(spec.remover));
+  json->Field("remover_priority_table", spec.remover_priority_table);
+  json->Field("remover_seed", spec.remover_seed);
   json->Key("columns");
   json->BeginArray();
   for (const Column& column : spec.columns) WriteColumn(column, json);

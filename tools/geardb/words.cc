@@ -36,7 +36,23 @@ std::string_view Word(ColumnKind kind) {
   return kind == ColumnKind::kPerStep ? "per_step" : "per_trajectory";
 }
 
-std::string_view Word(Remover remover) { return remover == Remover::kNone ? "none" : "fifo"; }
+std::string_view Word(Remover remover) {
+  switch (remover) {
+    case Remover::kNone:
+      return "none";
+    case Remover::kLifo:
+      return "lifo";
+    case Remover::kUniform:
+      return "uniform";
+    case Remover::kMinHeap:
+      return "min_heap";
+    case Remover::kMaxHeap:
+      return "max_heap";
+    case Remover::kFifo:
+      break;
+  }
+  return "fifo";
+}
 
 std::string_view Word(ItemKind kind) { return kind == ItemKind::kWindow ? "window" : "trajectory"; }
 
@@ -54,6 +70,8 @@ std::string_view Word(SelectorKind kind) {
       return "min_heap";
     case SelectorKind::kMaxHeap:
       return "max_heap";
+    case SelectorKind::kEpoch:
+      return "epoch";
     case SelectorKind::kWithoutReplacement:
       break;
   }

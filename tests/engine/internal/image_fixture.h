@@ -38,6 +38,8 @@ class ImageFixture : public testing::StoreTest {
     spec.priority_tables.back().window.extent.before = 1;
     add("waits", SelectorKind::kWithoutReplacement, ItemKind::kWindow);
     spec.priority_tables.back().required = {"late", "score"};
+    add("epochs", SelectorKind::kEpoch, ItemKind::kWindow);
+    spec.priority_tables.back().epoch.passes = 2;
     return spec;
   }
   /// Table 2, "stream".
@@ -61,6 +63,9 @@ class ImageFixture : public testing::StoreTest {
     ASSERT_OK(writer_->Cut(1));
     ASSERT_OK(table_->Truncate(open, 4));
     ASSERT_OK(table_->Remove({&gone, 1}));
+    const std::vector<RowId> of_epochs = priority("epochs")->Items();
+    ASSERT_OK(priority("epochs")->Delete({of_epochs.data(), 2}));
+    ASSERT_OK(priority("epochs")->BeginEpoch());
     Append(60, 2, End::kTerminated, 1);  // Takes the slot, and some LPNs.
     const float score = 3;
     const ColumnValue column[1] = {{"score", TensorView::Scalar(score)}};
@@ -74,6 +79,9 @@ class ImageFixture : public testing::StoreTest {
     ASSERT_OK(priority("per")->Set({items.data(), 2}, priorities));
     ASSERT_OK_AND_ASSIGN(auto sampler,
                          priority("queue")->NewSampler({.batch = 3, .views = {{.column = "obs"}}}));
+    ASSERT_OK(sampler->Next());
+    ASSERT_OK_AND_ASSIGN(
+        sampler, priority("epochs")->NewSampler({.batch = 3, .views = {{.column = "obs"}}}));
     ASSERT_OK(sampler->Next());
     const std::string tag = "blob";
     ASSERT_OK(database_->WriteTag("tag", std::as_bytes(std::span(tag))));

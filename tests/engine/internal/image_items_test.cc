@@ -60,6 +60,19 @@ class ImageItemsTest : public ::testing::Test {
     index::RateLimiterState counts = a.limiter().state();
     counts.reserved = 0;
     EXPECT_EQ(counts, b.limiter().state());
+    ASSERT_EQ(a.CountDeleted({0, a.selector().reserved()}),
+              b.CountDeleted({0, b.selector().reserved()}));
+    a.ForEachDeleted([&](uint64_t leaf) { ASSERT_TRUE(b.IsDeleted(leaf)) << leaf; });
+    if (a.epoch() != nullptr) {
+      EpochStats stats = a.epoch()->Stats();
+      stats.reserved = 0;
+      EXPECT_EQ(stats, b.epoch()->Stats());
+      a.epoch()->selector().cut_members().ForEach({0, a.selector().reserved()}, [&](uint64_t leaf) {
+        ASSERT_TRUE(b.epoch()->selector().InCut(leaf)) << leaf;
+        const bool left = a.epoch()->Remains(leaf) || a.epoch()->reserved_leaves().contains(leaf);
+        ASSERT_EQ(left, b.epoch()->Remains(leaf)) << leaf;
+      });
+    }
     a.selector().ForEachMember({0, a.selector().reserved()}, [&](uint64_t leaf) {
       ASSERT_TRUE(b.selector().Contains(leaf)) << leaf;
       ASSERT_EQ(a.raw_priority(leaf), b.raw_priority(leaf)) << leaf;
@@ -85,13 +98,19 @@ void Change(std::mt19937_64* random, uint64_t leaves, std::vector<PriorityState*
   const uint64_t begin = (*random)() % leaves;
   const uint64_t end = std::min(leaves, begin + (*random)() % 40);
   const float raw = static_cast<float>((*random)() % 9) / 4;
-  const uint64_t what = (*random)() % 8;
+  const uint64_t what = (*random)() % 12;
   for (PriorityState* priority : priorities) {
     index::Selector& selector = priority->selector();
     std::vector<uint64_t> there;
     selector.ForEachMember({begin, end}, [&](uint64_t leaf) { there.push_back(leaf); });
     const std::vector<float> values(there.size(), raw + 1);
-    if (what < 3) priority->Insert({begin, end}, raw);
+    if (what < 3) {
+      std::vector<uint64_t> free;  // What was deleted is no item.
+      for (uint64_t leaf = begin; leaf < end; ++leaf) {
+        if (!priority->IsDeleted(leaf)) free.push_back(leaf);
+      }
+      priority->Insert(free, std::vector<float>(free.size(), raw));
+    }
     if (what == 3) priority->Erase({begin, end});
     if (what == 4) selector.Update(there, values);
     if (what == 5) priority->Sample(there.size(), there);
@@ -102,6 +121,16 @@ void Change(std::mt19937_64* random, uint64_t leaves, std::vector<PriorityState*
     }
     if (what == 7 && priority->prioritized() != nullptr) {
       priority->prioritized()->Rescale(static_cast<int>(begin % 30));
+    }
+    if (what == 8) {
+      EXPECT_OK(priority->PrepareDelete());
+      for (size_t i = 0; i < there.size(); i += 3) priority->Delete(there[i]);
+    }
+    if (what == 9) priority->Leave({begin, end});
+    if (EpochState* epoch = priority->epoch()) {
+      if (what == 10) epoch->Begin();
+      if (what == 11) epoch->Cover(epoch->mark(), there);
+      if (what == 7 && begin % 2 == 0) epoch->EndPass(epoch->mark());
     }
     priority->seed += what;
     priority->next_draw += end;
@@ -115,6 +144,7 @@ TEST_F(ImageItemsTest, EveryKindComesBackAndGoesOnAlike) {
     PriorityTableSpec spec = testing::WindowSpec("items");
     spec.selector = static_cast<SelectorKind>(program % (static_cast<int>(kSelectorKindLast) + 1));
     spec.max_times_sampled = random() % 2 == 0 ? 0 : 2;
+    spec.epoch.passes = 3;
     const uint64_t leaves = program % 5 == 0 ? 5 : 20'000 + random() % 200'000;
     const auto priority = Make(spec, leaves);
     for (int i = 0; i < 60; ++i) Change(&random, leaves, {priority.get()});
@@ -163,6 +193,29 @@ TEST_F(ImageItemsTest, ItemsFarApartTakeLittle) {
   EXPECT_LT(full.bytes(), kLeaves / 8 * 102 / 100 + 1000);
   ASSERT_OK_AND_ASSIGN(const auto all, Load(full, kLeaves));
   ExpectSame(*priority, *all);
+}
+
+TEST_F(ImageItemsTest, WhatADrawHasTakenOfAnEpochRemainsInItsImage) {
+  PriorityTableSpec spec = testing::WindowSpec("items");
+  spec.selector = SelectorKind::kEpoch;
+  spec.epoch.passes = 2;
+  const auto priority = Make(spec, 300);
+  priority->Insert({10, 200}, 1);
+  priority->epoch()->Begin();
+  priority->epoch()->Cover({1, 1}, std::vector<uint64_t>{10, 20, 30});
+  const ImageChunks before = Save(*priority);
+  std::vector<uint64_t> leaves(60);
+  priority->DrawReserved({.seed = 1}, leaves, {});
+  EXPECT_EQ(Save(*priority).chunks, before.chunks);
+  ASSERT_OK_AND_ASSIGN(const auto loaded, Load(before, 300));
+  EXPECT_EQ(loaded->epoch()->Stats().remaining, 187u);
+  // All but three were to come: the pass goes on where it stood.
+  priority->CancelReserved(60, leaves, {1, 1});
+  for (PriorityState* each : {priority.get(), loaded.get()}) {
+    each->epoch()->Cover({1, 1}, leaves);
+    EXPECT_EQ(each->epoch()->Stats().remaining, 127u);
+  }
+  ExpectSame(*priority, *loaded);
 }
 
 TEST_F(ImageItemsTest, WhatIsCountedOnWithoutAMaximumIsCountedOn) {

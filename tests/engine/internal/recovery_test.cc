@@ -189,9 +189,71 @@ TEST_F(RecoveryTest, SelectorsOfALaterVersionAreUnsupported) {
     return FeedOperations({operation});
   };
   EXPECT_STATUS(kUnsupported, create(),
-                "written by a newer GearDB: priority table 'later' has selector 7");
+                "written by a newer GearDB: priority table 'later' has selector 8");
   spec.selector = kSelectorKindLast;
   EXPECT_OK(create());
+}
+
+TEST_F(RecoveryTest, EpochsAreOfPriorityTablesThatHaveSome) {
+  CreateSteps();
+  PriorityTableSpec epochs = WindowSpec("epochs");
+  epochs.selector = SelectorKind::kEpoch;
+  epochs.epoch.passes = 2;
+  ASSERT_OK(CreatePriorityTable(epochs, 1));
+  ASSERT_OK(Feed(Begins(1, 0, 3)));
+  const auto begin = [&](uint32_t number) {
+    return Feed(fb::Change::BeginEpoch, fb::CreateBeginEpoch(builder_), kSteps, number);
+  };
+  const auto end = [&](uint32_t number, uint64_t epoch, uint64_t pass) {
+    return Feed(fb::Change::EndPass, fb::CreateEndPass(builder_, epoch, pass), kSteps, number);
+  };
+  EXPECT_STATUS(kCorruption, begin(0), "an epoch of priority table 'per', which has none");
+  EXPECT_STATUS(kCorruption, end(0, 1, 1), "an epoch of priority table 'per', which has none");
+  // Passes that are not, or are over, say nothing.
+  EXPECT_OK(end(1, 0, 0));
+  EXPECT_OK(begin(1));
+  EXPECT_OK(end(1, UINT64_MAX, UINT64_MAX));
+  EXPECT_OK(end(1, 1, 1));
+  EXPECT_OK(end(1, 1, 1));
+  const fb::Handed items[] = {fb::Handed(0, 21), fb::Handed(1, 21)};
+  const fb::Sampled sampled(0, 11, 2);
+  const auto hand_over = [&](uint64_t pass) {
+    const auto shown = builder_.CreateVectorOfStructs(&sampled, 1);
+    const auto handed = builder_.CreateVectorOfStructs(items, 2);
+    return Feed(fb::Change::HandOver,
+                fb::CreateHandOver(builder_, 1, shown, handed, /*epoch=*/1, pass), kSteps, 1);
+  };
+  EXPECT_OK(hand_over(1));
+  EXPECT_OK(hand_over(2));
+  EXPECT_OK(hand_over(2));
+  EXPECT_OK(feed_.Finish());
+  MutexLock lock(&feed_.core().TableById(kSteps)->state->mutex);
+  const EpochStats stats = feed_.core().TableById(kSteps)->state->priority(1).epoch()->Stats();
+  EXPECT_EQ(stats.pass, 2u);
+  EXPECT_EQ(stats.remaining, 1u);
+}
+
+TEST_F(RecoveryTest, ItemsThatAreDeletedMayBeAnyItems) {
+  CreateSteps();
+  ASSERT_OK(Feed(Begins(1, 0, 3)));
+  const std::vector<fb::Handed> items = {fb::Handed(0, 21), fb::Handed(0, 21), fb::Handed(1, 20),
+                                         fb::Handed(UINT64_MAX, 21),
+                                         fb::Handed(uint64_t{1} << 41, 0)};
+  const auto offset = builder_.CreateVectorOfStructs(items);
+  EXPECT_OK(Feed(fb::Change::DeleteItems, fb::CreateDeleteItems(builder_, offset)));
+  EXPECT_OK(Feed(fb::Change::DeleteItems, fb::CreateDeleteItems(builder_)));
+  EXPECT_OK(feed_.Finish());
+  MutexLock lock(&feed_.core().TableById(kSteps)->state->mutex);
+  EXPECT_EQ(feed_.core().TableById(kSteps)->state->priority(0).selector().count(), 2u);
+}
+
+TEST_F(RecoveryTest, ARemoverByPriorityNeedsItsPriorityTable) {
+  TableSpec spec = StepSpec();
+  spec.remover = Remover::kMinHeap;
+  spec.remover_priority_table = "per";
+  spec.steps_max = 10;
+  ASSERT_OK(CreateTable(spec));
+  EXPECT_STATUS(kCorruption, feed_.Finish(), "a remover by priority in 'per', which is no");
 }
 
 TEST_F(RecoveryTest, APriorityTableThatIsNotThereIsRefused) {

@@ -303,6 +303,40 @@ TEST_F(TableImageLoadTest, ItemsThatCannotBeAreRefused) {
   });
 }
 
+TEST_F(TableImageLoadTest, DeletedLeavesAndEpochsThatCannotBeAreRefused) {
+  // Members, deleted leaves, the cut, what remains: of each groups of leaves, one mask, one word.
+  const ImageChunk chunk{kSteps, ImageKind::kItems, uint64_t{5} << 32};
+  const std::string& bytes = image_.chunks.at(chunk);
+  constexpr size_t kSetBytes = 20;
+  ASSERT_EQ(bytes.size(), kHeaderBytes + 4 * kSetBytes);
+  const auto place_of = [](size_t set) { return kHeaderBytes + set * kSetBytes + 12; };
+  const auto word_of = [&](size_t set) { return Get<uint64_t>(bytes, place_of(set)); };
+  const uint64_t members = word_of(0);
+  const uint64_t deleted = word_of(1);
+  const uint64_t cut = word_of(2);
+  const uint64_t remaining = word_of(3);
+  ASSERT_EQ(std::popcount(deleted), 2);
+  ASSERT_EQ(std::popcount(remaining) + 3, std::popcount(cut));
+  ASSERT_NE(members & ~cut, 0u);
+  const auto refused = [&](size_t set, uint64_t word, const char* why) {
+    SCOPED_TRACE(why);
+    ExpectRefused(chunk, why,
+                  [&](std::string* changed) { Put<uint64_t>(changed, place_of(set), word); });
+  };
+  const uint64_t one_deleted = deleted & (deleted - 1);
+  refused(1, one_deleted, "it says 2 deleted leaves; its chunks have 1");
+  refused(1, one_deleted | (members & ~(members - 1)), "is deleted");
+  refused(1, one_deleted | uint64_t{1} << 63, "is deleted, and nothing lies there");
+  // Row 7 of a trajectory of 6.
+  refused(1, one_deleted | 1 << 7, "leaf 7 of priority table 'epochs' is deleted, and nothing");
+  refused(2, cut | deleted, "is in the epoch and is no item");
+  refused(3, remaining | (members & ~cut), "remains in the pass and is not in the epoch");
+  ExpectRefused(chunk, "its epoch is 1, in pass 1, with 0 of", [&](std::string* changed) {
+    Put<uint32_t>(changed, place_of(3) - 12, 0);
+    changed->resize(place_of(3) - 8);
+  });
+}
+
 /// The head, built anew with one thing changed.
 class HeadTest : public TableImageLoadTest {
  protected:
@@ -315,9 +349,11 @@ class HeadTest : public TableImageLoadTest {
   static void Set(fb::TableHead* head, flatbuffers::voffset_t field, uint64_t value) {
     ASSERT_TRUE(reinterpret_cast<flatbuffers::Table*>(head)->SetField<uint64_t>(field, value, 0));
   }
-  static void SetOfQueue(fb::TableHead* head, flatbuffers::voffset_t field, uint64_t value) {
-    auto* queue = const_cast<fb::PriorityTableHead*>(head->priority_tables()->Get(3));
-    ASSERT_TRUE(reinterpret_cast<flatbuffers::Table*>(queue)->SetField<uint64_t>(field, value, 0));
+  /// Of a priority table.
+  static void SetOf(fb::TableHead* head, uint32_t number, flatbuffers::voffset_t field,
+                    uint64_t value) {
+    auto* of = const_cast<fb::PriorityTableHead*>(head->priority_tables()->Get(number));
+    ASSERT_TRUE(reinterpret_cast<flatbuffers::Table*>(of)->SetField<uint64_t>(field, value, 0));
   }
 };
 
@@ -339,11 +375,19 @@ TEST_F(HeadTest, NumbersThatCannotBeAreRefused) {
   head(fb::TableHead::VT_NEXT_GENERATION, 0, "the next generation 0");
   head(fb::TableHead::VT_GENERATIONS_END, UINT64_MAX, "the next generation");
   const auto queue = [&](flatbuffers::voffset_t field, uint64_t value, const char* why) {
-    ExpectHeadRefused(why, [&](fb::TableHead* edited) { SetOfQueue(edited, field, value); });
+    ExpectHeadRefused(why, [&](fb::TableHead* edited) { SetOf(edited, 3, field, value); });
   };
   queue(fb::PriorityTableHead::VT_ITEMS, 3, "its limiter has counted");
   queue(fb::PriorityTableHead::VT_NEXT_SEQUENCE, UINT64_MAX, "its next item is number");
   queue(fb::PriorityTableHead::VT_NEXT_SEQUENCE, 1, "in the order, of 1");
+  const auto epochs = [&](flatbuffers::voffset_t field, uint64_t value, const char* why) {
+    ExpectHeadRefused(why, [&](fb::TableHead* edited) { SetOf(edited, 5, field, value); });
+  };
+  epochs(fb::PriorityTableHead::VT_DELETED, 3, "it says 3 deleted leaves; its chunks have 2");
+  epochs(fb::PriorityTableHead::VT_EPOCH, 0, "its epoch is 0, in pass 1");
+  epochs(fb::PriorityTableHead::VT_EPOCH, uint64_t{1} << 62, "its epoch is 4611686018427387904");
+  epochs(fb::PriorityTableHead::VT_PASS, 0, "its epoch is 1, in pass 0");
+  epochs(fb::PriorityTableHead::VT_PASS, 3, "its epoch is 1, in pass 3");
 }
 
 TEST_F(HeadTest, MoreMemoryThanThereIsIsSaid) {

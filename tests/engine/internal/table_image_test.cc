@@ -195,7 +195,7 @@ TEST_F(TableImageTest, WhatIsReservedIsInNoImage) {
   }
   EXPECT_EQ(now.chunks, table.chunks);
   MutexLock lock(&state.mutex);
-  state.priority(0).CancelReserved(2, leaves);
+  state.priority(0).CancelReserved(2, leaves, {});
 }
 
 }  // namespace

@@ -49,10 +49,10 @@ TEST_F(LogCommandTest, EveryTypeAndEveryOperationIsShown) {
   }
   EXPECT_EQ(types, (std::set<std::string>{"data", "pad", "part", "seal", "segment", "tag"}));
   EXPECT_EQ(operations,
-            (std::set<std::string>{"adopt", "append", "close", "configure", "create_priority_table",
-                                   "create_table", "drop_table", "hand_over", "ranges", "remove",
-                                   "rescale", "restart_draws", "set_all", "set_columns",
-                                   "set_priorities", "tag"}));
+            (std::set<std::string>{"adopt", "append", "begin_epoch", "close", "configure",
+                                   "create_priority_table", "create_table", "drop_table",
+                                   "hand_over", "ranges", "remove", "rescale", "restart_draws",
+                                   "set_all", "set_columns", "set_priorities", "tag"}));
 }
 
 TEST_F(LogCommandTest, RecordsFollowOneAnotherToTheEnd) {

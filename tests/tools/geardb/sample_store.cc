@@ -217,6 +217,12 @@ void FirstLife(const std::string& directory, SampleStore* store) {
   Must(walkers->CreatePriorityTable(late));
   Must(walkers->priority_table("late")->Configure(
       {.limiter = {.min_size = 2}, .max_times_sampled = 9}));
+  PriorityTableSpec epochs{.name = "epochs"};
+  epochs.selector = SelectorKind::kEpoch;
+  epochs.epoch.passes = 2;
+  const auto learner = Must(walkers->CreatePriorityTable(epochs));
+  Must(learner->BeginEpoch());
+  Must(Must(learner->NewSampler({.batch = 3}))->Next());
   const std::vector<std::byte> blob(70'000, std::byte{42});
   Must(database->WriteTag("step-10", std::span(blob).first(3)));
   Must(database->WriteTag(store->odd_tag, blob));  // Its parts are in two segments.

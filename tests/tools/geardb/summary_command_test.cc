@@ -48,6 +48,8 @@ TEST_F(SummaryCommandTest, KeysOfJsonAreStable) {
                                 "steps_max",
                                 "bytes_max",
                                 "remover",
+                                "remover_priority_table",
+                                "remover_seed",
                                 "columns",
                                 "groups",
                                 "steps",
@@ -130,10 +132,37 @@ TEST_F(SummaryCommandTest, SchemasAreThoseThatWereStored) {
 
 TEST_F(SummaryCommandTest, SelectorsHaveNamesOfTheirOwn) {
   const std::vector<std::string_view> names = {
-      "uniform", "prioritized", "fifo", "lifo", "min_heap", "max_heap", "without_replacement"};
+      "uniform",  "prioritized",         "fifo", "lifo", "min_heap",
+      "max_heap", "without_replacement", "epoch"};
   ASSERT_EQ(names.size(), static_cast<size_t>(kSelectorKindLast) + 1);
   for (size_t i = 0; i < names.size(); ++i)
     EXPECT_EQ(cli::Word(static_cast<SelectorKind>(i)), names[i]);
+}
+
+TEST_F(SummaryCommandTest, RemoversHaveNamesOfTheirOwn) {
+  const std::vector<std::string_view> names = {"none",    "fifo",     "lifo",
+                                               "uniform", "min_heap", "max_heap"};
+  ASSERT_EQ(names.size(), static_cast<size_t>(kRemoverLast) + 1);
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(cli::Word(static_cast<Remover>(i)), names[i]);
+  }
+}
+
+TEST_F(SummaryCommandTest, AnEpochSaysWhereItStands) {
+  const Json json = RunJson("info");
+  const Json& walkers = Named(json["tables"], "walkers");
+  const Json& epochs = Named(walkers["priority_tables"], "epochs");
+  EXPECT_EQ(epochs["selector"].text(), "epoch");
+  EXPECT_EQ(epochs["epoch"].keys(),
+            (Keys{"epoch", "pass", "passes", "items", "remaining", "exhausted", "remove_covered"}));
+  EXPECT_EQ(epochs["epoch"]["epoch"].integer(), 1);
+  EXPECT_EQ(epochs["epoch"]["pass"].integer(), 1);
+  EXPECT_EQ(epochs["epoch"]["passes"].integer(), 2);
+  const int64_t items = epochs["epoch"]["items"].integer();
+  EXPECT_EQ(epochs["epoch"]["remaining"].integer(), items - 3);
+  EXPECT_FALSE(epochs["epoch"]["exhausted"].truth());
+  const std::string text = testing::RunCli({"info", store()}).out;
+  EXPECT_NE(text.find("epoch 1, pass 1 of 2, "), std::string::npos) << text;
 }
 
 TEST_F(SummaryCommandTest, TagsComeWithAllBytesOfTheirNames) {

@@ -1,0 +1,19 @@
+// The schema of a table and of a priority table, to and from what the log stores of it.
+#pragma once
+
+#include "base/status.h"
+#include "engine/operations_generated.h"
+#include "engine/schema.h"
+
+namespace geardb::engine {
+
+/// The schema as the log stores it.
+flatbuffers::Offset<fb::TableSpec> EncodeTableSpec(flatbuffers::FlatBufferBuilder* builder,
+                                                   const TableSpec& spec);
+flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
+    flatbuffers::FlatBufferBuilder* builder, const PriorityTableSpec& spec);
+/// Corruption for a missing part; what they give still has to be validated.
+Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored);
+Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* stored);
+
+}  // namespace geardb::engine

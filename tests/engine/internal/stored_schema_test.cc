@@ -1,0 +1,83 @@
+#include "engine/internal/stored_schema.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/testing/matchers.h"
+#include "tests/testing/store_fixture.h"
+
+namespace geardb::engine {
+namespace {
+
+/// The spec as a reader of the log has it.
+Result<TableSpec> Again(const TableSpec& spec) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(EncodeTableSpec(&builder, spec));
+  return DecodeTableSpec(flatbuffers::GetRoot<fb::TableSpec>(builder.GetBufferPointer()));
+}
+Result<PriorityTableSpec> Again(const PriorityTableSpec& spec) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(EncodePriorityTableSpec(&builder, spec));
+  return DecodePriorityTableSpec(
+      flatbuffers::GetRoot<fb::PriorityTableSpec>(builder.GetBufferPointer()));
+}
+
+TEST(StoredSchemaTest, EveryFieldOfATableComesBack) {
+  TableSpec spec = testing::StepSpec(/*final_row=*/true);
+  ASSERT_OK_AND_ASSIGN(const TableSpec plain, Again(spec));
+  EXPECT_EQ(plain, spec);
+  spec.groups = {{.name = "late", .late = true}, {.name = "cache", .is_volatile = true}};
+  spec.columns.push_back({.name = "target", .shape = {2, 3}, .group = "late"});
+  spec.columns.push_back({.name = "seen", .group = "cache", .default_value = -1.5});
+  spec.stream = true;
+  spec.steps_per_page = 8;
+  spec.expected_steps = 77;
+  spec.trajectories_max = 5;
+  spec.steps_max = uint64_t{1} << 40;
+  spec.bytes_max = 7;
+  spec.ttl_ms = 11;
+  spec.orphan_timeout_ms = 13;
+  spec.remover_seed = UINT64_MAX;
+  spec.remover_priority_table = "per";
+  for (int remover = 0; remover <= static_cast<int>(kRemoverLast); ++remover) {
+    spec.remover = static_cast<Remover>(remover);
+    ASSERT_OK_AND_ASSIGN(const TableSpec read, Again(spec));
+    EXPECT_EQ(read, spec);
+  }
+  spec.remover = static_cast<Remover>(static_cast<int>(kRemoverLast) + 1);
+  EXPECT_STATUS(kUnsupported, Again(spec), "written by a newer GearDB: table 'steps' has remover");
+  spec.remover = Remover::kMinHeap;
+  spec.remover_priority_table = std::string(300, 'x');
+  EXPECT_STATUS(kCorruption, Again(spec), "more than 256 characters");
+}
+
+TEST(StoredSchemaTest, EveryFieldOfAPriorityTableComesBack) {
+  PriorityTableSpec spec = testing::WindowSpec("per", {.before = 1, .length = 2, .after = 3});
+  spec.item = ItemKind::kTrajectory;
+  spec.window.stride = 4;
+  spec.window.stride_from_end = true;
+  spec.window.left = EdgeRule::kPad;
+  spec.window.right = EdgeRule::kShift;
+  spec.window.cross_ends = true;
+  spec.alpha = 0.25;
+  spec.initial = InitialPriority::kColumn;
+  spec.initial_priority_value = 0.5f;
+  spec.initial_priority_column = "score";
+  spec.required = {"late", "version"};
+  spec.limiter = {.kind = LimiterKind::kRatio, .min_size = 9, .error_buffer = 3};
+  spec.max_times_sampled = 4;
+  spec.remove_when_exhausted = true;
+  spec.epoch = {.passes = 6, .remove_covered = true};
+  for (int selector = 0; selector <= static_cast<int>(kSelectorKindLast); ++selector) {
+    spec.selector = static_cast<SelectorKind>(selector);
+    ASSERT_OK_AND_ASSIGN(const PriorityTableSpec read, Again(spec));
+    EXPECT_EQ(read, spec);
+  }
+}
+
+TEST(StoredSchemaTest, WhatIsMissingIsCorruption) {
+  EXPECT_STATUS(kCorruption, DecodeTableSpec(nullptr), "without its name");
+  EXPECT_STATUS(kCorruption, DecodePriorityTableSpec(nullptr), "without its name");
+}
+
+}  // namespace
+}  // namespace geardb::engine
