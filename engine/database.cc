@@ -377,10 +377,11 @@ Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte>
       .type = wal::RecordType::kTag,
       .urgency = blob.size() <= kSmallTagBytes ? wal::Urgency::kReserve : wal::Urgency::kAppend,
       .deadline = Deadline::AfterMs(kAdmissionMs)};
-  {
+  const auto reserve = [&] {
     engine::ChangeScope scope(&core, nullptr, how);
-    GEARDB_RETURN_IF_ERROR(record.Reserve(&scope));
-  }
+    return record.Reserve(&scope);
+  };
+  GEARDB_RETURN_IF_ERROR(engine::WithLogRoom(&core, how.deadline, reserve));
   record.Finish();
   GEARDB_RETURN_IF_ERROR(core.Acknowledge(record.end(), Ack::kSync));
   return tag;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/internal/change_scope.h"
 #include "engine/internal/core.h"
 #include "engine/internal/delete_items.h"
 #include "engine/internal/epochs.h"
@@ -14,6 +15,9 @@
 
 namespace geardb {
 namespace {
+
+/// How long a change waits for room in the log.
+constexpr int64_t kAdmissionMs = 10'000;
 
 Status CheckPriorities(const PriorityTableSpec& spec, std::span<const float> priorities) {
   for (size_t i = 0; i < priorities.size(); ++i) {
@@ -46,7 +50,8 @@ Result<SetOutcome> PriorityTable::Set(std::span<const ItemHandle> handles,
   for (size_t i = 0; i < handles.size(); ++i) {
     items.emplace_back(handles[i].leaf, handles[i].generation, priorities[i]);
   }
-  return engine::CommitSet(impl_.get(), items, 0);
+  return engine::WithLogRoom(impl_->database.get(), Deadline::AfterMs(kAdmissionMs),
+                             [&] { return engine::CommitSet(impl_.get(), items, 0); });
 }
 
 namespace {
@@ -85,7 +90,8 @@ Result<SetOutcome> PriorityTable::Set(std::span<const RowId> rows,
       VisitItems(impl_.get(), rows, [&](size_t i, uint64_t leaf, uint32_t generation) {
         items.emplace_back(leaf, generation, priorities[i]);
       }));
-  return engine::CommitSet(impl_.get(), items, stale);
+  return engine::WithLogRoom(impl_->database.get(), Deadline::AfterMs(kAdmissionMs),
+                             [&] { return engine::CommitSet(impl_.get(), items, stale); });
 }
 
 Result<SetOutcome> PriorityTable::Delete(std::span<const ItemHandle> handles) {
@@ -107,7 +113,8 @@ Result<SetOutcome> PriorityTable::Delete(std::span<const RowId> rows) {
 
 Result<SetOutcome> PriorityTable::SetAll(std::span<const float> priorities) {
   GEARDB_RETURN_IF_ERROR(CheckPriorities(spec(), priorities));
-  return engine::CommitSetAll(impl_.get(), priorities);
+  return engine::WithLogRoom(impl_->database.get(), Deadline::AfterMs(kAdmissionMs),
+                             [&] { return engine::CommitSetAll(impl_.get(), priorities); });
 }
 
 Status PriorityTable::BeginEpoch() { return engine::BeginEpoch(impl_.get()); }

@@ -276,8 +276,11 @@ Result<std::unique_ptr<LogReader>> LogReader::Open(Env* env, const std::string& 
                                                    const Manifest& manifest,
                                                    const ReadOptions& options) {
   const std::string log_directory = JoinPath(directory, kLogDirectoryName);
-  GEARDB_ASSIGN_OR_RETURN(SegmentMap map,
-                          SegmentMap::Read(env, log_directory, manifest, options.from));
+  ReadOptions resolved = options;
+  GEARDB_ASSIGN_OR_RETURN(
+      SegmentMap map,
+      SegmentMap::Read(env, log_directory, manifest, options.from == kNoLsn ? 0 : options.from));
+  if (options.from == kNoLsn) resolved.from = map.FirstInRow(manifest.segment_bytes);
   std::unique_ptr<RingFile> ring;
   if (options.use_ring) {
     const std::string path = JoinPath(log_directory, kRingName);
@@ -286,7 +289,7 @@ Result<std::unique_ptr<LogReader>> LogReader::Open(Env* env, const std::string& 
     GEARDB_RETURN_IF_ERROR(CheckRingOwner(ring.get(), path, manifest));
   }
   auto core =
-      std::make_unique<Core>(env, log_directory, manifest, options, std::move(map), ring.get());
+      std::make_unique<Core>(env, log_directory, manifest, resolved, std::move(map), ring.get());
   core->own_ring = std::move(ring);
   return std::unique_ptr<LogReader>(new LogReader(std::move(core)));
 }

@@ -43,7 +43,9 @@ struct RecordView {
 
 /// See LogReader::Open.
 struct ReadOptions {
-  Lsn from = 0;            ///< Where to begin: the end of a record, or 0.
+  /// Where to begin: the end of a record, or 0; kNoLsn: with the oldest segment from which all
+  /// follow one another, as of a log whose first ones are written again.
+  Lsn from = 0;
   bool all_types = false;  ///< Also pads, segment records, seals and parts.
   bool use_ring = true;
   /// Damage in the middle of the log ends the reading, as if the log ended there.

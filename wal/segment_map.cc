@@ -8,6 +8,16 @@
 #include "wal/segment_check.h"
 
 namespace geardb::wal {
+
+Lsn SegmentMap::FirstInRow(uint64_t segment_bytes) const {
+  Lsn first = 0;
+  for (auto at = names.rbegin(); at != names.rend(); ++at) {
+    if (at != names.rbegin() && at->first + segment_bytes != first) break;
+    first = at->first;
+  }
+  return first;
+}
+
 Result<SegmentMap> SegmentMap::Read(Env* env, const std::string& log_directory,
                                     const Manifest& manifest, Lsn from) {
   SegmentMap map;

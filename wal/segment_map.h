@@ -20,6 +20,10 @@ struct SegmentMap {
   /// Of `all`: files that begin neither with a segment's record nor with zeros.
   std::vector<std::string> unreadable;
 
+  /// The base of the oldest segment from which all follow one another; 0 where there is none.
+  /// Those before it are left of segments that are written again.
+  Lsn FirstInRow(uint64_t segment_bytes) const;
+
   /// Reads the first record of every file (rule 13: a base at or beyond `start` with another epoch
   /// is free; otherwise the highest epoch wins). Segments that end at or below `from` are left
   /// out. Corruption when a file belongs to another database.

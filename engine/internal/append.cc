@@ -325,6 +325,12 @@ Status Writer::Impl::CheckNothing(Calls calls, Priorities priorities, Ack ack) c
 Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities priorities, Ack ack) {
   GEARDB_RETURN_IF_ERROR(CheckCall(calls, ack));
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
+  return engine::WithLogRoom(database_.get(), deadline,
+                             [&] { return AppendOnce(calls, priorities, ack, deadline); });
+}
+
+Result<std::vector<Appended>> Writer::Impl::AppendOnce(Calls calls, Priorities priorities, Ack ack,
+                                                       Deadline deadline) {
   AppendPlan plan;
   const uint64_t pieces = CountRows(calls, &plan);
   GEARDB_RETURN_IF_ERROR(CheckFits(plan, pieces));

@@ -51,6 +51,8 @@ class Writer::Impl {
   /// One atomic record for all of `calls`, each on a lane of its own.
   Result<std::vector<Appended>> Append(std::span<const engine::LaneRows> calls,
                                        std::span<const InitialPriorities> priorities, Ack ack);
+  Result<std::vector<Appended>> AppendOnce(Calls calls, Priorities priorities, Ack ack,
+                                           Deadline deadline);
   /// What every call is asked, with rows or without: the database, the table, the columns set.
   Status CheckCall(Calls calls, Ack ack) const;
   /// For a call that leaves nothing; of `calls`, none has a row that is stored.

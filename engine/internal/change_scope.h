@@ -49,4 +49,25 @@ class GEARDB_THREAD_ANNOTATION(scoped_lockable) ChangeScope {
   Status refused_;
 };
 
+/// Waits for the cleaner, where the log is so full that a change may have been refused for it.
+/// True: some of it is free again.
+bool MakesLogRoom(DatabaseCore* database, Deadline deadline);
+
+inline StatusCode CodeOf(const Status& status) { return status.code(); }
+template <typename Value>
+StatusCode CodeOf(const Result<Value>& result) {
+  return result.status().code();
+}
+
+/// Calls `call`, and again while it is refused (which has changed nothing) for want of room in the
+/// log, and the cleaner makes some. Holds no mutex, nor an epoch guard.
+template <typename Call>
+auto WithLogRoom(DatabaseCore* database, Deadline deadline, const Call& call) {
+  for (;;) {
+    auto result = call();
+    if (CodeOf(result) != StatusCode::kResourceExhausted) return result;
+    if (!MakesLogRoom(database, deadline)) return result;
+  }
+}
+
 }  // namespace geardb::engine

@@ -432,8 +432,10 @@ Result<PatchOutcome> PatchTable(DatabaseCore* database, const std::shared_ptr<Ta
                                    "': unknown acknowledgement ", static_cast<int>(ack));
   }
   GEARDB_ASSIGN_OR_RETURN(const PatchValues bound, BindPatchValues(table->layout(), values));
-  PatchCall call(database, table, bound, Deadline::AfterMs(options.admission_timeout_ms));
-  auto outcome = call.Run(resolve, ack);
+  const Deadline deadline = Deadline::AfterMs(options.admission_timeout_ms);
+  auto outcome = WithLogRoom(database, deadline, [&] {
+    return PatchCall(database, table, bound, deadline).Run(resolve, ack);
+  });
   if (table->scale_due.load()) RescaleWhereDue(database, table);
   return outcome;
 }

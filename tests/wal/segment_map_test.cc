@@ -82,6 +82,16 @@ TEST_F(SegmentMapTest, BelowStartTheHighestEpochWins) {
   EXPECT_EQ(Names(), (std::map<Lsn, std::string>{{kSegment, "segment-000002"}}));
 }
 
+TEST_F(SegmentMapTest, TheOldestInARowIsWhereALogBegins) {
+  EXPECT_EQ(SegmentMap().FirstInRow(kSegment), 0u);
+  manifest_.start = 100 * kSegment;
+  for (const Lsn number : {1, 2, 5, 6, 7}) {
+    PutSegment("segment-00000" + std::to_string(number), number * kSegment, 4);
+  }
+  ASSERT_OK_AND_ASSIGN(const SegmentMap map, SegmentMap::Read(&env_, "log", manifest_, 0));
+  EXPECT_EQ(map.FirstInRow(kSegment), 5 * kSegment);
+}
+
 TEST_F(SegmentMapTest, FromStartOnOnlyTheManifestsEpochCounts) {
   PutSegment("segment-000001", 3 * kSegment, 4);
   EXPECT_TRUE(Names().empty());

@@ -182,7 +182,8 @@ bool IsDamaged(const wal::RecordView& record, Lsn reading_from) {
 class LogWalk {
  public:
   static Result<LogWalk> Begin(const StoreFiles& files, Lsn from) {
-    const wal::ReadOptions options{.from = from, .all_types = true, .allow_damaged_prefix = true};
+    const wal::ReadOptions options{
+        .from = from == 0 ? kNoLsn : from, .all_types = true, .allow_damaged_prefix = true};
     LogWalk walk;
     GEARDB_ASSIGN_OR_RETURN(
         walk.reader_, wal::LogReader::Open(Env::Posix(), files.directory, files.manifest, options));
@@ -241,7 +242,7 @@ Result<int> RunLog(const Invocation& invocation) {
       more = record->lsn;
       break;
     }
-    const Shown one{*record, IsDamaged(*record, reading_from)};
+    const Shown one{*record, IsDamaged(*record, walk.report().start_lsn)};
     damaged |= one.damaged;
     sink->Add(one);
     ++shown;

@@ -88,7 +88,6 @@ TEST_F(ColdTierTest, AHeadThatMakesNoSenseIsCorruption) {
   const ColdChunkKey key{.table = 0, .partition = 0, .kind = 0xFFFF, .chunk = 0};
   const auto with = [&](std::vector<uint64_t> words) {
     ColdTier tier = Make();
-    EXPECT_OK(tier.OpenExisting(0));
     ColdStore* const store = *tier.Store();
     ColdBatch batch(*store);
     EXPECT_OK(batch.PutChunk(key, 0, std::as_bytes(std::span(words))));
