@@ -33,10 +33,12 @@ Status ChangeScope::AwaitRoom(std::span<const wal::RecordSize> sizes, const Comm
     const Status room = database_->log_writer_->WaitForRoom(sizes, how.urgency, how.deadline);
     // The log may be full of what can be moved.
     const bool full = room.code() == StatusCode::kResourceExhausted;
-    if (full && database_->cleaner != nullptr) (void)database_->cleaner->WaitForPass(how.deadline);
+    const bool cleaned = full && database_->cleaner != nullptr && !how.deadline.passed() &&
+                         database_->cleaner->WaitForPass(how.deadline);
     database_->commit.Lock();
-    if (full && database_->log_writer_->HasRoom(sizes, how.urgency)) continue;
-    GEARDB_RETURN_IF_ERROR(room);
+    // Others may have taken what was given back: then it is asked again.
+    if (full && !cleaned && !database_->log_writer_->HasRoom(sizes, how.urgency)) return room;
+    if (!full) GEARDB_RETURN_IF_ERROR(room);
     GEARDB_RETURN_IF_ERROR(status());
   }
   return Status::Ok();

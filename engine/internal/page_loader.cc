@@ -32,11 +32,23 @@ void PageLoader::Begin(std::shared_ptr<PageLoad> load) {
   queued_.NotifyOne();
 }
 
-bool PageLoader::Take(PageLoad* load) {
+bool PageLoader::Take(PageLoad* load, bool by_thread) {
   MutexLock lock(&mutex_);
   if (load->state != PageLoad::State::kQueued) return false;
   load->state = PageLoad::State::kReading;
+  if (by_thread) ++working_[load->owner];
   return true;
+}
+
+void PageLoader::Done(const TableFrames* owner) {
+  MutexLock lock(&mutex_);
+  if (--working_[owner] == 0) working_.erase(owner);
+  ready_.NotifyAll();
+}
+
+void PageLoader::AwaitIdle(const TableFrames* owner) {
+  MutexLock lock(&mutex_);
+  while (working_.contains(owner)) ready_.WaitUntil(&mutex_, Deadline::Infinite());
 }
 
 void PageLoader::Read(PageLoad* load, wal::AlignedBuffer* scratch) {
@@ -48,7 +60,7 @@ void PageLoader::Read(PageLoad* load, wal::AlignedBuffer* scratch) {
 }
 
 void PageLoader::Wait(PageLoad* load) {
-  if (Take(load)) {
+  if (Take(load, /*by_thread=*/false)) {
     wal::AlignedBuffer scratch;
     Read(load, &scratch);
     return;
@@ -68,9 +80,11 @@ void PageLoader::Run() {
       load = std::move(queue_.front());
       queue_.pop_front();
     }
-    if (!Take(load.get())) continue;
+    if (!Take(load.get(), /*by_thread=*/true)) continue;
     Read(load.get(), &scratch);
+    // Whoever waited may have finished it by now: the owner stays until this thread is done.
     if (load->owner != nullptr) load->owner->Finish(load.get());
+    Done(load->owner);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -49,13 +50,18 @@ class PageLoader {
   /// Until the bytes are there, or the reason why not is; reads them in this thread where nobody
   /// else has begun to.
   void Wait(PageLoad* load);
+  /// Until no thread has anything to do with loads of this owner, which all were begun or waited
+  /// for: it may go then.
+  void AwaitIdle(const TableFrames* owner);
 
   PageSource& source() const { return *source_; }
 
  private:
   void Run();
   void StartThreads() GEARDB_REQUIRES(mutex_);
-  bool Take(PageLoad* load);
+  /// Whether the load is the caller's to read. A thread of the loader says when it is done with it.
+  bool Take(PageLoad* load, bool by_thread);
+  void Done(const TableFrames* owner);
   void Read(PageLoad* load, wal::AlignedBuffer* scratch);
 
   PageSource* const source_;
@@ -65,6 +71,7 @@ class PageLoader {
   CondVar ready_;
   std::deque<std::shared_ptr<PageLoad>> queue_ GEARDB_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ GEARDB_GUARDED_BY(mutex_);
+  std::map<const TableFrames*, int> working_ GEARDB_GUARDED_BY(mutex_);  // Threads, by owner.
   bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
 };
 

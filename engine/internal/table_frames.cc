@@ -28,6 +28,7 @@ TableFrames::~TableFrames() {
     memory_.loader->Wait(load.get());
     Finish(load.get());
   }
+  if (memory_.loader != nullptr) memory_.loader->AwaitIdle(this);
   if (pages_ != nullptr && trajectories_ != nullptr) {  // Else the table's creation failed.
     trajectories_->ForEach([this](Slot, const index::TrajectoryRecord& record) {
       for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) Retire(lpn);

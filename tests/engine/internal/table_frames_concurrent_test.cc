@@ -83,5 +83,21 @@ TEST_F(TableFramesConcurrentTest, EverybodySeesWhatWasStored) {
   ExpectAll();
 }
 
+TEST_F(TableFramesConcurrentTest, ATableGoesWhenTheThreadsAreDoneWithItsPages) {
+  for (int round = 0; round < 100; ++round) {
+    TableSpec spec = FrameSpec();
+    spec.name = "short";
+    ASSERT_OK_AND_ASSIGN(table_, database_->CreateTable(spec));
+    ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({}));
+    numbers_.clear();
+    for (int i = 0; i < 4; ++i) Add(4, 4);
+    DropAll();
+    ExpectAll();
+    writer_.reset();
+    ASSERT_OK(database_->DropTable("short"));
+    table_.reset();
+  }
+}
+
 }  // namespace
 }  // namespace geardb
