@@ -37,8 +37,8 @@ TEST_F(LogBytesTest, EveryPieceIsFoundByItsRecord) {
   std::vector<std::pair<Reservation, TestRecord>> records;
   for (uint64_t number = 1; number < 60; ++number) {
     TestRecord record{.number = number, .piece_bytes = {}};
-    for (uint64_t i = 0; i < number % 5; ++i) record.piece_bytes.push_back(1 + number * 37 + i);
-    if (number % 17 == 0) record.piece_bytes.assign(200, 9);  // An index beyond the first block.
+    for (uint64_t i = 0; i < number % 5; ++i) record.piece_bytes.push_back(1 + number * 29 + i);
+    if (number % 17 == 0) record.piece_bytes.assign(120, 9);  // An index beyond the first block.
     ASSERT_OK_AND_ASSIGN(const Reservation at, AppendRecord(writer(), record));
     records.emplace_back(at, record);
   }
@@ -108,7 +108,7 @@ TEST_F(LogBytesTest, SegmentsComeAndGo) {
   // After a reopen, by the new manifest.
   options_.from = start;
   CrashAndOpen(testing::CrashKind::kProcess);
-  bytes_->UseManifest(seen_.log.manifest);
+  OpenBytes();
   const Reservation next = Append(77, 50);
   ASSERT_OK(writer()->DrainOnce());
   ASSERT_OK_AND_ASSIGN(const RecordIndex last, bytes_->ReadIndex(next.lsn, &scratch_));

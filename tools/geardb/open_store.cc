@@ -103,4 +103,10 @@ Result<Filter> FilterOf(const Invocation& invocation) {
   return Filter::Parse(invocation.arguments.Text("filter"));
 }
 
+Lsn LogBegin(const StoreFiles& files) {
+  const std::string cold = JoinPath(JoinPath(files.directory, "cold"), "CURRENT");
+  const auto found = Env::Posix()->Exists(cold);
+  return found.ok() && *found ? kNoLsn : 0;
+}
+
 }  // namespace geardb::cli

@@ -41,4 +41,8 @@ Result<std::string> TableName(const Invocation& invocation, const Database& data
 /// What was given as "filter", else all.
 Result<Filter> FilterOf(const Invocation& invocation);
 
+/// Where reading the log begins (wal::ReadOptions::from): where there is a cold store, its first
+/// segments may have been written again.
+Lsn LogBegin(const StoreFiles& files);
+
 }  // namespace geardb::cli

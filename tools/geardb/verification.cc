@@ -131,7 +131,8 @@ Status Verification::CheckSize(const std::string& path, uint64_t expected) {
 }
 
 Status Verification::CheckLog() {
-  const wal::ReadOptions options{.from = kNoLsn, .all_types = true, .allow_damaged_prefix = true};
+  const wal::ReadOptions options{
+      .from = LogBegin(*files_), .all_types = true, .allow_damaged_prefix = true};
   auto opened = wal::LogReader::Open(Env::Posix(), files_->directory, files_->manifest, options);
   if (!opened.ok()) {
     AddFailure(files_->log_directory(), kNoLsn, opened.status(), "the log cannot be read: ");

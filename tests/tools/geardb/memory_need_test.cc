@@ -63,6 +63,7 @@ class MemoryNeedTest : public ::testing::Test {
   Status OpenWith(uint64_t frames_bytes) {
     DatabaseOptions options = testing::SampleOptions();
     options.read_only = true;
+    options.resident = true;
     options.budgets.frames_bytes = frames_bytes;
     return Database::Open(directory_, options).status();
   }
