@@ -3,7 +3,7 @@
 # cannot see that `core.commit` and `impl->core->commit` are one lock).
 function(geardb_warnings target)
   target_compile_options(${target} PRIVATE
-    -Wall -Wextra -Wshadow -Wconversion -Werror
+    -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Werror
     $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
     $<$<CXX_COMPILER_ID:Clang>:-Wno-thread-safety-precise>)
 endfunction()

@@ -85,18 +85,6 @@ Status CheckTagName(std::string_view name) {
   return Status::Ok();
 }
 
-/// Nobody else has the directory from here on, unless all of them read alone.
-Status LockAndReadManifest(engine::DatabaseCore* core, wal::CreatedLog* found) {
-  Env* env = found->directory.get();
-  // A directory without a manifest is left as it is: no lock file appears in it.
-  GEARDB_ASSIGN_OR_RETURN(core->manifest, wal::ReadManifest(env, core->directory));
-  if (found->lock != nullptr) return Status::Ok();
-  const LockMode mode = core->options.read_only ? LockMode::kShared : LockMode::kExclusive;
-  GEARDB_ASSIGN_OR_RETURN(found->lock, env->Lock(JoinPath(core->directory, wal::kLockName), mode));
-  GEARDB_ASSIGN_OR_RETURN(core->manifest, wal::ReadManifest(env, core->directory));
-  return Status::Ok();
-}
-
 /// The sizes that the options ask for, or those of this machine.
 void ChooseBudgets(Budgets* budgets) {
   if (budgets->frames_bytes == 0) budgets->frames_bytes = engine::DefaultFrameBudget();
@@ -148,8 +136,9 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
                                                       .name = "geardb-index",
                                                       .budget_name = "budgets.index_bytes"}));
   GEARDB_ASSIGN_OR_RETURN(wal::CreatedLog found, FindOrCreate(impl->env, directory, options, log));
-
-  GEARDB_RETURN_IF_ERROR(LockAndReadManifest(impl.get(), &found));
+  const LockMode mode = options.read_only ? LockMode::kShared : LockMode::kExclusive;
+  GEARDB_ASSIGN_OR_RETURN(impl->manifest, wal::LockAndReadManifest(found.directory.get(), directory,
+                                                                   mode, &found.lock));
   impl->UsePages(found.directory, impl->manifest);
   engine::ImageHead image;
   GEARDB_RETURN_IF_ERROR(engine::LoadImage(impl.get(), found.directory.get(), &image));

@@ -139,7 +139,7 @@ uint64_t EpochSelector::GiveBack(std::span<const uint64_t> leaves) {
 void EpochSelector::RestoreCut(std::span<const uint64_t> leaves) {
   for (const uint64_t leaf : leaves) {
     GEARDB_CHECK(Contains(leaf));
-    view_.header_->cut += view_.cut_.Set(leaf) ? 1 : 0;
+    view_.header_->cut += view_.cut_.Set(leaf) ? 1u : 0u;
   }
 }
 
@@ -161,7 +161,7 @@ uint64_t EpochSelector::Insert(std::span<const uint64_t> leaves,
   uint64_t added = 0;
   for (const uint64_t leaf : leaves) {
     GEARDB_CHECK(leaf < reserved());
-    added += view_.members_.Set(leaf) ? 1 : 0;
+    added += view_.members_.Set(leaf) ? 1u : 0u;
   }
   view_.header_->count += added;
   return added;
@@ -184,7 +184,7 @@ uint64_t EpochSelector::Update(std::span<const uint64_t> leaves,
                                std::span<const float> raw_priorities) {
   GEARDB_CHECK(leaves.size() == raw_priorities.size());
   uint64_t applied = 0;
-  for (const uint64_t leaf : leaves) applied += Contains(leaf) ? 1 : 0;
+  for (const uint64_t leaf : leaves) applied += Contains(leaf) ? 1u : 0u;
   return applied;
 }
 

@@ -163,7 +163,8 @@ uint64_t OrderedSelector::Erase(LeafRange range) {
   if (range.size() == 0) return 0;
   OrderedHeader& header = *view_.header_;
   if (header.hidden > 0) {
-    view_.members_.ForEach(range, [&](uint64_t leaf) { header.hidden -= IsHidden(leaf) ? 1 : 0; });
+    view_.members_.ForEach(range,
+                           [&](uint64_t leaf) { header.hidden -= IsHidden(leaf) ? 1u : 0u; });
   }
   const uint64_t removed = view_.members_.ClearRange(range);
   if (removed > 0) tree_.Clear(range);

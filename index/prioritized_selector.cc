@@ -221,7 +221,7 @@ uint64_t PrioritizedSelector::Update(std::span<const uint64_t> leaves,
     for (size_t i = start; i < start + count; ++i) {
       member_leaves[members] = leaves[i];
       member_raw[members] = raw_priorities[i];
-      members += Contains(leaves[i]) ? 1 : 0;
+      members += Contains(leaves[i]) ? 1u : 0u;
     }
     ApplyChunk(std::span(member_leaves).first(members), std::span(member_raw).first(members));
     applied += members;

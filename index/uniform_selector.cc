@@ -108,7 +108,7 @@ uint64_t UniformSelector::Insert(std::span<const uint64_t> leaves,
   uint64_t changed = 0;
   for (const uint64_t leaf : leaves) {
     GEARDB_CHECK(leaf < reserved());
-    changed += view_.members_.Set(leaf) ? 1 : 0;
+    changed += view_.members_.Set(leaf) ? 1u : 0u;
   }
   RecountBuckets(view_.visible(), leaves, &tree_);
   view_.header_->count += changed;
@@ -128,7 +128,7 @@ uint64_t UniformSelector::Update(std::span<const uint64_t> leaves,
                                  std::span<const float> raw_priorities) {
   GEARDB_CHECK(leaves.size() == raw_priorities.size());
   uint64_t applied = 0;
-  for (const uint64_t leaf : leaves) applied += Contains(leaf) ? 1 : 0;
+  for (const uint64_t leaf : leaves) applied += Contains(leaf) ? 1u : 0u;
   return applied;
 }
 

@@ -123,6 +123,14 @@ Result<CreatedLog> CreateLog(Env* env, const std::string& directory, const LogOp
   return CreatedLog{.directory = std::move(held), .lock = std::move(lock)};
 }
 
+Result<Manifest> LockAndReadManifest(Env* env, const std::string& directory, LockMode mode,
+                                     std::unique_ptr<FileLock>* lock) {
+  GEARDB_ASSIGN_OR_RETURN(const Manifest before, ReadManifest(env, directory));
+  if (*lock != nullptr) return before;
+  GEARDB_ASSIGN_OR_RETURN(*lock, env->Lock(JoinPath(directory, kLockName), mode));
+  return ReadManifest(env, directory);
+}
+
 /// The steps of one open, in order; see wal/FORMAT.md, "Opening".
 class LogOpener {
  public:
@@ -149,11 +157,11 @@ class LogOpener {
  private:
   // Step a.
   Status LockAndRead() {
-    // A directory without a manifest is left as it is: no lock file appears in it.
-    GEARDB_ASSIGN_OR_RETURN(opened_.manifest, ReadManifest(env_, directory_));
     if (options_.take_lock) {
       const LockMode mode = options_.read_only ? LockMode::kShared : LockMode::kExclusive;
-      GEARDB_ASSIGN_OR_RETURN(opened_.lock, env_->Lock(JoinPath(directory_, kLockName), mode));
+      GEARDB_ASSIGN_OR_RETURN(opened_.manifest,
+                              LockAndReadManifest(env_, directory_, mode, &opened_.lock));
+    } else {
       GEARDB_ASSIGN_OR_RETURN(opened_.manifest, ReadManifest(env_, directory_));
     }
     if (!options_.read_only && opened_.manifest.epoch.open == UINT32_MAX) {

@@ -29,6 +29,12 @@ struct CreatedLog {
 /// before the manifest is there leaves a directory in which CreateLog can be called again.
 Result<CreatedLog> CreateLog(Env* env, const std::string& directory, const LogOptions& options);
 
+/// The first half of an open's step a: the manifest of `directory`, read once nobody else may
+/// change it. `lock` is taken where it is null. NotFound, and no lock file appears, where there is
+/// none.
+Result<Manifest> LockAndReadManifest(Env* env, const std::string& directory, LockMode mode,
+                                     std::unique_ptr<FileLock>* lock);
+
 /// See OpenLog.
 struct OpenOptions {
   LogOptions log;                     ///< Sizes are taken from the manifest, all else from here.

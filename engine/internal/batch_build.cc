@@ -290,14 +290,24 @@ struct BatchBuilder::NStepRows {
   std::vector<uint8_t> terminals;
 };
 
+namespace {
+
+/// The rows whose rewards an item's returns sum.
+std::pair<int64_t, int64_t> NStepRange(const DrawnItem& item) {
+  const CompiledNStep& n_step = *item.part->plan->n_step;
+  const int64_t begin = item.window.anchor;
+  const int64_t wanted = n_step.every_row ? item.window.steps - 1 + n_step.n : n_step.n;
+  return {begin, std::min(begin + wanted, item.episode.steps_end)};
+}
+
+}  // namespace
+
 Status BatchBuilder::BringInNStepRows(const DrawnItem& item) {
   const CompiledNStep& n_step = *item.part->plan->n_step;
   const TableState& state = *item.part->state;
   const TableLayout& layout = state.layout();
   RowCursor cursor = item.cursor();
-  const int64_t begin = item.window.anchor;
-  const int64_t wanted = n_step.every_row ? item.window.steps - 1 + n_step.n : n_step.n;
-  const int64_t end = std::min(begin + wanted, item.episode.steps_end);
+  const auto [begin, end] = NStepRange(item);
   bool missing = false;
   const auto ask = [&](size_t column, Lpn lpn) {
     missing |= !state.FrameOf(layout.step_columns()[column].group, lpn).valid();
@@ -318,9 +328,7 @@ BatchBuilder::NStepRows BatchBuilder::ReadNStepRows(const DrawnItem& item) {
   const TableState& state = *item.part->state;
   const TableLayout& layout = state.layout();
   RowCursor cursor = item.cursor();
-  const int64_t begin = item.window.anchor;
-  const int64_t wanted = n_step.every_row ? item.window.steps - 1 + n_step.n : n_step.n;
-  const int64_t end = std::min(begin + wanted, item.episode.steps_end);
+  const auto [begin, end] = NStepRange(item);
   NStepRows rows;
   const auto value = [&](size_t column, int64_t row) {
     const std::byte* at = state.arena().Resolve(

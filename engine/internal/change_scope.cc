@@ -52,14 +52,6 @@ Status ChangeScope::AwaitRoomHolding(const wal::RecordSize& size, const CommitOp
   return Status::Ok();
 }
 
-bool MakesLogRoom(DatabaseCore* database, Deadline deadline) {
-  if (database->cleaner == nullptr || deadline.passed()) return false;
-  const uint64_t left = database->log->BytesToBound(wal::Urgency::kAppend);
-  // Small ones wait where they ask; large ones are refused as a whole.
-  if (left > database->options.log_bytes_max / 2) return false;
-  return database->cleaner->WaitForPass(deadline);
-}
-
 wal::Reservation ChangeScope::Reserve(const wal::RecordRequest& request) {
   GEARDB_CHECK(status().ok());
   const wal::Reservation reservation = database_->log_writer_->Reserve(request);

@@ -49,10 +49,6 @@ class GEARDB_THREAD_ANNOTATION(scoped_lockable) ChangeScope {
   Status refused_;
 };
 
-/// Waits for the cleaner, where the log is so full that a change may have been refused for it.
-/// True: some of it is free again.
-bool MakesLogRoom(DatabaseCore* database, Deadline deadline);
-
 inline StatusCode CodeOf(const Status& status) { return status.code(); }
 template <typename Value>
 StatusCode CodeOf(const Result<Value>& result) {
@@ -66,7 +62,8 @@ auto WithLogRoom(DatabaseCore* database, Deadline deadline, const Call& call) {
   for (;;) {
     auto result = call();
     if (CodeOf(result) != StatusCode::kResourceExhausted) return result;
-    if (!MakesLogRoom(database, deadline)) return result;
+    // In a log that is half empty it was refused for something else.
+    if (!database->MakeLogRoom(database->options.log_bytes_max / 2, deadline)) return result;
   }
 }
 

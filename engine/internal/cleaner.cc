@@ -25,7 +25,7 @@ constexpr uint64_t kMarginShare = 8;
 }  // namespace
 
 Cleaner::Cleaner(DatabaseCore* database, ColdTier* cold) : database_(database), cold_(cold) {
-  SetDue();
+  SetDue(0);
 }
 
 uint64_t Cleaner::SegmentsMax() const {
@@ -33,12 +33,12 @@ uint64_t Cleaner::SegmentsMax() const {
                             1);
 }
 
-void Cleaner::SetDue() {
+void Cleaner::SetDue(Lsn from) {
   const uint64_t most = SegmentsMax();
   const uint64_t margin = std::max<uint64_t>(most / kMarginShare, 1);
-  const Lsn begin = AlignDown(database_->log_start.load(), database_->manifest.segment_bytes);
+  const Lsn begin = AlignDown(database_->log_released.load(), database_->manifest.segment_bytes);
   const uint64_t full = most > margin ? most - margin : 1;
-  due_at_.store(begin + full * database_->manifest.segment_bytes);
+  due_at_.store(std::max(begin + full * database_->manifest.segment_bytes, from));
 }
 
 void Cleaner::Wake() {
@@ -117,8 +117,10 @@ Status Cleaner::CleanNow(bool all) {
                           "the cleaner, which failed: " + std::string(status.message()));
   }
   MutexLock lock(&mutex_);
-  if (!stop_) SetDue();
-  stats_.passes += status.ok() ? 1 : 0;
+  // One that could do nothing is not made again with every record: who needs room asks for it.
+  const Lsn end = database_->log->published();
+  if (!stop_) SetDue(released > 0 ? 0 : end + database_->manifest.segment_bytes);
+  ++(status.ok() ? stats_.passes : stats_.failed);
   stats_.segments += released;
   stats_.last = status;
   ended_ = begun_;
@@ -136,12 +138,11 @@ Status Cleaner::Pass(bool all, uint64_t* released) {
   CrashPoint("clean");
   GEARDB_RETURN_IF_ERROR(PutPages(choice.start));
   CrashPoint("index_chunk");
-  ColdBatch last(*cold_->if_open());
-  GEARDB_ASSIGN_OR_RETURN(const ImageHead head, TakeImage(choice.start, &last));
+  GEARDB_ASSIGN_OR_RETURN(const ImageHead head, TakeImage(choice.start));
   GEARDB_RETURN_IF_ERROR(PutPages(choice.start));
   GEARDB_RETURN_IF_ERROR(database_->Acknowledge(database_->log->published(), Ack::kSync));
   CrashPoint("flush");
-  GEARDB_RETURN_IF_ERROR(cold_->SetHead(&last, head));
+  GEARDB_RETURN_IF_ERROR(cold_->SetHead(last_.get(), head));
   CrashPoint("recycle");
   AwaitReaders();
   const Lsn gone = std::min(choice.start, head.log_from);
@@ -186,12 +187,12 @@ Cleaner::Choice Cleaner::ChooseStart(bool all) {
 Status Cleaner::PutPages(Lsn log_start) {
   for (const auto& table : database_->AllTables()) {
     if (table->dropped.load()) continue;
-    GEARDB_RETURN_IF_ERROR(PutPagesOf(table.get(), log_start));
+    GEARDB_RETURN_IF_ERROR(PutPagesOf(table, log_start));
   }
   return Status::Ok();
 }
 
-Status Cleaner::PutPagesOf(TableCore* table, Lsn log_start) {
+Status Cleaner::PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_start) {
   const TableLayout& layout = table->layout();
   for (size_t g = 0; g < layout.group_count(); ++g) {
     const uint64_t each = layout.group(g).pages.frame_bytes();
@@ -217,7 +218,7 @@ Status Cleaner::PutPagesOf(TableCore* table, Lsn log_start) {
   return Status::Ok();
 }
 
-Status Cleaner::PutSome(TableCore* table, std::vector<ColdWork>* work) {
+Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<ColdWork>* work) {
   ColdBatch batch(*cold_->if_open());
   wal::AlignedBuffer scratch;
   std::vector<std::byte> read;
@@ -260,8 +261,7 @@ Status Cleaner::PutSome(TableCore* table, std::vector<ColdWork>* work) {
     }
   }
   for (const TrajectoryId id : damaged) {
-    (void)RemoveDamaged(database_, database_->TableById(table->layout().id()), id,
-                        Status::Corruption("found by the cleaner"));
+    (void)RemoveDamaged(database_, table, id, Status::Corruption("found by the cleaner"));
   }
   MutexLock lock(&mutex_);
   stats_.pages += work->size() - damaged.size();
@@ -273,7 +273,8 @@ Status Cleaner::WriteBatch(ColdBatch* batch) {
   return cold_->if_open()->Write(batch, cold_->head().log_from);
 }
 
-Result<ImageHead> Cleaner::TakeImage(Lsn log_start, ColdBatch* last) {
+Result<ImageHead> Cleaner::TakeImage(Lsn log_start) {
+  if (last_ == nullptr) last_ = std::make_unique<ColdBatch>(*cold_->if_open());
   ImageHead head{.number = cold_->next_image(), .log_start = log_start};
   std::unique_ptr<DatabaseImage> image;
   {
@@ -284,10 +285,10 @@ Result<ImageHead> Cleaner::TakeImage(Lsn log_start, ColdBatch* last) {
     if (!groups.empty()) head.log_from = std::min(head.lsn, *groups.begin());
     image = std::make_unique<DatabaseImage>(database_, head.lsn);
     // What has left by then is not in the image.
-    for (const TableId id : database_->TakeDropped()) last->DeleteTable(id);
+    for (const TableId id : database_->TakeDropped()) last_->DeleteTable(id);
     for (const auto& table : database_->AllTables()) {
       MutexLock lock(&table->state->mutex);
-      GEARDB_RETURN_IF_ERROR(DeleteGone(table->state.get(), last));
+      GEARDB_RETURN_IF_ERROR(DeleteGone(table->state.get(), last_.get()));
     }
   }
   ColdBatch chunks(*cold_->if_open());

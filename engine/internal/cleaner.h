@@ -18,6 +18,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,6 +38,7 @@ struct TableCore;
 /// Counters since the open.
 struct CleanerStats {
   uint64_t passes = 0;
+  uint64_t failed = 0;       ///< Passes that ended with an error.
   uint64_t pages = 0;        ///< Put into the cold store.
   uint64_t page_bytes = 0;   ///< Of their frames.
   uint64_t image_bytes = 0;  ///< Of index chunks.
@@ -73,15 +75,16 @@ class Cleaner {
 
   void Wake();
   void Run();
-  void SetDue();
+  /// When the next pass is due: not before the log's end is at `from`.
+  void SetDue(Lsn from);
   uint64_t SegmentsMax() const;
-  Status Pass(bool all, uint64_t* released);
+  Status Pass(bool all, uint64_t* released) GEARDB_REQUIRES(pass_mutex_);
   Choice ChooseStart(bool all);
   Status PutPages(Lsn log_start);
-  Status PutPagesOf(TableCore* table, Lsn log_start);
-  Status PutSome(TableCore* table, std::vector<ColdWork>* work);
+  Status PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_start);
+  Status PutSome(const std::shared_ptr<TableCore>& table, std::vector<ColdWork>* work);
   /// Step 3. Returns the head that becomes current.
-  Result<ImageHead> TakeImage(Lsn log_start, ColdBatch* last);
+  Result<ImageHead> TakeImage(Lsn log_start) GEARDB_REQUIRES(pass_mutex_);
   /// Of the pages that have left a table, in the cold store.
   Status DeleteGone(TableState* state, ColdBatch* batch);
   void AwaitReaders();
@@ -92,12 +95,14 @@ class Cleaner {
   std::atomic<Lsn> due_at_{kNoLsn};
 
   Mutex pass_mutex_;  // One pass at a time.
+  /// What has left the tables, kept until the cold store has it: a pass that fails leaves it to the
+  /// next.
+  std::unique_ptr<ColdBatch> last_ GEARDB_GUARDED_BY(pass_mutex_);
 
   Mutex mutex_;
   CondVar changed_;
   bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
   bool wanted_ GEARDB_GUARDED_BY(mutex_) = false;
-  bool running_ GEARDB_GUARDED_BY(mutex_) = false;
   uint64_t begun_ GEARDB_GUARDED_BY(mutex_) = 0;
   uint64_t ended_ GEARDB_GUARDED_BY(mutex_) = 0;
   CleanerStats stats_ GEARDB_GUARDED_BY(mutex_);

@@ -98,8 +98,8 @@ struct ColdStoreOptions {
   /// Files held open.
   uint32_t open_files_max = 512;
   /// For tests: where the files are, and how RocksDB waits. Null: the system's.
-  std::shared_ptr<rocksdb::FileSystem> files;
-  std::shared_ptr<rocksdb::SystemClock> clock;
+  std::shared_ptr<rocksdb::FileSystem> files = nullptr;
+  std::shared_ptr<rocksdb::SystemClock> clock = nullptr;
 };
 
 /// Changes that are made together. Not thread-safe; for one store, which outlives it.

@@ -29,8 +29,7 @@ Status ColdTier::OpenExisting(uint64_t log_start) {
     return Status::Corruption("the log begins at LSN ", log_start, ", and there is no cold store '",
                               directory_, "' with what was before it");
   }
-  ColdStoreOptions options = options_.store;
-  options.read_only = options_.read_only;
+  ColdStoreOptions options = options_;
   options.log_start = log_start;
   MutexLock lock(&mutex_);
   GEARDB_ASSIGN_OR_RETURN(store_, ColdStore::Open(directory_, options));
@@ -67,7 +66,7 @@ Result<ColdStore*> ColdTier::Store() {
     return Status::FailedPrecondition("no cold store is made in '", directory_,
                                       "': the database is open read-only");
   }
-  GEARDB_ASSIGN_OR_RETURN(store_, ColdStore::Open(directory_, options_.store));
+  GEARDB_ASSIGN_OR_RETURN(store_, ColdStore::Open(directory_, options_));
   open_.store(store_.get(), std::memory_order_release);
   return store_.get();
 }
@@ -85,9 +84,9 @@ Status ColdTier::SetHead(ColdBatch* batch, const ImageHead& head) {
   const uint64_t words[5] = {kHeadVersion, head.number, head.lsn, head.log_from, head.log_start};
   GEARDB_RETURN_IF_ERROR(batch->PutChunk(kHeadKey, head.lsn, std::as_bytes(std::span(words))));
   GEARDB_RETURN_IF_ERROR(store->Write(batch, head.log_from));
-  GEARDB_RETURN_IF_ERROR(store->Flush());
+  // Whatever follows in the store follows it, also where the flush is still to come.
   head_ = head;
-  return Status::Ok();
+  return store->Flush();
 }
 
 Status ColdTier::Close() {

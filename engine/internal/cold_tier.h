@@ -31,12 +31,8 @@ struct ImageHead {
 /// Thread-safe.
 class ColdTier {
  public:
-  struct Options {
-    bool read_only = false;
-    ColdStoreOptions store = {};
-  };
   /// `env` has the files that RocksDB finds under the same paths; needed until the open alone.
-  ColdTier(Env* env, const std::string& database_directory, Options options)
+  ColdTier(Env* env, const std::string& database_directory, ColdStoreOptions options)
       : env_(env),
         directory_(JoinPath(database_directory, kColdDirectory)),
         options_(std::move(options)) {}
@@ -69,7 +65,7 @@ class ColdTier {
 
   Env* const env_;
   const std::string directory_;
-  const Options options_;
+  const ColdStoreOptions options_;
   Mutex mutex_;
   std::unique_ptr<ColdStore> store_ GEARDB_GUARDED_BY(mutex_);
   std::atomic<ColdStore*> open_{nullptr};

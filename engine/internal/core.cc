@@ -232,9 +232,10 @@ std::shared_ptr<TableCore> DatabaseCore::TableById(TableId id) const {
   return found == tables_.end() ? nullptr : found->second;
 }
 
-void DatabaseCore::MakeLogRoom(uint64_t bytes, Deadline deadline) {
-  if (cleaner == nullptr || log->BytesToBound(wal::Urgency::kAppend) >= bytes) return;
-  (void)cleaner->WaitForPass(deadline);
+bool DatabaseCore::MakeLogRoom(uint64_t bytes, Deadline deadline) {
+  if (cleaner == nullptr || deadline.passed()) return false;
+  if (log->BytesToBound(wal::Urgency::kAppend) >= bytes) return false;
+  return cleaner->WaitForPass(deadline);
 }
 
 Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadline deadline) {
@@ -249,9 +250,12 @@ Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec
                                                            Kept kept) {
   // A dropped table's last handle gives frames back, which a fork shares.
   std::shared_ptr<TableCore> table(new TableCore, DeleteUnlessForked<TableCore>());
+  std::function<void(FramePool*)> make_room;
+  if (!options.resident) make_room = [this](FramePool* pool) { evictor->MakeRoom(pool, 1); };
   GEARDB_ASSIGN_OR_RETURN(table->state, TableState::Create({.index = index_memory.get(),
                                                             .arena = arena.get(),
                                                             .loader = page_loader.get(),
+                                                            .make_room = std::move(make_room),
                                                             .kept = kept},
                                                            spec, id));
   GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(index_memory.get(), table->state.get()));

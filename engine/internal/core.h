@@ -147,8 +147,8 @@ class DatabaseCore {
   std::atomic<Lsn> log_start{0};
   std::atomic<Lsn> log_released{0};  ///< Segments that end at or below are gone.
   /// Where the log has no room for so many bytes of the user's, waits for the cleaner to make some.
-  /// Neither `commit` nor an epoch guard is held.
-  void MakeLogRoom(uint64_t bytes, Deadline deadline);
+  /// True: it has made some. Neither `commit` nor an epoch guard is held.
+  bool MakeLogRoom(uint64_t bytes, Deadline deadline);
   /// They may be written again; `pinned_by` as of LogWriter::ReleaseBelow.
   void ReleaseLog(Lsn below, std::string_view pinned_by) {
     log_writer_->ReleaseBelow(below, pinned_by);

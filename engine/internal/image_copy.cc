@@ -37,7 +37,7 @@ ImageShape::ImageShape(const TableLayout& layout) {
 
 size_t FilledColumn(const TableLayout& layout, size_t group) {
   size_t column = layout.trajectory_columns().size();
-  for (size_t g = 0; g < group; ++g) column += layout.group(g).late ? 1 : 0;
+  for (size_t g = 0; g < group; ++g) column += layout.group(g).late ? 1u : 0u;
   return column;
 }
 

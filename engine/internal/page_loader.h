@@ -26,11 +26,7 @@ struct PageLoad {
   std::byte* into = nullptr;                      ///< Its bytes.
   std::unique_ptr<std::byte[]> memory = nullptr;  ///< Where no arena had a frame.
 
-  // Of whom to tell; null: nobody.
-  TableFrames* owner = nullptr;
-  Lpn lpn = kNoLpn;
-  uint32_t generation = 0;
-  Lsn newest_lsn = kNoLsn;  ///< Of the page as it was asked for.
+  TableFrames* owner = nullptr;  ///< Whom to tell; null: nobody.
 
   // The loader's, by its mutex; `status` is whoever's that has waited, once the load is ready.
   enum class State : uint8_t { kQueued, kReading, kReady };

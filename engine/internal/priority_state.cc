@@ -148,7 +148,7 @@ uint64_t PriorityState::CountExhausted() const {
   uint64_t exhausted = 0;
   if (!bounded()) return exhausted;
   selector_->ForEachMember({0, selector_->reserved()},
-                           [&](uint64_t leaf) { exhausted += IsExhausted(leaf) ? 1 : 0; });
+                           [&](uint64_t leaf) { exhausted += IsExhausted(leaf) ? 1u : 0u; });
   return exhausted;
 }
 

@@ -80,7 +80,7 @@ void NoteDamage(const DatabaseCore& core, const std::string& trajectories, Recov
 Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image) {
   if (core->env != Env::Posix()) return Status::Ok();  // RocksDB knows no other files.
   core->cold = std::make_unique<ColdTier>(env, core->directory,
-                                          ColdTier::Options{.read_only = core->options.read_only});
+                                          ColdStoreOptions{.read_only = core->options.read_only});
   GEARDB_ASSIGN_OR_RETURN(
       const wal::SegmentMap map,
       wal::SegmentMap::Read(env, JoinPath(core->directory, wal::kLogDirectoryName), core->manifest,

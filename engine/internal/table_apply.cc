@@ -120,8 +120,8 @@ void TableState::Apply(const fb::Adopt& adopt, Lsn lsn) {
     record->session = adopted->session();
     record->lane = adopted->lane();
     record->last_lsn = lsn;
-    if (adopted->orphaned()) frames_->Pin(record->tail_lpn, false);
-    open_count_ += (adopted->orphaned() ? 0 : 1);
+    frames_->HoldAll(record->tail_lpn, false);
+    open_count_ += (adopted->orphaned() ? 0u : 1u);
     open_count_ -= (was_open ? 1 : 0);
   }
 }

@@ -43,8 +43,12 @@ TableFrames::~TableFrames() {
 Status TableFrames::MakeDefaults(Kept kept) {
   for (size_t g = 0; g < pools_.size(); ++g) {
     if (!layout_->group(g).may_be_unwritten()) continue;
-    GEARDB_ASSIGN_OR_RETURN(defaults_[g],
-                            memory_.arena->Allocate(pools_[g], Deadline::Now(), kept));
+    auto taken = memory_.arena->Allocate(pools_[g], Deadline::Now(), kept);
+    if (taken.status().code() == StatusCode::kResourceExhausted && memory_.make_room != nullptr) {
+      memory_.make_room(pools_[g]);
+      taken = memory_.arena->Allocate(pools_[g], Deadline::Now(), kept);
+    }
+    GEARDB_ASSIGN_OR_RETURN(defaults_[g], std::move(taken));
     std::byte* frame = memory_.arena->Resolve(defaults_[g]);
     for (const size_t c : layout_->group(g).columns) {
       const StepColumn& column = layout_->step_columns()[c];
@@ -79,15 +83,6 @@ PagePlace TableFrames::PlaceOf(size_t group, Lpn lpn) const {
           .generation = page.generation};
 }
 
-std::shared_ptr<PageLoad> TableFrames::MakeLoad(size_t group, Lpn lpn) {
-  auto load = std::make_shared<PageLoad>();
-  load->place = PlaceOf(group, lpn);
-  load->lpn = lpn;
-  load->generation = pages_->page(lpn).generation;
-  load->newest_lsn = pages_->residency(group, lpn).newest_lsn;
-  return load;
-}
-
 void TableFrames::GiveMemory(PageLoad* load) const {
   const uint64_t bytes = pools_[load->place.group]->frame_bytes();
   load->memory.reset(new std::byte[bytes + kFrameAlignment + kArenaSpareBytes]);
@@ -106,13 +101,14 @@ std::shared_ptr<PageLoad> TableFrames::LoadAside(size_t group, const PagePlace& 
 }
 
 std::shared_ptr<PageLoad> TableFrames::Begin(size_t group, Lpn lpn) {
-  std::shared_ptr<PageLoad> load = MakeLoad(group, lpn);
+  auto load = std::make_shared<PageLoad>();
+  load->place = PlaceOf(group, lpn);
   load->owner = this;
   if (const auto frame = memory_.arena->TryAllocate(pools_[group])) {
     load->frame = *frame;
     load->into = memory_.arena->Resolve(*frame);
   } else {
-    ++counters_.unplaced;
+    ++stats_.unplaced;
     GiveMemory(load.get());
   }
   CopyDefaults(group, load->into);
@@ -123,16 +119,19 @@ std::shared_ptr<PageLoad> TableFrames::Begin(size_t group, Lpn lpn) {
 }
 
 FrameRef TableFrames::BringIn(size_t group, Lpn lpn, PageWaits* waits) {
-  --counters_.hits;
-  ++counters_.misses;
+  --stats_.hits;
+  ++stats_.misses;
   const auto found = loading_.find({static_cast<uint32_t>(group), lpn});
   std::shared_ptr<PageLoad> load = found == loading_.end() ? nullptr : found->second;
-  const index::GroupPageRecord& record = pages_->residency(group, lpn);
-  const bool same = load != nullptr && load->generation == pages_->page(lpn).generation &&
-                    load->newest_lsn == record.newest_lsn && load->place.rows == record.rows_filled;
-  if (!same) load = Begin(group, lpn);
+  if (load == nullptr || !Holds(load->place)) load = Begin(group, lpn);
   waits->Add(memory_.loader, load);
   return load->frame;
+}
+
+bool TableFrames::Holds(const PagePlace& place) const {
+  const index::GroupPageRecord& record = pages_->residency(place.group, place.lpn);
+  return pages_->IsLive(place.lpn, place.generation) && record.newest_lsn == place.newest_lsn &&
+         record.rows_filled == place.rows;
 }
 
 Result<FrameRef> TableFrames::ReadNow(size_t group, Lpn lpn) {
@@ -166,15 +165,13 @@ void TableFrames::FinishLocked(PageLoad* load) {
   const std::shared_ptr<PageLoad> keep = held->second;
   unfinished_.erase(held);
   const uint32_t group = load->place.group;
-  const auto found = loading_.find({group, load->lpn});
+  const Lpn lpn = load->place.lpn;
+  const auto found = loading_.find({group, lpn});
   const bool current = found != loading_.end() && found->second.get() == load;
   if (current) loading_.erase(found);
   if (load->memory != nullptr) return;
-  const index::GroupPageRecord& record = pages_->residency(group, load->lpn);
-  if (current && load->status.ok() && pages_->IsLive(load->lpn, load->generation) &&
-      !record.frame.valid() && record.newest_lsn == load->newest_lsn &&
-      record.rows_filled == load->place.rows) {
-    Give(group, load->lpn, load->frame);
+  if (current && load->status.ok() && Holds(load->place) && !FrameOf(group, lpn).valid()) {
+    Give(group, lpn, load->frame);
     return;
   }
   memory_.arena->Retire(pools_[group], load->frame);
@@ -184,14 +181,14 @@ void TableFrames::FinishLocked(PageLoad* load) {
 
 void TableFrames::Give(size_t group, Lpn lpn, FrameRef frame) {
   pages_->residency(group, lpn).frame = frame;
-  resident_bytes_ += pools_[group]->frame_bytes();
+  stats_.resident_bytes += pools_[group]->frame_bytes();
 }
 
 void TableFrames::DropFrame(size_t group, Lpn lpn) {
   index::GroupPageRecord& record = pages_->residency(group, lpn);
   memory_.arena->Retire(pools_[group], record.frame);
   record.frame = FrameRef{};
-  resident_bytes_ -= pools_[group]->frame_bytes();
+  stats_.resident_bytes -= pools_[group]->frame_bytes();
 }
 
 void TableFrames::Replace(size_t group, Lpn lpn, FrameRef frame) {
@@ -233,14 +230,6 @@ void TableFrames::Pack() {
   defaults_ = std::move(moved);
 }
 
-void TableFrames::Pin(Lpn lpn, bool pinned) {
-  if (lpn == kNoLpn) return;
-  for (size_t g = 0; g < pools_.size(); ++g) {
-    uint8_t& flags = pages_->residency(g, lpn).flags;
-    flags = static_cast<uint8_t>(pinned ? flags | kPagePinned : flags & ~kPagePinned);
-  }
-}
-
 // ---- Dropping.
 
 TableFrames::Fate TableFrames::FateOf(size_t group, Lpn lpn, const ReadableLog& log) const {
@@ -253,13 +242,9 @@ TableFrames::Fate TableFrames::FateOf(size_t group, Lpn lpn, const ReadableLog& 
       (record.flags & kPageHeld) != 0) {
     return Fate::kStay;
   }
-  if (page.next == kNoLpn) {
-    const index::TrajectoryRecord& trajectory = trajectories_->record(page.slot);
-    const bool goes_on = trajectory.state == index::TrajectoryState::kOpen ||
-                         (trajectory.state == index::TrajectoryState::kOrphaned &&
-                          (record.flags & kPagePinned) != 0);
-    if (goes_on) return Fate::kStay;
-  }
+  const bool goes_on = page.next == kNoLpn &&
+                       trajectories_->record(page.slot).state == index::TrajectoryState::kOpen;
+  if (goes_on) return Fate::kStay;
   if ((record.flags & kPageInCold) != 0) return Fate::kGo;
   if (record.piece_at != kNoLsn) {
     const uint64_t bytes = PieceColumns(layout_->group(group).pages, record.rows_filled).bytes();
@@ -291,7 +276,7 @@ TableFrames::DropOutcome TableFrames::Drop(const DropRequest& request) {
     DropFrame(request.group, lpn);
     ++outcome.dropped;
   }
-  counters_.dropped += outcome.dropped;
+  stats_.dropped += outcome.dropped;
   return outcome;
 }
 
@@ -312,7 +297,7 @@ TableFrames::DropOutcome TableFrames::DropSlabs(const DropRequest& request) {
     for (const Lpn lpn : pages) DropFrame(request.group, lpn);
     outcome.dropped += pages.size();
   }
-  counters_.dropped += outcome.dropped;
+  stats_.dropped += outcome.dropped;
   return outcome;
 }
 

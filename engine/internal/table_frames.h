@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -19,15 +20,14 @@
 #include "engine/internal/arena.h"
 #include "engine/internal/page_loader.h"
 #include "engine/internal/table_layout.h"
+#include "engine/stats.h"
 #include "index/page_table.h"
 #include "index/trajectory_index.h"
 
 namespace geardb::engine {
 
 /// Bits of GroupPageRecord::flags.
-inline constexpr uint8_t kPageUsed = 1;  ///< Since the last look for pages to drop.
-inline constexpr uint8_t kPagePinned =
-    2;  ///< While its trajectory goes on: somebody takes it over.
+inline constexpr uint8_t kPageUsed = 1;    ///< Since the last look for pages to drop.
 inline constexpr uint8_t kPageInCold = 4;  ///< The cold store has all its rows, as they are.
 inline constexpr uint8_t kPageHeld = 8;    ///< Its frame stays.
 /// Its first piece is in a part of a record, before the LSN that birth_lsn says.
@@ -59,14 +59,6 @@ struct ReadableLog {
   Lsn records = 0;  ///< Records that begin below.
 };
 
-/// Counters since the open.
-struct FrameCounters {
-  uint64_t hits = 0;      ///< Pages asked for that had a frame.
-  uint64_t misses = 0;    ///< That had none.
-  uint64_t dropped = 0;   ///< Frames dropped.
-  uint64_t unplaced = 0;  ///< Pages read into memory beside the frame budget, which had no frame.
-};
-
 /// All calls but Finish need the mutex of the table's state held.
 class TableFrames {
  public:
@@ -74,6 +66,8 @@ class TableFrames {
     HostArena* arena = nullptr;
     PageLoader* loader = nullptr;
     Mutex* mutex = nullptr;  ///< The state's.
+    /// Where a pool has no frame left, and there is nobody to wait for; may be empty.
+    std::function<void(FramePool*)> make_room = nullptr;
   };
   TableFrames(const Memory& memory, const TableLayout* layout);
   /// Waits for the loads under way, and lets go of all frames. Without the mutex.
@@ -106,7 +100,7 @@ class TableFrames {
   FrameRef ToRead(size_t group, Lpn lpn, PageWaits* waits) {
     index::GroupPageRecord& record = pages_->residency(group, lpn);
     if ((record.flags & kPageUsed) == 0) record.flags |= kPageUsed;
-    ++counters_.hits;
+    ++stats_.hits;
     return record.frame.valid() ? record.frame : BringIn(group, lpn, waits);
   }
   /// The same, read while the mutex is held. A page that had no frame has one of the arena then:
@@ -128,12 +122,14 @@ class TableFrames {
   void Retire(Lpn lpn);
   /// Frees slabs that are partly used: for recovery, when nobody reads.
   void Pack();
-  /// The last page of a trajectory keeps its frames, or need not any more.
-  void Pin(Lpn lpn, bool pinned);
   /// A page keeps its frame in a group, or need not any more.
   void Hold(size_t group, Lpn lpn, bool held) {
     uint8_t& flags = pages_->residency(group, lpn).flags;
     flags = static_cast<uint8_t>(held ? flags | kPageHeld : flags & ~kPageHeld);
+  }
+  /// The same in all groups; nothing for kNoLpn.
+  void HoldAll(Lpn lpn, bool held) {
+    for (size_t g = 0; lpn != kNoLpn && g < pools_.size(); ++g) Hold(g, lpn, held);
   }
 
   /// Pages whose frames may go: what makes room, see Evictor.
@@ -180,9 +176,7 @@ class TableFrames {
   /// Copies the frame of defaults, where there is one, into one that nobody reads.
   void CopyDefaults(size_t group, std::byte* into) const;
 
-  const FrameCounters& counters() const { return counters_; }
-  /// Bytes of the frames that pages have, those of defaults aside.
-  uint64_t resident_bytes() const { return resident_bytes_; }
+  const FrameStats& stats() const { return stats_; }
 
  private:
   using Key = std::pair<uint32_t, Lpn>;  // Group, page.
@@ -190,9 +184,10 @@ class TableFrames {
 
   FrameRef BringIn(size_t group, Lpn lpn, PageWaits* waits);
   std::shared_ptr<PageLoad> Begin(size_t group, Lpn lpn);
-  std::shared_ptr<PageLoad> MakeLoad(size_t group, Lpn lpn);
   void GiveMemory(PageLoad* load) const;
   void FinishLocked(PageLoad* load);
+  /// The page still holds what was to be loaded.
+  bool Holds(const PagePlace& place) const;
   Fate FateOf(size_t group, Lpn lpn, const ReadableLog& log) const;
   void DropFrame(size_t group, Lpn lpn);
   /// Its rows are in pieces of the log at or beyond `log_start`.
@@ -208,8 +203,7 @@ class TableFrames {
   std::map<Key, std::shared_ptr<PageLoad>> loading_;
   std::map<PageLoad*, std::shared_ptr<PageLoad>> unfinished_;
   std::vector<GonePage> gone_;
-  FrameCounters counters_;
-  uint64_t resident_bytes_ = 0;
+  FrameStats stats_;
 };
 
 }  // namespace geardb::engine

@@ -102,7 +102,7 @@ bool TableState::IsFinished(Slot slot) const {
       }
     } else {
       priority->selector().ForEachMember({slot, uint64_t{slot} + 1}, visit);
-      exhausted += priority->IsDeleted(slot) ? 1 : 0;
+      exhausted += priority->IsDeleted(slot) ? 1u : 0u;
     }
     if (drawable) return false;
     removes |= exhausted > 0 && RemovesExhausted(LimitsOf(priority->spec()));

@@ -45,9 +45,11 @@ uint64_t LeafCapacity(const index::IndexMemory& memory, const TableLayout& layou
 TableState::TableState(const Memory& memory, const TableSpec& spec, TableId id)
     : memory_(memory),
       layout_(spec, id),
-      frames_(std::make_unique<TableFrames>(
-          TableFrames::Memory{.arena = memory.arena, .loader = memory.loader, .mutex = &mutex},
-          &layout_)) {}
+      frames_(std::make_unique<TableFrames>(TableFrames::Memory{.arena = memory.arena,
+                                                                .loader = memory.loader,
+                                                                .mutex = &mutex,
+                                                                .make_room = memory.make_room},
+                                            &layout_)) {}
 
 TableState::~TableState() = default;
 
@@ -260,7 +262,7 @@ void TableState::RemoveTrajectory(const fb::Removed& removed) {
   if (layout_.spec().stream && layout_.spec().final_row) {
     final_rows = 0;
     for (uint64_t row = record->first_row; row < record->rows_end; ++row) {
-      final_rows += IsFinalRow(&cursor, static_cast<int64_t>(row)) ? 1 : 0;
+      final_rows += IsFinalRow(&cursor, static_cast<int64_t>(row)) ? 1u : 0u;
     }
   }
   steps_ -= record->rows_end - record->first_row - final_rows;
@@ -287,7 +289,7 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
   if (layout_.spec().stream) {
     RowCursor cursor(*this, *record);
     for (uint64_t row = old_first; row < trimmed.first_row(); ++row) {
-      final_rows += IsFinalRow(&cursor, static_cast<int64_t>(row)) ? 1 : 0;
+      final_rows += IsFinalRow(&cursor, static_cast<int64_t>(row)) ? 1u : 0u;
     }
   }
   rows_ -= trimmed.first_row() - old_first;

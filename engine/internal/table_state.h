@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -97,8 +98,9 @@ class TableState {
   struct Memory {
     index::IndexMemory* index = nullptr;
     HostArena* arena = nullptr;
-    PageLoader* loader = nullptr;  ///< Null: no page loses its frame.
-    Kept kept = Kept::kLeft;       ///< For the frames that it takes at once.
+    PageLoader* loader = nullptr;                         ///< Null: no page loses its frame.
+    std::function<void(FramePool*)> make_room = nullptr;  ///< See TableFrames::Memory.
+    Kept kept = Kept::kLeft;                              ///< For the frames that it takes at once.
   };
   static Result<std::unique_ptr<TableState>> Create(const Memory& memory, const TableSpec& spec,
                                                     TableId id);

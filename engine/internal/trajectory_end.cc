@@ -171,7 +171,7 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
       lane->tail[a] = {.frame = frame,
                        .lsn = state.pages().group_page(group, record.tail_lpn).newest_lsn};
     }
-    state.frames().Pin(record.tail_lpn, true);
+    state.frames().HoldAll(record.tail_lpn, true);  // Until it is this writer's.
   }
   if (layout().spec().stream && lane->rows_end > 0) {
     engine::RowCursor cursor(state, record);

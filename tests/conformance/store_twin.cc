@@ -268,7 +268,7 @@ size_t StoreTwin::CountNewItems(const DrawnTable& drawn, const Lane& lane, const
   size_t added = 0;
   for (const ModelItem& item : after.Items(drawn.rule)) {
     if (item.id != id || drawn.IsDeleted(item)) continue;
-    added += drawn.priorities.contains(item) ? 0 : 1;
+    added += drawn.priorities.contains(item) ? 0u : 1u;
   }
   return added;
 }

@@ -274,7 +274,7 @@ void StoreTwin::DeleteSome() {
     rows.push_back(RowId{item.id, item.row});
     if (unknown) continue;
     const ModelItem gone{item.id, drawn.rule.trajectories ? 0 : item.row};
-    applied += drawn.deleted.insert(gone).second ? 1 : 0;
+    applied += drawn.deleted.insert(gone).second ? 1u : 0u;
   }
   ASSERT_OK_AND_ASSIGN(const SetOutcome outcome, priority_table(drawn)->Delete(rows));
   EXPECT_EQ(outcome.applied, applied) << drawn.spec.name;

@@ -71,7 +71,7 @@ void StoreTwin::CheckItems(DrawnTable* drawn) {
   uint64_t drawable = 0;
   for (const auto& [item, raw] : drawn->priorities) {
     const RowId row{item.id, item.row};
-    drawable += drawn->Weight(raw) > 0 ? 1 : 0;
+    drawable += drawn->Weight(raw) > 0 ? 1u : 0u;
     if (drawn->has_priorities()) {
       ASSERT_OK_AND_ASSIGN(const float stored_raw, priority->Priority(row));
       ASSERT_EQ(stored_raw, raw) << row.id << ":" << row.row;

@@ -58,7 +58,7 @@ void CheckDraws(StoreTwin* twin, DrawnTable* drawn, bool last_round, RandomChoic
   ASSERT_OK_AND_ASSIGN(const auto draws, priority_table->NewSampler(sampler.options));
   size_t drawable = 0;
   for (const auto& [item, priority] : drawn->priorities) {
-    drawable += drawn->Weight(priority) > 0 ? 1 : 0;
+    drawable += drawn->Weight(priority) > 0 ? 1u : 0u;
   }
   const auto batch_items = static_cast<size_t>(sampler.options.batch);
   if (drawable == 0 || (drawn->distinct() && drawable < batch_items)) {

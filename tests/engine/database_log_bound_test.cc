@@ -282,7 +282,7 @@ TEST_F(DatabaseLogBoundTest, TheReserveIsFiniteAndARefusalChangesNothing) {
   for (TrajectoryId id = 2; status.ok(); ++id) {
     const TrajectoryId ids[] = {id};
     status = table_->Remove(ids);
-    removed += status.ok() ? 1 : 0;
+    removed += status.ok() ? 1u : 0u;
   }
   EXPECT_STATUS(kResourceExhausted, status, "used up its reserve");
   EXPECT_STATUS(kResourceExhausted, table_->Truncate(1, 2), "used up its reserve");

@@ -141,7 +141,7 @@ TEST(FaultEnvTest, FullDiskRefusesAppendsUntilThereIsRoom) {
     // The spare files are for this, until they are full, too.
     const auto tag = run->database()->WriteTag("other", std::vector<std::byte>(100));
     EXPECT_TRUE(tag.ok() || tag.status().code() == StatusCode::kResourceExhausted);
-    tags += tag.ok() ? 1 : 0;
+    tags += tag.ok() ? 1u : 0u;
     if (run->random().OneIn(2)) {
       run->Crash(CrashKind::kProcess);
       auto reopened = Database::Open(EngineFaultRun::kDirectory, run->options());

@@ -43,8 +43,8 @@ TEST_F(MembershipTest, RandomRangesMatchABoolArray) {
     uint64_t changed = 0;
     uint64_t present = 0;
     for (uint64_t i = range.begin; i < range.end; ++i) {
-      present += expected[i] ? 1 : 0;
-      changed += expected[i] != value ? 1 : 0;
+      present += expected[i] ? 1u : 0u;
+      changed += expected[i] != value ? 1u : 0u;
     }
     ASSERT_EQ(members_.Count(range), present);
     for (uint64_t i = range.begin; i < range.end; ++i) expected[i] = value;

@@ -78,12 +78,12 @@ TEST(OrderedSelectorTest, ARestoredOneGivesTheSameAndGoesOnAlike) {
     restored->RestoreEnd(selector->next_sequence(), selector->max_priority());
     restored->EndBulk();
     EXPECT_EQ(restored->max_priority(), selector->max_priority());
-    for (int i = 0; i < 50; ++i) {
+    for (uint64_t i = 0; i < 50; ++i) {
       ASSERT_EQ(All(*restored), All(*selector)) << "after " << i;
       const uint64_t leaf = random() % 500;
       for (OrderedSelector* each : {selector.get(), restored.get()}) {
         each->Insert({leaf, std::min<uint64_t>(leaf + 3, 500)}, static_cast<float>(i));
-        each->Erase({i * 7ull, i * 7ull + 2});
+        each->Erase({i * 7, i * 7 + 2});
       }
     }
   }

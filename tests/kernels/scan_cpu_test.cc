@@ -201,8 +201,8 @@ TEST(ScanHistogramTest, BinsAreThoseOfASearch) {
     uint64_t below = 0, above = 0;
     for (const double value : values) {
       if (std::isnan(value)) continue;
-      below += value < edges.front() ? 1 : 0;
-      above += value > edges.back() ? 1 : 0;
+      below += value < edges.front() ? 1u : 0u;
+      above += value > edges.back() ? 1u : 0u;
       for (uint64_t bin = 0; bin < bins; ++bin) {
         const bool last = bin + 1 == bins && value == edges[bins];
         if ((value >= edges[bin] && value < edges[bin + 1]) || last) ++counts[bin];

@@ -82,7 +82,7 @@ bool EngineActor::Finish(const Status& status, Op* op) {
       return false;
     }
     if (op->kind <= OpKind::kCut) NoteLanes(op);
-    refused_ += status.code() == StatusCode::kResourceExhausted ? 1 : 0;
+    refused_ += status.code() == StatusCode::kResourceExhausted ? 1u : 0u;
   }
   op->state.store(status.ok() ? OpState::kDone : OpState::kRefused, std::memory_order_release);
   model_.Apply(place_.first_op + static_cast<uint64_t>(op - place_.log->ops.data()), *op);

@@ -107,7 +107,7 @@ void DumpPriorityTable(const PriorityState& priority, std::ostream* out) {
        << priority.CountExhausted() << "; inserts " << counts.inserts << " from "
        << counts.inserts_from << " samples " << counts.samples << " from " << counts.samples_from
        << " deletes " << counts.deletes << " of which " << counts.deleted_unsampled << '\n';
-  for (const uint64_t rows : {1, 7, 1000}) {
+  for (const uint64_t rows : {1u, 7u, 1000u}) {
     *out << "  sample " << rows << ": " << priority.BlockedSample(rows).text
          << "; insert: " << priority.BlockedInsert(rows).text << '\n';
   }

@@ -323,7 +323,7 @@ class Conformance {
   }
 
   void Crash() {
-    counts_->failed += writer() && !env_.crashed() && !writer()->failure().ok() ? 1 : 0;
+    counts_->failed += writer() && !env_.crashed() && !writer()->failure().ok() ? 1u : 0u;
     env_.Die();
     seen_ = SeenLog();
     flying_.clear();

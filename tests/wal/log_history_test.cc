@@ -203,7 +203,7 @@ class History {
     SetCrashHook(nullptr);
     const bool failed = fail_every_ > 0 && seen.status().code() == StatusCode::kIoError;
     if (env_.crashed() || failed) {
-      failed_opens_ += env_.crashed() ? 0 : 1;
+      failed_opens_ += env_.crashed() ? 0u : 1u;
       if (cut_count_.has_value() && cut_is_synced) {
         ASSERT_EQ(visited.size(), *cut_count_);
       }

@@ -169,7 +169,7 @@ void History::SyncBegin() {
   const auto taken = [&](const Sync& sync) { return sync.slot == slot; };
   while (std::any_of(syncs_.begin(), syncs_.end(), taken)) ++slot;
   syncs_.push_back({.slot = slot, .target = SyncTarget()});
-  counts_->overlaps += syncs_.size() > 1 ? 1 : 0;
+  counts_->overlaps += syncs_.size() > 1 ? 1u : 0u;
   Trace("sync %zu begins (%d)", slot, syncs_.back().target);
   if (rules_.syncs_take_in_order) TakeFiles(&syncs_.back());
 }

@@ -85,7 +85,7 @@ TEST_F(SegmentMapTest, BelowStartTheHighestEpochWins) {
 TEST_F(SegmentMapTest, TheOldestInARowIsWhereALogBegins) {
   EXPECT_EQ(SegmentMap().FirstInRow(kSegment), 0u);
   manifest_.start = 100 * kSegment;
-  for (const Lsn number : {1, 2, 5, 6, 7}) {
+  for (const Lsn number : {1u, 2u, 5u, 6u, 7u}) {
     PutSegment("segment-00000" + std::to_string(number), number * kSegment, 4);
   }
   ASSERT_OK_AND_ASSIGN(const SegmentMap map, SegmentMap::Read(&env_, "log", manifest_, 0));

@@ -47,7 +47,7 @@ Result<StoreSummary> Summarize(const StoreFiles& files, Database* database) {
   GEARDB_ASSIGN_OR_RETURN(const auto names, Env::Posix()->List(files.log_directory()));
   for (const std::string& name : names) {
     uint64_t number = 0;
-    summary.segment_files += wal::ParseSegmentName(name, &number) ? 1 : 0;
+    summary.segment_files += wal::ParseSegmentName(name, &number) ? 1u : 0u;
   }
   for (const std::string& name : database->Tables()) {
     GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenTable(name));

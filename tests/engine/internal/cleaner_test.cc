@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tests/engine/frames_fixture.h"
+#include "tests/engine/internal/cold_fault_files.h"
 #include "tests/testing/files.h"
 
 namespace geardb {
@@ -18,6 +19,22 @@ class CleanerTest : public FramesTest {
   }
   Status CleanAll() { return testing::CoreOf(*database_)->cleaner->CleanNow(/*all=*/true); }
   engine::CleanerStats Cleaned() { return testing::CoreOf(*database_)->cleaner->stats(); }
+  /// The cold store, which has nothing yet, gets a disk that can be filled.
+  std::shared_ptr<testing::ColdFaultFiles> UseFaultFiles() {
+    auto files = std::make_shared<testing::ColdFaultFiles>();
+    const auto core = testing::CoreOf(*database_);
+    core->cleaner.reset();
+    core->cold = std::make_unique<engine::ColdTier>(
+        Env::Posix(), dir_->path(),
+        engine::ColdStoreOptions{.files = files,
+                                 .clock = std::make_shared<testing::ColdHastyClock>()});
+    core->cleaner = std::make_unique<engine::Cleaner>(core.get(), core->cold.get());
+    return files;
+  }
+  uint64_t LogBytes() const {
+    const auto core = testing::CoreOf(*database_);
+    return core->log->published() - core->log_released.load();
+  }
   uint64_t BytesIn(const std::string& name) const {
     uint64_t bytes = 0;
     for (const auto& entry :
@@ -143,6 +160,39 @@ TEST_F(CleanerTest, WhatWasRemovedLeavesTheDisk) {
   ExpectAll();
   Again();
   ExpectAll();
+}
+
+TEST_F(CleanerTest, WhatWasRemovedWhileTheDiskWasFullLeavesOnceItIsNot) {
+  const auto files = UseFaultFiles();
+  for (int i = 0; i < 300; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  ASSERT_GT(BytesIn("cold"), 6u << 20);
+  files->SetSpace(0);
+  for (int i = 0; i < 60; ++i) Add(8, 8);
+  EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
+  std::vector<TrajectoryId> gone;
+  for (const auto& [id, number] : numbers_) gone.push_back(id);
+  ASSERT_OK(table_->Remove(gone));
+  numbers_.clear();
+  EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");  // The image is what has no room now.
+  files->SetSpace(int64_t{1} << 60);
+  ASSERT_OK(CleanAll());
+  ASSERT_OK(testing::CoreOf(*database_)->cold->if_open()->CompactForSpace());
+  EXPECT_LT(BytesIn("cold"), 1u << 20);
+  for (int i = 0; i < 30; ++i) Add(8, 8);
+  Again();
+  ExpectAll();
+}
+
+TEST_F(CleanerTest, APassThatFailsIsNotMadeAgainWithEveryRecord) {
+  const auto files = UseFaultFiles();
+  for (int i = 0; i < 10; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  files->SetSpace(0);
+  const uint64_t failed = Cleaned().failed;
+  while (LogBytes() < options_.log_bytes_max - (256 << 10)) Add(1, 1);
+  EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");  // Once one that is under way has ended.
+  EXPECT_LE(Cleaned().failed - failed, 4u);
 }
 
 TEST_F(CleanerTest, AFifoTableThatFitsItsLogIsWrittenOnce) {

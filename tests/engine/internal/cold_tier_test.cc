@@ -12,7 +12,7 @@ namespace {
 class ColdTierTest : public ::testing::Test {
  protected:
   ColdTier Make(bool read_only = false) {
-    return ColdTier(Env::Posix(), dir_.path(), {.read_only = read_only});
+    return ColdTier(Env::Posix(), dir_.path(), ColdStoreOptions{.read_only = read_only});
   }
   /// Writes image `number`: one chunk, whose bytes are its number's.
   static void WriteImage(ColdTier* tier, uint64_t number) {

@@ -59,7 +59,7 @@ TEST_F(DatabaseImageTest, TagsTakeAsManyChunksAsTheyNeed) {
   options_.ring_bytes = uint64_t{8} << 20;
   options_.segment_bytes = uint64_t{8} << 20;
   OpenEmpty();
-  for (const size_t bytes : {0, 1, 700'000, 1'100'000, 3}) {
+  for (const size_t bytes : {0u, 1u, 700'000u, 1'100'000u, 3u}) {
     const std::string blob(bytes, static_cast<char>('a' + bytes % 7));
     ASSERT_OK(database_->WriteTag("tag " + std::to_string(bytes), std::as_bytes(std::span(blob))));
   }

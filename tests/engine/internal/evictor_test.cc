@@ -19,6 +19,16 @@ TEST_F(EvictorTest, AppendsGoOnBeyondTheFrameBudget) {
   ExpectAll();
 }
 
+TEST_F(EvictorTest, ATableIsMadeWhereOthersHaveAllFrames) {
+  for (int i = 0; i < 300; ++i) Add(8, 8);
+  TableSpec spec = FrameSpec();
+  spec.name = "other";
+  spec.columns[0].shape = {2 * kFrameBytes};
+  ASSERT_OK_AND_ASSIGN(table_, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(table_, database_->OpenTable("frames"));
+  ExpectAll();
+}
+
 TEST_F(EvictorTest, PagesInManyPiecesComeBack) {
   for (int i = 0; i < 200; ++i) Add(1 + i % 13, 1 + i % 3);
   EXPECT_GT(Frames().dropped, 0u);

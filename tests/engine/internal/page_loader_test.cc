@@ -64,7 +64,7 @@ TEST_F(PageLoaderTest, TheFirstErrorIsTold) {
   std::vector<engine::PagePlace> places = PlacesOf(id);
   places[1].log_checksum ^= 1;
   places[2].log_at = uint64_t{1} << 40;
-  for (const uint32_t threads : {0, 2}) {
+  for (const uint32_t threads : {0u, 2u}) {
     PageLoader loader(testing::CoreOf(*database_)->page_source.get(), threads);
     engine::PageWaits waits;
     for (const engine::PagePlace& place : places) {

@@ -196,7 +196,7 @@ TEST_F(SamplerEpochTest, AnEpochIsAPartOfABatchUpToWhatIsLeft) {
   next(2);
   ASSERT_EQ(seen.size(), 8u);
   EXPECT_EQ(Epoch().pass, 2u);
-  for (const size_t rows : {3, 3, 2, 0, 0}) next(rows);
+  for (const size_t rows : {3u, 3u, 2u, 0u, 0u}) next(rows);
   for (const auto& [row, times] : seen) EXPECT_EQ(times, 2) << row;
   EXPECT_TRUE(Epoch().exhausted);
   sampler.reset();

@@ -36,7 +36,7 @@ TEST_F(TableFramesTest, WhatWasShownStaysLonger) {
   PageWaits waits;
   {
     MutexLock lock(&State().mutex);
-    for (const size_t shown : {1, 2, 4}) State().frames().ToRead(0, pages[shown], &waits);
+    for (const size_t shown : {1u, 2u, 4u}) State().frames().ToRead(0, pages[shown], &waits);
   }
   EXPECT_TRUE(waits.empty());
   EXPECT_EQ(Drop(3, 100).dropped, 3u);

@@ -137,13 +137,13 @@ TEST_F(TableScanStatisticsTest, HistogramsCountWhatPasses) {
     for (const Known& one : known_) {
       if (!meaning.passes(one)) continue;
       for (const double value : one.rewards) {
-        expected.nans += std::isnan(value) ? 1 : 0;
-        expected.below += value < edges.front() ? 1 : 0;
-        expected.above += value > edges.back() ? 1 : 0;
+        expected.nans += std::isnan(value) ? 1u : 0u;
+        expected.below += value < edges.front() ? 1u : 0u;
+        expected.above += value > edges.back() ? 1u : 0u;
         for (size_t i = 0; i + 1 < edges.size(); ++i) {
-          expected.counts[i] += value >= edges[i] && value < edges[i + 1] ? 1 : 0;
+          expected.counts[i] += value >= edges[i] && value < edges[i + 1] ? 1u : 0u;
         }
-        expected.counts.back() += value == edges.back() ? 1 : 0;
+        expected.counts.back() += value == edges.back() ? 1u : 0u;
       }
     }
     ASSERT_EQ(histogram.counts, expected.counts);

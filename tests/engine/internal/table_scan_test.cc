@@ -38,7 +38,7 @@ TEST_F(TableScanTest, RandomFiltersAreTheirPredicates) {
       ASSERT_EQ(Passing(filter), expected) << meaning.text;
       ASSERT_OK_AND_ASSIGN(const uint64_t count, table_->Count(filter));
       ASSERT_EQ(count, expected.size()) << meaning.text;
-      divide += count > 0 && count < known_.size() ? 1 : 0;
+      divide += count > 0 && count < known_.size() ? 1u : 0u;
     }
     EXPECT_GT(divide, ShareOf(400) / 2);
   }

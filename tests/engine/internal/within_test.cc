@@ -75,7 +75,7 @@ TEST_F(WithinTest, AnchorsAreTheItemsOfAPriorityTableOverWindows) {
       for (int64_t i = 0; i < found.count(); ++i) rows.push_back(found.row(i));
       ASSERT_EQ(rows, expected[id]) << "trajectory " << id;
       anchors += rows.size();
-      none += rows.empty() ? 1 : 0;
+      none += rows.empty() ? 1u : 0u;
     }
   }
   // The programs have met both.

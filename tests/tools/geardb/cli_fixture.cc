@@ -77,7 +77,7 @@ size_t LinesWith(const std::string& text, std::string_view part) {
   std::istringstream lines(text);
   size_t count = 0;
   for (std::string line; std::getline(lines, line);) {
-    count += line.find(part) != std::string::npos ? 1 : 0;
+    count += line.find(part) != std::string::npos ? 1u : 0u;
   }
   return count;
 }
