@@ -193,6 +193,8 @@ void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
     record.newest_lsn = lsn;
     record.piece_count = 1;
     record.piece_at = page.place.at;
+    record.flags = static_cast<uint8_t>(record.flags & ~kPageFromPart);
+    if (page.place.at < lsn) record.flags |= kPageFromPart;
     record.piece_checksum = static_cast<uint32_t>(page.place.checksum);
   }
   std::vector<uint64_t> filled_before;

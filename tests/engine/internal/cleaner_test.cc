@@ -253,6 +253,39 @@ TEST_F(CleanerTest, PatchesOfColdPagesStay) {
   check();
 }
 
+// A patch in parts: the new start of the log lies between pieces of it and its record.
+TEST_F(CleanerTest, PagesThatALongPatchFirstWroteStay) {
+  TableSpec spec = FrameSpec();
+  spec.name = "patched";
+  spec.columns.push_back({.name = "shot", .dtype = DType::kU8, .shape = {kFrameBytes}});
+  spec.columns.back().group = "late";
+  ASSERT_OK_AND_ASSIGN(table_, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({}));
+  std::vector<RowSpan> rows;
+  for (int i = 0; i < 100; ++i) rows.push_back({Add(4, 4), 0, 4});
+  std::vector<uint8_t> bytes(400 * kFrameBytes);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i % 251);
+  const ColumnValue shots{"shot", TensorView(bytes.data(), DType::kU8, Shape({400, kFrameBytes}))};
+  ASSERT_OK(table_->Patch(rows, {&shots, 1}));
+  ASSERT_OK(CleanAll());
+  const auto check = [&] {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const std::string_view column = "shot";
+      ASSERT_OK_AND_ASSIGN(const auto read, table_->Read(rows[i].id, {&column, 1}, {}));
+      const auto shown = read[0].view().values<uint8_t>();
+      ASSERT_TRUE(std::equal(shown.begin(), shown.end(),
+                             bytes.data() + i * 4 * static_cast<size_t>(kFrameBytes)));
+    }
+  };
+  DropAll();
+  check();
+  Reopen();
+  OpenAgain("patched");
+  for (int i = 0; i < 180; ++i) Add(8, 8);  // Over the segments that are free.
+  check();
+  ExpectAll();
+}
+
 TEST_F(CleanerTest, AReadOnlyOpenSeesAllOfIt) {
   for (int i = 0; i < 400; ++i) Add(1 + i % 14, 1 + i % 16);
   options_.read_only = true;
