@@ -137,6 +137,16 @@ Result<std::unique_ptr<ColdStore>> ColdStore::Open(const std::string& directory,
   return store;
 }
 
+namespace {
+
+/// Flushes and compactions that began while the disk was full may each fail since one has looked
+/// last: there are no more of them than this. A disk that is still full ends it by ResumeNow.
+constexpr int kResumes = 16;
+
+bool IsFull(const Status& status) { return status.code() == StatusCode::kResourceExhausted; }
+
+}  // namespace
+
 Status ColdStore::Write(ColdBatch* batch, uint64_t lsn) {
   GEARDB_CHECK(batch->rep_->db == db_.get());
   GEARDB_RETURN_IF_ERROR(db_->Writable());
@@ -150,8 +160,7 @@ Status ColdStore::Write(ColdBatch* batch, uint64_t lsn) {
     const ColdPosition position = {lsn, db_->written.batch + 1};
     std::vector<ColdRemoval> removals = space_->Joined(batch->rep_->removals);
     Status written = WriteOnce(batch, position, removals);
-    if (written.code() == StatusCode::kResourceExhausted) {
-      // A flush that began while the disk was full may have failed since the first look.
+    for (int again = 0; IsFull(written) && again < kResumes; ++again) {
       GEARDB_RETURN_IF_ERROR(db_->ResumeNow());
       written = WriteOnce(batch, position, removals);
     }
@@ -181,13 +190,15 @@ Status ColdStore::WriteOnce(ColdBatch* batch, const ColdPosition& position,
 }
 
 Status ColdStore::Flush() {
-  const Status flushed = FlushOnce();
-  if (flushed.code() != StatusCode::kResourceExhausted) return flushed;
-  {
-    MutexLock lock(&db_->write_mutex);
-    GEARDB_RETURN_IF_ERROR(db_->ResumeNow());  // As in Write.
+  Status flushed = FlushOnce();
+  for (int again = 0; IsFull(flushed) && again < kResumes; ++again) {
+    {
+      MutexLock lock(&db_->write_mutex);
+      GEARDB_RETURN_IF_ERROR(db_->ResumeNow());
+    }
+    flushed = FlushOnce();
   }
-  return FlushOnce();
+  return flushed;
 }
 
 Status ColdStore::FlushOnce() {
