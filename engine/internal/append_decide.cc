@@ -130,7 +130,11 @@ Status Writer::Impl::Admit(Calls calls, Priorities priorities, ChangeScope* scop
   GEARDB_RETURN_IF_ERROR(Decide(calls, priorities, scope, plan, again));
   if (*again) return Status::Ok();
   GEARDB_ASSIGN_OR_RETURN(const wal::RecordSize size, SizeOf(priorities, *plan));
-  GEARDB_RETURN_IF_ERROR(scope->AwaitRoom({&size, 1}, scope->how(), again));
+  CommitOptions how = scope->how();
+  // Behind its parts a guard is held, which a pass of the cleaner would wait for: the record that
+  // names them is a small one, and takes what is kept for such.
+  if (plan->parts > 0) how.urgency = wal::Urgency::kReserve;
+  GEARDB_RETURN_IF_ERROR(scope->AwaitRoom({&size, 1}, how, again));
   if (*again) return Status::Ok();
   return Evict(size, scope, plan);
 }

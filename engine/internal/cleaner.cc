@@ -147,7 +147,8 @@ Status Cleaner::Pass(bool all, uint64_t* released) {
   AwaitReaders();
   const Lsn gone = std::min(choice.start, head.log_from);
   database_->page_source->ForgetLogBelow(gone);
-  database_->ReleaseLog(gone, "what the cleaner has not moved yet");
+  database_->ReleaseLog(gone, gone < choice.start ? "a change in parts that was under way"
+                                                  : "what the cleaner has not moved yet");
   *released = choice.segments;
   if (cold_->if_open()->NeedsCompaction()) {
     CrashPoint("compaction");
@@ -174,7 +175,8 @@ Cleaner::Choice Cleaner::ChooseStart(bool all) {
   const uint64_t keep = all ? 0
                             : most - std::min(most, std::max<uint64_t>(most / kMarginShare, 1) +
                                                         std::max<uint64_t>(most / 16, 1));
-  const uint64_t now = (limit - begin) / segment + 1;
+  // Records that are not published yet take their segments, too.
+  const uint64_t now = (AlignDown(database_->log->end(), segment) - begin) / segment + 1;
   Choice choice{.start = begin, .segments = 0};
   while (choice.start < limit &&
          (live[choice.start] == 0 || now - choice.segments > std::max<uint64_t>(keep, 1))) {
