@@ -219,6 +219,7 @@ Result<std::shared_ptr<engine::TableCore>> AddTable(engine::DatabaseCore* core, 
   {
     MutexLock lock(&table->state->mutex);
     for (const PriorityTableSpec& priority : priorities) {
+      GEARDB_RETURN_IF_ERROR(engine::CheckStandingFilter(priority, table->layout()));
       GEARDB_RETURN_IF_ERROR(
           table->state->AddPriorityTable(priority).WithContext("table '" + spec.name + "'"));
     }

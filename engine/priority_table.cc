@@ -10,6 +10,7 @@
 #include "engine/internal/priority_limits.h"
 #include "engine/internal/sampler_impl.h"
 #include "engine/internal/sampling.h"
+#include "engine/internal/set_filter.h"
 #include "engine/internal/set_priorities.h"
 #include "engine/table.h"
 
@@ -190,11 +191,16 @@ PriorityTableStats PriorityTable::Stats() const {
                    .exhausted = priority.CountExhausted()};
   if (priority.prioritized()) stats.scale_shift = priority.prioritized()->shift();
   if (priority.epoch() != nullptr) stats.epoch = priority.epoch()->Stats();
+  if (priority.filter() != nullptr) stats.filtered_items = priority.filter()->filtered().count();
   return stats;
 }
 
 Status PriorityTable::Configure(const PriorityLimits& limits) {
   return engine::ConfigureLimits(impl_.get(), limits);
+}
+
+Status PriorityTable::SetFilter(const std::string& filter, FilterAction action) {
+  return engine::SetStandingFilter(impl_.get(), filter, action);
 }
 
 BlockReport PriorityTable::WhyBlocked() const {

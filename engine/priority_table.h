@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -123,6 +124,13 @@ class PriorityTable {
   /// budget cannot hold what they count. Handles, this one too, and their spec() stay as they are;
   /// the next open compares with the new limits.
   Status Configure(const PriorityLimits& limits);
+  /// Another standing filter from now on (PriorityTableSpec::filter; empty: none), in the apply
+  /// sequence, logged at Ack::kLog: a pass over all trajectories. Returns when what it expires has
+  /// been removed. An open compares no filter with the stored one, which goes on to hold; handles,
+  /// this one too, and their spec() stay as they are. InvalidArgument or NotFound, with no change,
+  /// as of a filter in a spec; ResourceExhausted where the index budget cannot hold whom it fails:
+  /// a bit for each trajectory and for each leaf, from the first filter on.
+  Status SetFilter(const std::string& filter, FilterAction action = FilterAction::kHide);
   /// What samples and inserts wait for, and how many calls wait.
   BlockReport WhyBlocked() const;
 

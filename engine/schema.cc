@@ -469,7 +469,10 @@ Status CheckSameSpec(const TableSpec& stored, const TableSpec& wanted) {
                                         "' is stored without the priority table '", priority.name,
                                         "'; add it with CreatePriorityTable");
     }
-    if (!(*found == priority)) {
+    PriorityTableSpec comparable = priority;  // Filters move on.
+    comparable.filter = found->filter;
+    comparable.filter_action = found->filter_action;
+    if (!(*found == comparable)) {
       return Status::FailedPrecondition("table '", stored.name, "': priority table '",
                                         priority.name, "' is stored with ",
                                         DifferenceOf(*found, priority));

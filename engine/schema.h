@@ -146,6 +146,17 @@ struct EpochSpec {
   friend bool operator==(const EpochSpec&, const EpochSpec&) = default;
 };
 
+/// What a standing filter does with a trajectory that fails it. In stored schemas: frozen.
+enum class FilterAction : uint8_t {
+  /// Its items stay, with their priorities and their places in a queue or an order, and are not
+  /// drawn while it fails.
+  kHide = 0,
+  /// The same; and once it is closed it is removed from the table, whatever else could draw it:
+  /// Table::ReadRemovals tells producers.
+  kExpire = 1,
+};
+inline constexpr FilterAction kFilterActionLast = FilterAction::kExpire;
+
 /// A priority table: items over the trajectories of a table, with a weight each.
 struct PriorityTableSpec {
   std::string name = {};
@@ -181,6 +192,12 @@ struct PriorityTableSpec {
   /// took the last one. Not set: for queues and stacks.
   std::optional<bool> remove_when_exhausted = {};
   EpochSpec epoch = {};
+  /// A standing filter: the text of a Filter (engine/filter.h), which may name anything but
+  /// times_sampled; none where it is empty. What each trajectory comes to is kept up to date with
+  /// every change of it, so draws cost nothing more, and probabilities are those among what passes.
+  /// PriorityTable::SetFilter moves its bounds. Not for epochs.
+  std::string filter = {};
+  FilterAction filter_action = FilterAction::kHide;
 
   friend bool operator==(const PriorityTableSpec&, const PriorityTableSpec&) = default;
 };

@@ -2,11 +2,13 @@
 // snapshot each, not one consistent cut.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/types.h"
+#include "engine/removals.h"
 
 namespace geardb {
 
@@ -56,8 +58,9 @@ struct TableStats {
   FrameStats frames = {};
   uint64_t row_bytes = 0;  ///< True bytes of its rows.
   uint64_t index_bytes = 0;
-  uint64_t appended_rows = 0;  ///< Since the open.
-  uint64_t removed_trajectories = 0;
+  uint64_t appended_rows = 0;                             ///< Since the open.
+  uint64_t removed_trajectories = 0;                      ///< Since the open.
+  std::array<uint64_t, kRemovalReasons> removed_by = {};  ///< The same, by RemovalReason.
   uint64_t trimmed_rows = 0;
 };
 
@@ -107,6 +110,7 @@ struct PriorityTableStats {
   uint64_t updates_applied = 0;  ///< Since the open.
   uint64_t updates_stale = 0;    ///< Since the open.
   uint64_t rescales = 0;         ///< Since the open.
+  uint64_t filtered_items = 0;   ///< That a standing filter hides now.
   int scale_shift = 0;           ///< s of q = round(w * 2^s), -32 to 40: see PriorityTable.
   float max_priority = 1;
   LimiterStats limiter = {};

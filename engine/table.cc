@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "engine/internal/append.h"
 #include "engine/internal/core.h"
@@ -229,21 +230,72 @@ Result<uint64_t> Table::RemoveExpired() {
   return engine::RemoveExpired(impl_->database.get(), impl_->table);
 }
 
+namespace {
+
+/// Adds the reason and name of what is known, from number `from` on.
+void ListRemovals(const engine::TableState& state, uint64_t from, uint64_t removals_max,
+                  Removals* found) {
+  const engine::RemovalLog& log = state.removals();
+  const uint64_t first = std::max(from, log.begin());
+  found->missed = first - from;
+  found->next = std::min(log.end(), first + removals_max);
+  for (uint64_t number = first; number < found->next; ++number) {
+    const engine::RemovalLog::Entry& entry = log.entry(number);
+    found->removals.push_back({.id = entry.id, .reason = entry.cause.reason});
+    if (entry.cause.reason != RemovalReason::kFilter) continue;
+    if (entry.cause.priority_table >= state.priority_table_count()) continue;
+    found->removals.back().priority_table = state.priority(entry.cause.priority_table).spec().name;
+  }
+}
+
+}  // namespace
+
+Result<Removals> Table::ReadRemovals(uint64_t from, const RemovalsOptions& options) const {
+  GEARDB_RETURN_IF_ERROR(impl_->database->CheckTable(*impl_->table));
+  const std::string& name = impl_->table->layout().spec().name;
+  if (options.removals_max == 0) {
+    return Status::InvalidArgument("table '", name, "': removals_max is 0; expected at least 1");
+  }
+  engine::TableState& state = *impl_->table->state;
+  const Deadline deadline = Deadline::AfterMs(options.timeout_ms);
+  engine::ChangeWaiter waiter;
+  const engine::WaitsForChange waits(&state.changed, &waiter);
+  for (;;) {
+    const uint64_t seen = waiter.count();
+    Removals found;
+    {
+      MutexLock lock(&state.mutex);
+      if (from > state.removals().end()) {
+        return Status::InvalidArgument("table '", name, "': removals from number ", from,
+                                       " on are asked for; so far there are ",
+                                       state.removals().end());
+      }
+      ListRemovals(state, from, options.removals_max, &found);
+    }
+    if (!found.removals.empty() || found.missed > 0) return found;
+    GEARDB_RETURN_IF_ERROR(impl_->database->CheckTable(*impl_->table));
+    if (!waiter.WaitBeyond(seen, deadline)) return found;
+  }
+}
+
 TableStats Table::Stats() const {
   MutexLock lock(&impl_->table->state->mutex);
   const engine::TableState& state = *impl_->table->state;
   const engine::TableLayout& layout = state.layout();
-  return TableStats{.trajectories = state.trajectories().count(),
-                    .open_trajectories = state.open_count(),
-                    .steps = state.steps(),
-                    .pages = state.page_count(),
-                    .frame_bytes = state.frame_bytes(),
-                    .frames = state.frames().stats(),
-                    .row_bytes = state.rows() * layout.bytes_per_step(),
-                    .index_bytes = state.index_bytes(),
-                    .appended_rows = state.appended_rows(),
-                    .removed_trajectories = state.removed_trajectories(),
-                    .trimmed_rows = state.trimmed_rows()};
+  const auto& removed_by = state.removals().counts();
+  return TableStats{
+      .trajectories = state.trajectories().count(),
+      .open_trajectories = state.open_count(),
+      .steps = state.steps(),
+      .pages = state.page_count(),
+      .frame_bytes = state.frame_bytes(),
+      .frames = state.frames().stats(),
+      .row_bytes = state.rows() * layout.bytes_per_step(),
+      .index_bytes = state.index_bytes(),
+      .appended_rows = state.appended_rows(),
+      .removed_trajectories = std::accumulate(removed_by.begin(), removed_by.end(), uint64_t{0}),
+      .removed_by = removed_by,
+      .trimmed_rows = state.trimmed_rows()};
 }
 
 }  // namespace geardb

@@ -17,6 +17,7 @@
 #include "engine/filter.h"
 #include "engine/patch.h"
 #include "engine/priority_table.h"
+#include "engine/removals.h"
 #include "engine/schema.h"
 #include "engine/stats.h"
 #include "engine/tensor.h"
@@ -200,6 +201,13 @@ class Table {
   /// NumPy's rules. InvalidArgument names the first row that is not there; nothing is returned
   /// then.
   Result<std::vector<ColumnRows>> Gather(std::span<const GatherColumn> columns) const;
+
+  /// The trajectories that have left from number `from` on, in the order of the log, whatever the
+  /// reason. Numbers count all that ever left the table, also before a reopen; the last 65,536 of
+  /// them are remembered, and after a reopen those that the log still says since the last image of
+  /// the index: `missed` counts the others. With a timeout, waits until there is one.
+  /// InvalidArgument where `from` lies beyond the end, 0 being always good, or `removals_max` is 0.
+  Result<Removals> ReadRemovals(uint64_t from, const RemovalsOptions& options = {}) const;
 
   TableStats Stats() const;
 

@@ -143,6 +143,7 @@ void AnchorUpdate::AddTrajectory(Slot slot) {
 
 void AnchorUpdate::Insert(float raw_priority) {
   for (const index::LeafRange& range : ranges_) priority_->Insert(range, raw_priority);
+  HideFailing();
   Clear();
 }
 
@@ -153,6 +154,7 @@ void AnchorUpdate::Insert(std::span<const float> raw_priorities) {
     for (uint64_t leaf = range.begin; leaf < range.end; ++leaf) leaves.push_back(leaf);
   }
   priority_->Insert(leaves, raw_priorities.first(leaves.size()));
+  HideFailing();
   Clear();
 }
 

@@ -48,6 +48,8 @@ class AnchorUpdate {
 
  private:
   void Found(index::LeafRange leaves);
+  /// Of what was inserted, what fails the standing filter.
+  void HideFailing();
 
   TableState* state_;
   const size_t number_;

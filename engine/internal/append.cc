@@ -6,6 +6,7 @@
 
 #include "base/break.h"
 #include "base/crash_point.h"
+#include "engine/internal/set_filter.h"
 #include "engine/internal/set_priorities.h"
 #include "engine/internal/table_fits.h"
 
@@ -42,7 +43,7 @@ void engine::AppendChange::Apply(Lsn lsn, Lsn end) {
   ApplyLock lock(table_->state.get(), end);
   table_->state->Apply(*operation()->change_as_Append(), lsn, {layout, new_frames, places});
   table_->state->Arrived(admitted);
-  if (table_->state->ScaleDue()) table_->scale_due.store(true);
+  if (table_->state->FollowUpDue()) table_->follow_up_due.store(true);
   table_->state->changed.NotifyAll();
 }
 
@@ -376,7 +377,7 @@ Result<std::vector<Appended>> Writer::Impl::AppendOnce(Calls calls, Priorities p
   status = database_->Acknowledge(reservation.end, ack);
   if (change) reused_ = std::move(change);
   GEARDB_RETURN_IF_ERROR(status);
-  if (table_->scale_due.load()) engine::RescaleWhereDue(database_.get(), table_);
+  if (table_->follow_up_due.load()) engine::FollowUp(database_.get(), table_);
 
   std::vector<Appended> appended;
   appended.reserve(calls.size());

@@ -185,7 +185,7 @@ Status Writer::Impl::Evict(const wal::RecordSize& append, ChangeScope* scope, Ap
           scope->AwaitRoomHolding(sizes.front(), {.urgency = wal::Urgency::kReserve}));
       const engine::Eviction first = plan->eviction.Split(entries_max);
       table_->plan->Take(first);
-      database_->LogRemoval(scope, table_, first);
+      database_->LogRemoval(scope, table_, first, {RemovalReason::kCapacity});
     }
     GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(append, {}));
   }

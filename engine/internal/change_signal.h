@@ -66,4 +66,19 @@ class ChangeSignal {
   std::vector<ChangeWaiter*> waiters_ GEARDB_GUARDED_BY(mutex_);
 };
 
+/// A waiter hears a signal while it lives.
+class WaitsForChange {
+ public:
+  WaitsForChange(ChangeSignal* signal, ChangeWaiter* waiter) : signal_(signal), waiter_(waiter) {
+    signal_->Add(waiter_);
+  }
+  ~WaitsForChange() { signal_->Remove(waiter_); }
+  WaitsForChange(const WaitsForChange&) = delete;
+  WaitsForChange& operator=(const WaitsForChange&) = delete;
+
+ private:
+  ChangeSignal* const signal_;
+  ChangeWaiter* const waiter_;
+};
+
 }  // namespace geardb::engine

@@ -115,20 +115,21 @@ wal::RecordSize DatabaseCore::RemovalSize(size_t entries) {
 }
 
 Lsn DatabaseCore::LogRemoval(ChangeScope* scope, const std::shared_ptr<TableCore>& table,
-                             const Eviction& eviction) {
+                             const Eviction& eviction, const RemovalCause& cause) {
   CrashPoint("removal");
   auto change = std::make_unique<FunctionChange>(nullptr);
   FunctionChange* record = change.get();
-  change->set_apply([table, record](Lsn, Lsn end) {
+  change->set_apply([table, record, cause](Lsn, Lsn end) {
     ApplyLock guard(table->state.get(), end);
-    table->state->Apply(*record->operation()->change_as_Remove());
+    table->state->Apply(*record->operation()->change_as_Remove(), cause.priority_table);
     table->state->changed.NotifyAll();  // An epoch may have lost what was left of it.
   });
   auto& body = change->body;
   const auto removed = body.CreateVectorOfStructs(eviction.removed);
   const auto trimmed = body.CreateVectorOfStructs(eviction.trimmed);
-  change->FinishBody({.table = table->layout().id()}, fb::Change::Remove,
-                     fb::CreateRemove(body, removed, trimmed).Union());
+  const auto reason = static_cast<uint8_t>(cause.reason);
+  change->FinishBody({.table = table->layout().id(), .priority_table = cause.priority_table},
+                     fb::Change::Remove, fb::CreateRemove(body, removed, trimmed, reason).Union());
   const wal::RecordSize size = wal::RecordSize::For(change->body_bytes().size(), {});
   GEARDB_CHECK(size.total() <= RemovalSize(eviction.size()).total());
   const wal::Reservation reservation = scope->Reserve({.size = size});

@@ -47,8 +47,8 @@ struct TableCore {
   std::unique_ptr<TablePlan> plan;
   std::atomic<bool> dropped{false};
   /// Set by whoever applied rows after which some weights should have another scale; cleared by
-  /// whoever sees to it. See RescaleWhereDue.
-  std::atomic<bool> scale_due{false};
+  /// whoever sees to it. See FollowUp.
+  std::atomic<bool> follow_up_due{false};
   /// Held by a patch from its first look to its record; taken before `commit`.
   Mutex patches;
 
@@ -201,7 +201,7 @@ class DatabaseCore {
   /// fail: the caller has seen, without releasing `commit` since, that there is room for
   /// RemovalSize. Returns the record's end.
   Lsn LogRemoval(ChangeScope* scope, const std::shared_ptr<TableCore>& table,
-                 const Eviction& eviction) GEARDB_REQUIRES(commit);
+                 const Eviction& eviction, const RemovalCause& cause) GEARDB_REQUIRES(commit);
   /// What a LogRemoval of so many entries takes at most.
   static wal::RecordSize RemovalSize(size_t entries);
   /// Logs a new scale of a priority table's weights, and waits until it is published. Where it has

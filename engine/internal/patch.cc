@@ -11,7 +11,7 @@
 #include "engine/internal/change_scope.h"
 #include "engine/internal/episode.h"
 #include "engine/internal/ready_items.h"
-#include "engine/internal/set_priorities.h"
+#include "engine/internal/set_filter.h"
 
 namespace geardb::engine {
 namespace {
@@ -43,7 +43,7 @@ class PatchChange final : public Change {
   void ApplyNow(Lsn lsn) GEARDB_REQUIRES(table_->state->mutex) {
     const auto* patch = logged ? operation()->change_as_Patch() : nullptr;
     table_->state->ApplyPatch({groups, pages, patch ? patch->items() : nullptr}, lsn);
-    if (table_->state->ScaleDue()) table_->scale_due.store(true);
+    if (table_->state->FollowUpDue()) table_->follow_up_due.store(true);
     table_->state->changed.NotifyAll();
   }
 
@@ -436,7 +436,7 @@ Result<PatchOutcome> PatchTable(DatabaseCore* database, const std::shared_ptr<Ta
   auto outcome = WithLogRoom(database, deadline, [&] {
     return PatchCall(database, table, bound, deadline).Run(resolve, ack);
   });
-  if (table->scale_due.load()) RescaleWhereDue(database, table);
+  if (table->follow_up_due.load()) FollowUp(database, table);
   return outcome;
 }
 

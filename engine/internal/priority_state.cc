@@ -78,6 +78,7 @@ Result<std::unique_ptr<PriorityState>> PriorityState::Create(index::IndexMemory*
 Status PriorityState::Reserve(uint64_t leaf_count) {
   if (counts_ != nullptr) GEARDB_RETURN_IF_ERROR(counts_->Reserve(leaf_count));
   if (deleted_ != nullptr) GEARDB_RETURN_IF_ERROR(deleted_->Reserve(leaf_count));
+  if (filter_ != nullptr) GEARDB_RETURN_IF_ERROR(filter_->ReserveLeaves(leaf_count));
   return selector_->Reserve(leaf_count);
 }
 
@@ -114,6 +115,7 @@ void PriorityState::Erase(index::LeafRange range) {
   const uint64_t items = selector_->Erase(range);
   if (items > 0 && counts_ != nullptr) counts_->Reset(range);
   if (items > 0 && epoch_ != nullptr) epoch_->Erased(range);
+  if (items > 0 && filter_ != nullptr) filter_->Forget(range);
   // Also those that are reserved: their place is given back, and their row will be no sample of a
   // queue. So it is the same where a log is replayed.
   limiter_.Delete({.items = items, .unsampled = unsampled});
@@ -127,8 +129,7 @@ void PriorityState::Leave(index::LeafRange range) {
 Status PriorityState::PrepareDelete() {
   if (deleted_ != nullptr) return Status::Ok();
   GEARDB_ASSIGN_OR_RETURN(
-      auto deleted,
-      index::DeletedLeaves::Create(memory_, spec_.name + " deleted items", leaf_capacity_));
+      auto deleted, index::LeafSet::Create(memory_, spec_.name + " deleted items", leaf_capacity_));
   GEARDB_RETURN_IF_ERROR(deleted->Reserve(selector_->reserved()));
   deleted_ = std::move(deleted);
   return Status::Ok();
@@ -141,7 +142,7 @@ void PriorityState::Delete(uint64_t leaf) {
 
 uint64_t PriorityState::committed_bytes() const {
   return selector_->committed_bytes() + (counts_ ? counts_->committed_bytes() : 0) +
-         (deleted_ ? deleted_->committed_bytes() : 0);
+         (deleted_ ? deleted_->committed_bytes() : 0) + (filter_ ? filter_->committed_bytes() : 0);
 }
 
 uint64_t PriorityState::CountExhausted() const {
@@ -150,6 +151,41 @@ uint64_t PriorityState::CountExhausted() const {
   selector_->ForEachMember({0, selector_->reserved()},
                            [&](uint64_t leaf) { exhausted += IsExhausted(leaf) ? 1u : 0u; });
   return exhausted;
+}
+
+// ---- The standing filter.
+
+Status PriorityState::PrepareFilter(uint64_t slot_capacity, uint64_t slot_count) {
+  if (filter_ != nullptr) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(selector_->ReserveHidden());
+  GEARDB_ASSIGN_OR_RETURN(
+      auto filter, StandingFilter::Create(memory_, spec_.name,
+                                          {.slots = slot_capacity, .leaves = leaf_capacity_}));
+  if (slot_count > 0) GEARDB_RETURN_IF_ERROR(filter->ReserveSlots(slot_count));
+  if (selector_->reserved() > 0) {
+    GEARDB_RETURN_IF_ERROR(filter->ReserveLeaves(selector_->reserved()));
+  }
+  filter_ = std::move(filter);
+  return Status::Ok();
+}
+
+void PriorityState::Filter(std::span<const uint64_t> leaves) {
+  for (const uint64_t leaf : leaves) filter_->Add(leaf);
+  selector_->Hide(leaves);
+}
+
+void PriorityState::Unfilter(std::span<const uint64_t> leaves) {
+  for (const uint64_t leaf : leaves) filter_->Forget({leaf, leaf + 1});
+  ShowUnfiltered(leaves);
+}
+
+void PriorityState::ShowUnfiltered(std::span<const uint64_t> leaves) {
+  std::vector<uint64_t> shown;
+  for (const uint64_t leaf : leaves) {
+    const bool full = bounded() && counts_->view().IsFull(leaf);
+    if (!full && (filter_ == nullptr || !filter_->IsFiltered(leaf))) shown.push_back(leaf);
+  }
+  selector_->Show(shown);
 }
 
 // ---- Limits.
@@ -209,7 +245,7 @@ void PriorityState::CancelReserved(uint64_t rows, std::span<const uint64_t> leav
     if (counts_->view().count(leaf).reserved == 0) continue;
     for (const uint64_t shown : counts_->Cancel({&leaf, 1})) held.push_back(shown);
   }
-  selector_->Show(held);
+  ShowUnfiltered(held);
 }
 
 void PriorityState::Sample(uint64_t rows, std::span<const uint64_t> leaves) {
@@ -250,17 +286,17 @@ void PriorityState::Configure(const PriorityLimits& limits) {
       if (selector_->IsHidden(leaf)) hidden.push_back(leaf);
       if (counts_->view().count(leaf).reserved > 0) reserved.push_back(leaf);
     });
-    selector_->Show(hidden);
     WillChange(index::LeafRange{0, counts_->reserved()});
     counts_->Reset({0, counts_->reserved()});
     GEARDB_CHECK(counts_->SetMaxTimes(MaxTimes(limits)).ok());
+    ShowUnfiltered(hidden);
     selector_->Hide(counts_->Reserve(reserved).full);
     return;
   }
   const auto changes = counts_->SetMaxTimes(MaxTimes(limits));
   GEARDB_CHECK(changes.ok());
   selector_->Hide(changes->full);
-  selector_->Show(changes->shown);
+  ShowUnfiltered(changes->shown);
 }
 
 float PriorityState::max_priority() const {

@@ -4,7 +4,8 @@
 // Items come and go through Insert and Erase, which tell the limiter. What is *reserved*, and how
 // many items were admitted, is in memory alone; all else is a function of the log's records.
 //
-// Invariant: with a maximum of times an item is hidden iff its samples and reservations reach it.
+// Invariant: an item is hidden iff it fails a standing filter, or there is a maximum of times that
+// its samples and reservations reach.
 #pragma once
 
 #include <memory>
@@ -14,12 +15,13 @@
 #include <vector>
 
 #include "engine/internal/epoch_state.h"
+#include "engine/internal/standing_filter.h"
 #include "engine/schema.h"
 #include "engine/stats.h"
 #include "index/change_watch.h"
-#include "index/deleted_leaves.h"
 #include "index/index_memory.h"
 #include "index/item_counts.h"
+#include "index/leaf_set.h"
 #include "index/ordered_selector.h"
 #include "index/prioritized_selector.h"
 #include "index/rate_limiter.h"
@@ -105,6 +107,27 @@ class PriorityState {
   }
   bool has_deleted() const { return deleted_ != nullptr && deleted_->count() > 0; }
 
+  // The standing filter.
+
+  /// Admission of one: the memory for whom it fails, so many slots for now.
+  Status PrepareFilter(uint64_t slot_capacity, uint64_t slot_count);
+  /// Null where there never was one.
+  StandingFilter* filter() { return filter_.get(); }
+  const StandingFilter* filter() const { return filter_.get(); }
+  /// Another one from here on: valid, and prepared. What fails is to be worked out anew.
+  void SetFilter(const PriorityTableSpec& spec) {
+    spec_.filter = spec.filter;
+    spec_.filter_action = spec.filter_action;
+  }
+  /// A closed trajectory is to be removed, since it fails.
+  bool Expires(Slot slot) const {
+    return filter_ != nullptr && spec_.filter_action == FilterAction::kExpire &&
+           filter_->Fails(slot);
+  }
+  /// These items fail the filter now, or pass it again.
+  void Filter(std::span<const uint64_t> leaves);
+  void Unfilter(std::span<const uint64_t> leaves);
+
   // Limits.
 
   const index::RateLimiter& limiter() const { return limiter_; }
@@ -164,18 +187,21 @@ class PriorityState {
   }
   /// Hides those that are full.
   void HideFull(std::span<const uint64_t> leaves);
+  /// Shows those that nothing else hides.
+  void ShowUnfiltered(std::span<const uint64_t> leaves);
 
   index::IndexMemory* const memory_;
   const uint64_t leaf_capacity_;
   PriorityTableSpec spec_;
   index::RateLimiter limiter_;
-  std::unique_ptr<index::ItemCounts> counts_;      // Null where there never was a maximum.
-  std::unique_ptr<index::DeletedLeaves> deleted_;  // Null before the first Delete.
+  std::unique_ptr<index::ItemCounts> counts_;  // Null where there never was a maximum.
+  std::unique_ptr<index::LeafSet> deleted_;    // Null before the first Delete.
   std::unique_ptr<index::Selector> selector_;
   index::PrioritizedSelector* prioritized_ = nullptr;
   index::OrderedSelector* ordered_ = nullptr;
   index::ChangeWatch* watch_ = nullptr;
   std::unique_ptr<EpochState> epoch_;
+  std::unique_ptr<StandingFilter> filter_;  // Null before the first.
 };
 
 /// The order of a selector that has one.

@@ -83,7 +83,7 @@ Status Recovery::ApplyToTable(const fb::Operation& operation, const wal::RecordV
     case fb::Change::Remove: {
       const fb::Remove& remove = *operation.change_as_Remove();
       GEARDB_RETURN_IF_ERROR(Fits(record, CheckRemove(state, remove)));
-      state.Apply(remove);
+      state.Apply(remove, operation.priority_table());
       return Status::Ok();
     }
     case fb::Change::Patch:
@@ -142,6 +142,8 @@ Status Recovery::ApplyToPriorityTable(const fb::Operation& operation, const wal:
       state.ApplyDelete(items, number);
       return Status::Ok();
     }
+    case fb::Change::SetFilter:
+      return SetFilter(*operation.change_as_SetFilter(), record, &state, number);
     case fb::Change::Configure: {
       const fb::Configure& configure = *operation.change_as_Configure();
       PriorityState& priority = state.priority(number);
@@ -159,6 +161,18 @@ Status Recovery::ApplyToPriorityTable(const fb::Operation& operation, const wal:
       state.Apply(*operation.change_as_RestartDraws(), number);
       return Status::Ok();
   }
+}
+
+Status Recovery::SetFilter(const fb::SetFilter& set, const wal::RecordView& record,
+                           TableState* state, size_t number) {
+  PriorityTableSpec spec = state->priority(number).spec();
+  const Status decoded = DecodeFilter(set.filter(), set.action(), &spec);
+  if (decoded.code() == StatusCode::kUnsupported) return decoded;
+  GEARDB_RETURN_IF_ERROR(Fits(record, decoded));
+  GEARDB_RETURN_IF_ERROR(Fits(record, CheckStandingFilter(spec, state->layout())));
+  GEARDB_RETURN_IF_ERROR(state->PrepareFilter(number));
+  state->Apply(set, number);
+  return Status::Ok();
 }
 
 Status Recovery::CreateTable(const fb::Operation& operation, const wal::RecordView& record) {
@@ -192,6 +206,7 @@ Status Recovery::CreatePriorityTable(const fb::Operation& operation, const wal::
   if (!spec.ok()) return BadRecord(record, spec.status().message());
   const TableSpec& table_spec = table->layout().spec();
   GEARDB_RETURN_IF_ERROR(Fits(record, ValidatePriorityTableSpec(table_spec, *spec)));
+  GEARDB_RETURN_IF_ERROR(Fits(record, CheckStandingFilter(*spec, table->layout())));
   if (!index::ValidPriority(create.initial())) {
     return BadRecord(record, "priority table '", spec->name, "' begins with priority ",
                      create.initial());

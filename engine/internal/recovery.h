@@ -40,6 +40,8 @@ class Recovery {
                       TableCore* table);
   Status ApplyToPriorityTable(const fb::Operation& operation, const wal::RecordView& record,
                               TableCore* table);
+  Status SetFilter(const fb::SetFilter& set, const wal::RecordView& record, TableState* state,
+                   size_t number);
   Status CreateTable(const fb::Operation& operation, const wal::RecordView& record);
   Status CreatePriorityTable(const fb::Operation& operation, const wal::RecordView& record,
                              TableCore* table);

@@ -139,7 +139,7 @@ Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
     }
   }
   // What leaves gives its frames back first: nobody reads during recovery.
-  state.Leave(append.removed(), append.trimmed());
+  state.Leave(append.removed(), append.trimmed(), {RemovalReason::kCapacity});
   std::vector<FrameRef> frames;
   std::vector<wal::PiecePlace> places;
   GEARDB_RETURN_IF_ERROR(TakePageFrames(append, record, table, &frames, &places));

@@ -183,6 +183,10 @@ Status CheckClose(const TableState& state, const fb::Close& close) {
 }
 
 Status CheckRemove(const TableState& state, const fb::Remove& remove) {
+  if (remove.reason() > static_cast<uint8_t>(kRemovalReasonLast)) {
+    return Status::Corruption("trajectories are removed for reason ",
+                              static_cast<int>(remove.reason()));
+  }
   return Leaving().Read(state, remove.removed(), remove.trimmed());
 }
 

@@ -29,7 +29,7 @@ Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery, std::string* 
     }
     if (ids.empty()) continue;
     if (core->log != nullptr) {
-      GEARDB_RETURN_IF_ERROR(RemoveTrajectories(core, table, ids));
+      GEARDB_RETURN_IF_ERROR(RemoveTrajectories(core, table, ids, {RemovalReason::kDamaged}));
     } else {
       HideTrajectories(table.get(), ids);
     }

@@ -107,7 +107,6 @@ void RescaleIfDue(DatabaseCore* database, const std::shared_ptr<TableCore>& tabl
 
 void RescaleWhereDue(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
   if (!database->CheckWritable().ok()) return;
-  table->scale_due.store(false);
   size_t count = 0;
   {
     MutexLock lock(&table->state->mutex);

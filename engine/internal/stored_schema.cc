@@ -32,12 +32,26 @@ Status DecodeRemover(const fb::TableSpec& stored, TableSpec* spec) {
 
 }  // namespace
 
+Status DecodeFilter(const flatbuffers::String* filter, uint8_t action, PriorityTableSpec* spec) {
+  spec->filter_action = static_cast<FilterAction>(action);
+  if (spec->filter_action > kFilterActionLast) {
+    return Status::Unsupported("written by a newer GearDB: a standing filter of action ",
+                               static_cast<int>(action));
+  }
+  if (filter != nullptr && filter->size() > kFilterTextMax) {
+    return Status::Corruption("a standing filter of ", filter->size(), " characters is stored");
+  }
+  spec->filter = filter == nullptr ? "" : filter->str();
+  return Status::Ok();
+}
+
 flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
     flatbuffers::FlatBufferBuilder* builder, const PriorityTableSpec& spec) {
   const auto name = builder->CreateString(spec.name);
   const auto column = builder->CreateString(spec.initial_priority_column);
   const auto required = spec.required.empty() ? 0 : builder->CreateVectorOfStrings(spec.required);
   const auto limits = EncodeLimits(builder, LimitsOf(spec));
+  const auto filter = spec.filter.empty() ? 0 : builder->CreateString(spec.filter);
   fb::PriorityTableSpecBuilder stored(*builder);
   stored.add_name(name);
   stored.add_item(static_cast<uint8_t>(spec.item));
@@ -59,6 +73,8 @@ flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
   stored.add_limits(limits);
   stored.add_epoch_passes(spec.epoch.passes);
   stored.add_epoch_remove_covered(spec.epoch.remove_covered);
+  if (!spec.filter.empty()) stored.add_filter(filter);
+  stored.add_filter_action(static_cast<uint8_t>(spec.filter_action));
   return stored.Finish();
 }
 
@@ -104,6 +120,8 @@ Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* s
   if (!limits.ok()) return limits.status().WithContext("priority table '" + spec.name + "'");
   SetLimits(*limits, &spec);
   spec.epoch = {.passes = stored->epoch_passes(), .remove_covered = stored->epoch_remove_covered()};
+  const Status filter = DecodeFilter(stored->filter(), stored->filter_action(), &spec);
+  if (!filter.ok()) return filter.WithContext("priority table '" + spec.name + "'");
   return spec;
 }
 

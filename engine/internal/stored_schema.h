@@ -7,6 +7,9 @@
 
 namespace geardb::engine {
 
+/// Characters of a standing filter, at most.
+inline constexpr size_t kFilterTextMax = 4096;
+
 /// The schema as the log stores it.
 flatbuffers::Offset<fb::TableSpec> EncodeTableSpec(flatbuffers::FlatBufferBuilder* builder,
                                                    const TableSpec& spec);
@@ -15,5 +18,7 @@ flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
 /// Corruption for a missing part; what they give still has to be validated.
 Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored);
 Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* stored);
+/// The standing filter alone, into `spec`; `filter` may be null.
+Status DecodeFilter(const flatbuffers::String* filter, uint8_t action, PriorityTableSpec* spec);
 
 }  // namespace geardb::engine

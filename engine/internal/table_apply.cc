@@ -10,7 +10,7 @@
 namespace geardb::engine {
 
 void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& frames) {
-  Leave(append.removed(), append.trimmed());
+  Leave(append.removed(), append.trimmed(), {RemovalReason::kCapacity});
   if (append.opened()) {
     for (const fb::Opened* opened : *append.opened()) Open(*opened, lsn);
   }
@@ -41,6 +41,7 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& fram
     record.flags = static_cast<uint8_t>(record.flags & ~index::kFinalRowStored);
     if (last_is_final) record.flags |= index::kFinalRowStored;
     if (rows->closes()) CloseTrajectory(&record, end, last_is_final);
+    Refilter(rows->slot());
     change.new_rows_end = static_cast<int64_t>(record.rows_end);
     change.ended = end != End::kGo;
     changes.push_back(change);
@@ -71,7 +72,9 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& fram
 
 void TableState::Apply(const fb::Close& close, Lsn lsn) {
   if (close.removed()) {
-    for (const fb::Removed* removed : *close.removed()) RemoveTrajectory(*removed);
+    for (const fb::Removed* removed : *close.removed()) {
+      RemoveTrajectory(*removed, {RemovalReason::kCapacity});
+    }
   }
   if (close.ended() == nullptr) return;
   for (const fb::Ended* ended : *close.ended()) {
@@ -94,6 +97,7 @@ void TableState::Apply(const fb::Close& close, Lsn lsn) {
     }
     CloseTrajectory(record, static_cast<End>(ended->end()), last_is_final);
     record->last_lsn = lsn;
+    Refilter(ended->slot());
     for (size_t i = 0; i < priorities_.size(); ++i) {
       AnchorUpdate update(this, i);
       update.Add({ended->slot(), rows_end, rows_end, true});
@@ -121,17 +125,22 @@ void TableState::Apply(const fb::Adopt& adopt, Lsn lsn) {
     record->lane = adopted->lane();
     record->last_lsn = lsn;
     frames_->HoldAll(record->tail_lpn, false);
+    Refilter(adopted->slot());
     open_count_ += (adopted->orphaned() ? 0u : 1u);
     open_count_ -= (was_open ? 1 : 0);
   }
 }
 
-void TableState::Apply(const fb::Remove& remove) { Leave(remove.removed(), remove.trimmed()); }
+void TableState::Apply(const fb::Remove& remove, uint32_t priority_table) {
+  const auto reason = static_cast<RemovalReason>(remove.reason());
+  Leave(remove.removed(), remove.trimmed(), {reason, priority_table});
+}
 
 void TableState::Leave(const flatbuffers::Vector<const fb::Removed*>* removed,
-                       const flatbuffers::Vector<const fb::Trimmed*>* trimmed) {
+                       const flatbuffers::Vector<const fb::Trimmed*>* trimmed,
+                       const RemovalCause& cause) {
   if (removed != nullptr) {
-    for (const fb::Removed* trajectory : *removed) RemoveTrajectory(*trajectory);
+    for (const fb::Removed* trajectory : *removed) RemoveTrajectory(*trajectory, cause);
   }
   if (trimmed != nullptr) {
     for (const fb::Trimmed* head : *trimmed) Trim(*head);
@@ -162,7 +171,10 @@ void TableState::Apply(const fb::SetColumns& set) {
     set_before.emplace_back(slot, trajectories_->record(slot).columns_set);
   }
   SetColumnValues(set.column_sets(), set.column_values());
-  for (const auto& [slot, before] : set_before) InsertReady(slot, before, set.items());
+  for (const auto& [slot, before] : set_before) {
+    Refilter(slot);
+    InsertReady(slot, before, set.items());
+  }
 }
 
 void TableState::InsertReady(Slot slot, uint64_t before,
@@ -225,6 +237,7 @@ void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
 
 void TableState::Apply(const fb::CreatePriorityTable& create, size_t priority_table) {
   PriorityState& priority = *priorities_[priority_table];
+  UseFilter(priority_table);
   trajectories_->ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
     AnchorUpdate update(this, priority_table);
     if (priority.draws_windows()) {
@@ -320,7 +333,7 @@ void TableState::EndBulk() {
 void TableState::ResetCounters() {
   for (const auto& priority : priorities_) priority->counters = PriorityTableStats();
   appended_rows_ = 0;
-  removed_trajectories_ = 0;
+  removals_.ResetCounters();
   trimmed_rows_ = 0;
 }
 
@@ -329,6 +342,7 @@ uint64_t TableState::OrphanOpenTrajectories() {
   trajectories_->ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
     if (record.state == index::TrajectoryState::kClosed) return;
     trajectories_->record(slot).state = index::TrajectoryState::kOrphaned;
+    Refilter(slot);
     ++orphaned;
   });
   open_count_ = 0;

@@ -8,6 +8,7 @@
 #include "engine/internal/change_scope.h"
 #include "engine/internal/index_budget.h"
 #include "engine/internal/ready_items.h"
+#include "engine/internal/set_filter.h"
 #include "engine/internal/set_priorities.h"
 #include "engine/internal/table_scan.h"
 
@@ -30,7 +31,7 @@ uint64_t RemovedMax(const DatabaseCore& database) {
 }  // namespace
 
 Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                          std::span<const TrajectoryId> ids) {
+                          std::span<const TrajectoryId> ids, const RemovalCause& cause) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   const std::set<TrajectoryId> wanted(ids.begin(), ids.end());
@@ -62,7 +63,7 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
     }
     Eviction eviction;
     for (const Slot slot : slots) eviction.removed.push_back(table->plan->Remove(slot));
-    end = database->LogRemoval(&scope, table, eviction);
+    end = database->LogRemoval(&scope, table, eviction, cause);
   }
   GEARDB_RETURN_IF_ERROR(database->Acknowledge(end, Ack::kLog));
   RescaleWhereDue(database, table);
@@ -75,7 +76,7 @@ Status RemoveDamaged(DatabaseCore* database, const std::shared_ptr<TableCore>& t
     HideTrajectories(table.get(), {&id, 1});
     return Status::Corruption(why.message(), "; the trajectory is not shown any more");
   }
-  const Status removed = RemoveTrajectories(database, table, {&id, 1});
+  const Status removed = RemoveTrajectories(database, table, {&id, 1}, {RemovalReason::kDamaged});
   if (removed.ok() || removed.code() == StatusCode::kNotFound) {
     return Status::Corruption(why.message(), "; the trajectory was removed");
   }
@@ -90,7 +91,7 @@ using ChooseSlots = std::function<Result<std::vector<Slot>>(const TableState& st
 
 /// Removes what `choose` says, which is asked again where the call had to wait.
 Result<uint64_t> RemoveChosen(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                              const ChooseSlots& choose) {
+                              const RemovalCause& cause, const ChooseSlots& choose) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   CommitOptions how = ReserveUrgency();
@@ -126,7 +127,7 @@ Result<uint64_t> RemoveChosen(DatabaseCore* database, const std::shared_ptr<Tabl
       for (uint64_t at = i * each_max; at < slots.size() && at < (i + 1) * each_max; ++at) {
         eviction.removed.push_back(table->plan->Remove(slots[at]));
       }
-      end = database->LogRemoval(&scope, table, eviction);
+      end = database->LogRemoval(&scope, table, eviction, cause);
     }
   }
   GEARDB_RETURN_IF_ERROR(database->Acknowledge(end, Ack::kLog));
@@ -137,15 +138,15 @@ Result<uint64_t> RemoveChosen(DatabaseCore* database, const std::shared_ptr<Tabl
 }  // namespace
 
 Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                                const Filter& filter) {
-  return RemoveChosen(database, table, [&](const TableState& state) GEARDB_REQUIRES(state.mutex) {
-    return MatchingSlots(state, filter);
-  });
+                                const Filter& filter, const RemovalCause& cause) {
+  return RemoveChosen(database, table, cause,
+                      [&](const TableState& state)
+                          GEARDB_REQUIRES(state.mutex) { return MatchingSlots(state, filter); });
 }
 
 Result<uint64_t> RemoveRange(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                              const IdRange& ids) {
-  return RemoveChosen(database, table, [&ids](const TableState& state) {
+  return RemoveChosen(database, table, {}, [&ids](const TableState& state) {
     std::vector<Slot> slots;
     state.trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
       if (record.id >= ids.begin && record.id < ids.end) slots.push_back(slot);
@@ -154,20 +155,15 @@ Result<uint64_t> RemoveRange(DatabaseCore* database, const std::shared_ptr<Table
   });
 }
 
-namespace {
-
-/// Removes any number, by as many records as that takes.
 Status RemoveMany(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                  std::span<const TrajectoryId> ids) {
+                  std::span<const TrajectoryId> ids, const RemovalCause& cause) {
   const uint64_t each_max = RemovedMax(*database);
   for (uint64_t done = 0; done < ids.size(); done += each_max) {
     const uint64_t count = std::min<uint64_t>(each_max, ids.size() - done);
-    GEARDB_RETURN_IF_ERROR(RemoveTrajectories(database, table, ids.subspan(done, count)));
+    GEARDB_RETURN_IF_ERROR(RemoveTrajectories(database, table, ids.subspan(done, count), cause));
   }
   return Status::Ok();
 }
-
-}  // namespace
 
 void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                     std::span<const fb::Sampled> sampled) {
@@ -184,7 +180,7 @@ void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& ta
       }
     }
     // NotFound: somebody else has removed one meanwhile.
-    status = RemoveMany(database, table, ids);
+    status = RemoveMany(database, table, ids, {RemovalReason::kExhausted});
   }
 }
 
@@ -203,7 +199,7 @@ void RemoveAllFinishedOf(DatabaseCore* database, const std::shared_ptr<TableCore
       }
     }
     // NotFound: somebody else has removed one meanwhile.
-    status = RemoveMany(database, table, ids);
+    status = RemoveMany(database, table, ids, {RemovalReason::kExhausted});
   }
 }
 
@@ -217,7 +213,7 @@ void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {
   }
   flatbuffers::FlatBufferBuilder body;
   body.Finish(fb::CreateRemove(body, body.CreateVectorOfStructs(hidden), 0));
-  table->state->Apply(*flatbuffers::GetRoot<fb::Remove>(body.GetBufferPointer()));
+  table->state->Apply(*flatbuffers::GetRoot<fb::Remove>(body.GetBufferPointer()), 0);
 }
 
 Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
@@ -253,10 +249,10 @@ Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCor
     }
     Eviction eviction;
     eviction.trimmed.push_back(table->plan->Trim(slot, static_cast<uint64_t>(first.row)));
-    end = database->LogRemoval(&scope, table, eviction);
+    end = database->LogRemoval(&scope, table, eviction, {});
   }
   GEARDB_RETURN_IF_ERROR(database->Acknowledge(end, Ack::kLog));
-  RescaleWhereDue(database, table);
+  FollowUp(database, table);
   return Status::Ok();
 }
 
@@ -348,7 +344,7 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
   change.set_apply([&](Lsn, Lsn end) {
     ApplyLock lock(table->state.get(), end);
     table->state->Apply(*change.operation()->change_as_SetColumns());
-    if (table->state->ScaleDue()) table->scale_due.store(true);
+    if (table->state->FollowUpDue()) table->follow_up_due.store(true);
     table->state->changed.NotifyAll();
   });
   const CommitOptions how = AppendUrgency();
@@ -381,7 +377,7 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
   }
   database->Finish(reservation, {}, &change);
   GEARDB_RETURN_IF_ERROR(database->Acknowledge(reservation.end, Ack::kLog));
-  if (table->scale_due.load()) RescaleWhereDue(database, table);
+  if (table->follow_up_due.load()) FollowUp(database, table);
   return Status::Ok();
 }
 
@@ -419,6 +415,7 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   GEARDB_RETURN_IF_ERROR(ValidatePriorityTableSpec(table->layout().spec(), spec));
+  GEARDB_RETURN_IF_ERROR(CheckStandingFilter(spec, table->layout()));
   FunctionChange change(nullptr);
   const auto stored = EncodePriorityTableSpec(&change.body, spec);
   const CommitOptions how = AppendUrgency();
@@ -428,7 +425,8 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
   {
     ChangeScope scope(database, table.get(), how);
     // The second is of a rescale: what comes after the first must not be refused.
-    const wal::RecordSize bounds[] = {wal::RecordSize::For(4096, {}), DatabaseCore::RescaleSize()};
+    const wal::RecordSize bounds[] = {wal::RecordSize::For(4096 + spec.filter.size(), {}),
+                                      DatabaseCore::RescaleSize()};
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(scope.AwaitRoom(bounds, how, &waited));
     GEARDB_RETURN_IF_ERROR(database->CatchUp());
@@ -460,7 +458,9 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
     // What was stored may have any priorities.
     GEARDB_RETURN_IF_ERROR(RescaleInScope(database, &scope, table, static_cast<uint32_t>(number)));
   }
-  return database->Acknowledge(reservation.end, Ack::kSync);
+  GEARDB_RETURN_IF_ERROR(database->Acknowledge(reservation.end, Ack::kSync));
+  if (!spec.filter.empty()) FollowUp(database, table);
+  return Status::Ok();
 }
 
 }  // namespace geardb::engine

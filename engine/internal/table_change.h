@@ -24,9 +24,12 @@ Status RemoveDamaged(DatabaseCore* database, const std::shared_ptr<TableCore>& t
 
 /// See Table::Remove, Table::Truncate, Table::SetColumns, Table::CreatePriorityTable.
 Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                          std::span<const TrajectoryId> ids);
+                          std::span<const TrajectoryId> ids, const RemovalCause& cause = {});
 Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                                const Filter& filter);
+                                const Filter& filter, const RemovalCause& cause = {});
+/// Any number of trajectories, by as many records as that takes; NotFound as of Table::Remove.
+Status RemoveMany(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                  std::span<const TrajectoryId> ids, const RemovalCause& cause);
 /// See Table::Remove of a range.
 Result<uint64_t> RemoveRange(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                              const IdRange& ids);

@@ -21,7 +21,7 @@ ChunkWriter MakeHead(const TableState& state, const PlanNumbers& numbers, Lsn ls
       builder, layout.id(), spec, state.trajectories().reserved(), state.pages().reserved(),
       state.trajectories().count(), state.page_count(), state.steps(), numbers.next_id,
       numbers.ids_end, numbers.next_generation, numbers.generations_end, priorities_offset,
-      state.removed_ever()));
+      state.removals().end()));
   ChunkWriter writer({layout.id(), ImageKind::kTable, 0}, lsn);
   writer.PutBytes(
       {reinterpret_cast<const std::byte*>(builder.GetBufferPointer()), builder.GetSize()});

@@ -147,7 +147,7 @@ Status TableImageLoad::Create(const TableState::Memory& memory, LoadedTable* tab
   GEARDB_ASSIGN_OR_RETURN(table->state, TableState::Create(memory, *spec, id_));
   GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(memory.index, table->state.get()));
   state_ = table->state.get();
-  state_->removed_ever_ = head_->removed_ever();
+  state_->removals_.Restore(head_->removed_ever());
   table->plan->next_id = head_->next_id();
   table->plan->ids_end = head_->ids_end();
   table->plan->next_generation = head_->next_generation();
@@ -164,6 +164,8 @@ Status TableImageLoad::LoadPriorityTables() {
     if (!spec.ok()) return BadChunk(head_chunk_, spec.status().message());
     const Status valid = ValidatePriorityTableSpec(state_->layout().spec(), *spec);
     if (!valid.ok()) return BadChunk(head_chunk_, valid.message());
+    const Status filter = CheckStandingFilter(*spec, state_->layout());
+    if (!filter.ok()) return BadChunk(head_chunk_, filter.message());
     for (size_t other = 0; other < i; ++other) {
       if (state_->priority(other).spec().name != spec->name) continue;
       return BadChunk(head_chunk_, "two priority tables are called '", spec->name, "'");
@@ -173,6 +175,7 @@ Status TableImageLoad::LoadPriorityTables() {
     priority.selector().BeginBulk();
     GEARDB_RETURN_IF_ERROR(ItemsImage(id_, i).Load(head, lsn_, source_, &priority));
     GEARDB_RETURN_IF_ERROR(CheckItems(*state_, i));
+    state_->UseFilter(i);
   }
   return Status::Ok();
 }

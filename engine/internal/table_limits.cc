@@ -68,6 +68,8 @@ void TableState::Arrived(std::span<const uint64_t> admitted) {
 
 bool TableState::RemovesFinished() const {
   return std::any_of(priorities_.begin(), priorities_.end(), [](const auto& priority) {
+    const bool expires = priority->spec().filter_action == FilterAction::kExpire;
+    if (priority->filter() != nullptr && expires) return true;
     if (priority->epoch() != nullptr && priority->spec().epoch.remove_covered) return true;
     return (priority->bounded() || priority->has_deleted()) &&
            RemovesExhausted(LimitsOf(priority->spec()));
@@ -78,7 +80,7 @@ bool TableState::IsFinished(Slot slot) const {
   const index::TrajectoryRecord& record = trajectories().record(slot);
   if (record.state != index::TrajectoryState::kClosed) return false;
   for (const auto& priority : priorities_) {
-    if (IsCovered(*priority, slot)) return true;
+    if (IsCovered(*priority, slot) || priority->Expires(slot)) return true;
   }
   bool removes = false;
   for (const auto& priority : priorities_) {

@@ -56,7 +56,7 @@ Status TablePlan::TakeOver(bool created) {
   uint64_t last_generation = 0;
   TrajectoryId last_id = 0;
   GEARDB_RETURN_IF_ERROR(ReserveNumbers(1, 1));
-  removed_ = state_->removed_ever();
+  removed_ = state_->removals().end();
   if (heap_ != nullptr) {
     GEARDB_ASSIGN_OR_RETURN(heap_table_, FindRemoverTable(*state_));
     state_->FollowPriorities(heap_table_);

@@ -106,7 +106,19 @@ Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
                                                     : trajectories_->reserved();
   if (leaves > 0) GEARDB_RETURN_IF_ERROR(priority->Reserve(leaves));
   priorities_.push_back(std::move(priority));
+  if (spec.filter.empty()) return Status::Ok();
+  const Status prepared = PrepareFilter(priorities_.size() - 1);
+  if (!prepared.ok()) {
+    priorities_.pop_back();
+    return prepared;
+  }
+  priorities_.back()->filter()->Use(spec.filter, layout_, *trajectories_);
   return Status::Ok();
+}
+
+Status TableState::PrepareFilter(size_t priority_table) {
+  return priorities_[priority_table]->PrepareFilter(SlotCapacity(*memory_.index),
+                                                    trajectories_->reserved());
 }
 
 Status TableState::Reserve(uint64_t lpn_count, uint64_t slot_count) {
@@ -131,7 +143,10 @@ Status TableState::Reserve(uint64_t lpn_count, uint64_t slot_count) {
       Status status;
       for (const auto& priority : priorities_) {
         if (!status.ok()) break;
-        if (priority->draws_windows()) continue;
+        if (priority->filter() != nullptr) {
+          status = priority->filter()->ReserveSlots(slot_count + extra);
+        }
+        if (!status.ok() || priority->draws_windows()) continue;
         status = priority->Reserve(slot_count + extra);
       }
       if (status.ok()) status = trajectories_->Reserve(slot_count + extra);
@@ -253,7 +268,7 @@ void TableState::ReleaseHeadPage(index::TrajectoryRecord* record) {
   --page_count_;
 }
 
-void TableState::RemoveTrajectory(const fb::Removed& removed) {
+void TableState::RemoveTrajectory(const fb::Removed& removed, const RemovalCause& cause) {
   index::TrajectoryRecord* record = trajectories_->FindLive(removed.slot(), removed.generation());
   if (record == nullptr) return;
   rows_ -= record->rows_end - record->first_row;
@@ -271,11 +286,11 @@ void TableState::RemoveTrajectory(const fb::Removed& removed) {
     if (!priority->draws_windows()) {
       priority->Leave({removed.slot(), uint64_t{removed.slot()} + 1});
     }
+    if (priority->filter() != nullptr) priority->filter()->NoteFails(removed.slot(), false);
   }
   if (record->state == index::TrajectoryState::kOpen) --open_count_;
   trajectories_->Erase(removed.slot());
-  ++removed_trajectories_;
-  ++removed_ever_;
+  removals_.Add(removed.id(), cause);
 }
 
 void TableState::Trim(const fb::Trimmed& trimmed) {
@@ -301,6 +316,7 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
   // Rows of the head page that are gone, and anchors that now reach before `first_row`.
   const uint32_t offset = layout_.OffsetInPage(static_cast<int64_t>(record->first_row));
   const uint64_t page_leaf = layout_.Leaf(record->head_lpn, 0);
+  Refilter(trimmed.slot());
   for (size_t i = 0; i < priorities_.size(); ++i) {
     PriorityState& priority = *priorities_[i];
     NotePriorities(i, trimmed.slot());

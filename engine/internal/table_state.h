@@ -22,6 +22,7 @@
 #include "engine/internal/arena.h"
 #include "engine/internal/change_signal.h"
 #include "engine/internal/priority_state.h"
+#include "engine/internal/removal_log.h"
 #include "engine/internal/table_frames.h"
 #include "engine/internal/table_layout.h"
 #include "engine/operations_generated.h"
@@ -92,6 +93,12 @@ struct DeleteOutcome {
   std::vector<fb::Sampled> touched = {};  ///< Their trajectories, each once.
 };
 
+/// A trajectory, as long as its slot has the generation.
+struct SlotOfTrajectory {
+  Slot slot = kNoSlot;
+  uint32_t generation = 0;
+};
+
 /// The published state of one table. All calls but the first few need `mutex` held.
 class TableState {
  public:
@@ -125,6 +132,8 @@ class TableState {
   Status Reserve(uint64_t lpn_count, uint64_t slot_count);
   /// Adds an empty priority table; apply CreatePriorityTable to fill it.
   Status AddPriorityTable(const PriorityTableSpec& spec);
+  /// The memory for a standing filter of a priority table.
+  Status PrepareFilter(size_t priority_table);
 
   // Applying. `lsn` is that of the record.
 
@@ -132,10 +141,11 @@ class TableState {
   void Apply(const fb::Append& append, Lsn lsn, const PageFrames& frames);
   void Apply(const fb::Close& close, Lsn lsn);
   void Apply(const fb::Adopt& adopt, Lsn lsn);
-  void Apply(const fb::Remove& remove);
+  /// `priority_table`: that of the operation, which the reason may speak of.
+  void Apply(const fb::Remove& remove, uint32_t priority_table);
   /// What a Remove says, and an append before its rows; either may be null.
   void Leave(const flatbuffers::Vector<const fb::Removed*>* removed,
-             const flatbuffers::Vector<const fb::Trimmed*>* trimmed);
+             const flatbuffers::Vector<const fb::Trimmed*>* trimmed, const RemovalCause& cause);
   void Apply(const fb::SetColumns& set);
   /// `lsn` is kNoLsn where all groups are volatile. The old frames are retired.
   void ApplyPatch(const PatchedRows& patched, Lsn lsn);
@@ -152,6 +162,8 @@ class TableState {
   void Apply(const fb::RestartDraws& restart, size_t priority_table);
   /// Its limits are valid, and were prepared.
   void Apply(const fb::Configure& configure, size_t priority_table);
+  /// It is valid, and was prepared.
+  void Apply(const fb::SetFilter& set, size_t priority_table);
   void Apply(const fb::BeginEpoch& begin, size_t priority_table);
   void Apply(const fb::EndPass& end, size_t priority_table);
   /// What a DeleteItems says, of items here or gone; it was prepared.
@@ -187,6 +199,8 @@ class TableState {
   TableSpec WholeSpec() const GEARDB_REQUIRES(mutex);
   /// Whether the weights of a priority table should have another scale.
   bool ScaleDue() const GEARDB_REQUIRES(mutex);
+  /// There is something for FollowUp.
+  bool FollowUpDue() const GEARDB_REQUIRES(mutex) { return ScaleDue() || !expired_.empty(); }
   PriorityState& priority(size_t number) { return *priorities_[number]; }
   const PriorityState& priority(size_t number) const { return *priorities_[number]; }
 
@@ -241,11 +255,19 @@ class TableState {
     if (followed_ == priority_table) NoteChanged(slot);
   }
 
-  /// Some priority table removes what is exhausted.
+  // Of standing filters.
+
+  /// The filter that a priority table's spec has now: whom it fails is worked out anew.
+  void UseFilter(size_t priority_table);
+  /// Closed trajectories that filters are to expire, found since the last call.
+  std::vector<SlotOfTrajectory> TakeExpired();
+  void PutBackExpired(std::vector<SlotOfTrajectory> expired);
+
+  /// Some priority table removes what is exhausted, covered or filtered out.
   bool RemovesFinished() const;
   /// Whether a trajectory is to be removed, since nobody can draw it any more
-  /// (PriorityTableSpec::remove_when_exhausted), or an epoch has covered it
-  /// (EpochSpec::remove_covered).
+  /// (PriorityTableSpec::remove_when_exhausted), an epoch has covered it
+  /// (EpochSpec::remove_covered), or a standing filter expires it.
   bool IsFinished(Slot slot) const;
   /// All of them. Looks at every trajectory, if any may be.
   std::vector<Slot> FinishedTrajectories() const;
@@ -262,9 +284,7 @@ class TableState {
   uint64_t frame_bytes() const { return frame_bytes_; }
   uint64_t open_count() const { return open_count_; }
   uint64_t appended_rows() const { return appended_rows_; }
-  uint64_t removed_trajectories() const { return removed_trajectories_; }
-  /// Ever, as the log has it.
-  uint64_t removed_ever() const { return removed_ever_; }
+  const RemovalLog& removals() const { return removals_; }
   uint64_t trimmed_rows() const { return trimmed_rows_; }
 
  private:
@@ -278,7 +298,7 @@ class TableState {
   bool IsCovered(const PriorityState& priority, Slot slot) const;
   /// Whether the item is there.
   bool FindHanded(const PriorityState& priority, const fb::Handed& item) const;
-  void RemoveTrajectory(const fb::Removed& removed);
+  void RemoveTrajectory(const fb::Removed& removed, const RemovalCause& cause);
   void Trim(const fb::Trimmed& trimmed);
   void ReleaseHeadPage(index::TrajectoryRecord* record);
   void Open(const fb::Opened& opened, Lsn lsn);
@@ -299,6 +319,12 @@ class TableState {
   /// Streams: the next row of the trajectory is the first of an episode.
   bool BeginsEpisode(const index::TrajectoryRecord& record) const;
   void NoteChanged(Slot slot);
+  /// The trajectory has changed: what its standing filters say of it now.
+  void Refilter(Slot slot);
+  void Refilter(PriorityState* priority, Slot slot);
+  /// Calls `visit(leaf)` for the items of a trajectory.
+  template <typename Visit>
+  void ForEachItemOf(const PriorityState& priority, Slot slot, Visit visit) const;
   /// Sets the flags byte of a stored row of a stream.
   void SetRowFlags(const index::TrajectoryRecord& record, int64_t row, uint8_t flags);
 
@@ -318,8 +344,8 @@ class TableState {
   uint64_t frame_bytes_ = 0;
   uint64_t open_count_ = 0;
   uint64_t appended_rows_ = 0;
-  uint64_t removed_trajectories_ = 0;
-  uint64_t removed_ever_ = 0;
+  RemovalLog removals_;
+  std::vector<SlotOfTrajectory> expired_;
   uint64_t trimmed_rows_ = 0;
 };
 

@@ -69,7 +69,7 @@ Result<uint64_t> RemoveExpired(DatabaseCore* database, const std::shared_ptr<Tab
   const int64_t before_us = database->clock->WallTimeUs() - ttl_ms * 1000;
   GEARDB_ASSIGN_OR_RETURN(const Filter filter, Filter::Parse("state == closed && created_us < " +
                                                              std::to_string(before_us)));
-  return RemoveMatching(database, table, filter);
+  return RemoveMatching(database, table, filter, {RemovalReason::kAge});
 }
 
 Status Timekeeper::Watch(const TableSpec& spec) {

@@ -5,7 +5,7 @@
 
 #include "engine/internal/append.h"
 #include "engine/internal/episode.h"
-#include "engine/internal/set_priorities.h"
+#include "engine/internal/set_filter.h"
 
 namespace geardb {
 
@@ -89,7 +89,7 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
   }
   database_->Finish(reservation, {}, &change);
   GEARDB_RETURN_IF_ERROR(AwaitOwn(reservation.end));
-  engine::RescaleWhereDue(database_.get(), table_);
+  engine::FollowUp(database_.get(), table_);
   appended.end_lsn = reservation.end;
   return appended;
 }

@@ -135,7 +135,7 @@ std::string DumpTable(engine::TableState* state) {
   out << "table " << state->layout().id() << " '" << state->layout().spec().name << "' rows "
       << state->rows() << " steps " << state->steps() << " pages " << state->page_count()
       << " open " << state->open_count() << " trajectories " << state->trajectories().count()
-      << " removed " << state->removed_ever() << '\n';
+      << " removed " << state->removals().end() << '\n';
   state->trajectories().ForEach(
       [&](Slot slot, const index::TrajectoryRecord&) { DumpTrajectory(*state, slot, &out); });
   for (size_t i = 0; i < state->priority_table_count(); ++i) {

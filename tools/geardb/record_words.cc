@@ -6,6 +6,8 @@
 
 #include "base/dtype.h"
 #include "engine/internal/record_body.h"
+#include "engine/removals.h"
+#include "engine/schema.h"
 #include "tools/geardb/text_table.h"
 #include "tools/geardb/words.h"
 
@@ -159,6 +161,10 @@ std::string Describe(const fb::Adopt& adopt, const Place& place) {
 std::string Describe(const fb::Remove& remove, const Place& place) {
   Clauses clauses;
   AddRemovals(remove.removed(), remove.trimmed(), place, &clauses);
+  if (remove.reason() != 0 && remove.reason() <= static_cast<uint8_t>(kRemovalReasonLast)) {
+    clauses.Add(std::string("reason: ") +
+                RemovalReasonName(static_cast<RemovalReason>(remove.reason())));
+  }
   return clauses.Take();
 }
 
@@ -218,6 +224,12 @@ std::string Describe(const fb::Configure& configure) {
 
 std::string Describe(const fb::DeleteItems& deleted) {
   return Counted(Size(deleted.items()), "item");
+}
+
+std::string Describe(const fb::SetFilter& set) {
+  if (set.filter() == nullptr) return "none";
+  const bool expires = set.action() == static_cast<uint8_t>(FilterAction::kExpire);
+  return std::string(expires ? "expires" : "hides") + " what fails: " + set.filter()->str();
 }
 
 std::string Describe(const fb::BeginEpoch&) { return "of what is there"; }
@@ -302,6 +314,8 @@ OperationWords NameChange(const fb::Operation& operation, const Place& place) {
       return Words("begin_epoch", operation.change_as_BeginEpoch());
     case fb::Change::EndPass:
       return Words("end_pass", operation.change_as_EndPass());
+    case fb::Change::SetFilter:
+      return Words("set_filter", operation.change_as_SetFilter());
     case fb::Change::NONE:
       break;
   }
@@ -311,10 +325,11 @@ OperationWords NameChange(const fb::Operation& operation, const Place& place) {
 }
 
 bool IsOfPriorityTable(fb::Change change) {
-  constexpr fb::Change kChanges[] = {
-      fb::Change::SetPriorities, fb::Change::SetAll,       fb::Change::Rescale,
-      fb::Change::HandOver,      fb::Change::RestartDraws, fb::Change::Configure,
-      fb::Change::DeleteItems,   fb::Change::BeginEpoch,   fb::Change::EndPass};
+  constexpr fb::Change kChanges[] = {fb::Change::SetPriorities, fb::Change::SetAll,
+                                     fb::Change::Rescale,       fb::Change::HandOver,
+                                     fb::Change::RestartDraws,  fb::Change::Configure,
+                                     fb::Change::DeleteItems,   fb::Change::BeginEpoch,
+                                     fb::Change::EndPass,       fb::Change::SetFilter};
   return std::find(std::begin(kChanges), std::end(kChanges), change) != std::end(kChanges);
 }
 

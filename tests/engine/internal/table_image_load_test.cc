@@ -303,7 +303,7 @@ TEST_F(TableImageLoadTest, ItemsThatCannotBeAreRefused) {
   });
 }
 
-TEST_F(TableImageLoadTest, DeletedLeavesAndEpochsThatCannotBeAreRefused) {
+TEST_F(TableImageLoadTest, LeafSetAndEpochsThatCannotBeAreRefused) {
   // Members, deleted leaves, the cut, what remains: of each groups of leaves, one mask, one word.
   const ImageChunk chunk{kSteps, ImageKind::kItems, uint64_t{5} << 32};
   const std::string& bytes = image_.chunks.at(chunk);

@@ -1,5 +1,5 @@
-// DeletedLeaves: the leaves of a priority table whose items were deleted by hand, one bit each.
-// What is in here is no item and becomes none until the leaf's row has gone (Forget).
+// LeafSet: a set of leaves (or of slots) in index memory, one bit each: the items that were deleted
+// by hand, those that a standing filter hides.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace geardb::index {
 
-class DeletedLeaves {
+class LeafSet {
  public:
   /// `leaf_capacity` is 1…2^40; it bounds Reserve and costs address space alone. `memory` outlives
   /// it. InvalidArgument for another capacity.
-  static Result<std::unique_ptr<DeletedLeaves>> Create(IndexMemory* memory, std::string_view name,
-                                                       uint64_t leaf_capacity);
+  static Result<std::unique_ptr<LeafSet>> Create(IndexMemory* memory, std::string_view name,
+                                                 uint64_t leaf_capacity);
 
   /// Makes leaves [0, leaf_count) usable. ResourceExhausted names the budget, and nothing has
   /// changed.
@@ -40,7 +40,7 @@ class DeletedLeaves {
   uint64_t committed_bytes() const { return region_.committed_bytes(); }
 
  private:
-  explicit DeletedLeaves(Region region);
+  explicit LeafSet(Region region);
 
   Region region_;
   Membership bits_;

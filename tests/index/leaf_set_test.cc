@@ -1,4 +1,4 @@
-#include "index/deleted_leaves.h"
+#include "index/leaf_set.h"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 namespace geardb::index {
 namespace {
 
-TEST(DeletedLeavesTest, RandomProgramsHoldWhatAPlainSetHolds) {
+TEST(LeafSetTest, RandomProgramsHoldWhatAPlainSetHolds) {
   constexpr uint64_t kLeaves = 3000;
   const auto memory = TestMemory();
-  ASSERT_OK_AND_ASSIGN(const auto deleted, DeletedLeaves::Create(memory.get(), "gone", 1 << 20));
+  ASSERT_OK_AND_ASSIGN(const auto deleted, LeafSet::Create(memory.get(), "gone", 1 << 20));
   ASSERT_OK(deleted->Reserve(kLeaves));
   std::set<uint64_t> model;
   std::mt19937_64 random(7);
@@ -35,10 +35,10 @@ TEST(DeletedLeavesTest, RandomProgramsHoldWhatAPlainSetHolds) {
   }
 }
 
-TEST(DeletedLeavesTest, WhatDoesNotFitTheBudgetChangesNothing) {
+TEST(LeafSetTest, WhatDoesNotFitTheBudgetChangesNothing) {
   const auto memory = TestMemory(uint64_t{64} << 10);
   ASSERT_OK_AND_ASSIGN(const auto deleted,
-                       DeletedLeaves::Create(memory.get(), "gone", uint64_t{1} << 33));
+                       LeafSet::Create(memory.get(), "gone", uint64_t{1} << 33));
   ASSERT_OK(deleted->Reserve(1000));
   EXPECT_TRUE(deleted->Add(999));
   EXPECT_STATUS(kResourceExhausted, deleted->Reserve(uint64_t{1} << 32), "'gone'");
@@ -46,13 +46,13 @@ TEST(DeletedLeavesTest, WhatDoesNotFitTheBudgetChangesNothing) {
   EXPECT_TRUE(deleted->Contains(999));
   deleted->Forget({0, UINT64_MAX});
   EXPECT_EQ(deleted->count(), 0u);
-  EXPECT_STATUS(kInvalidArgument, DeletedLeaves::Create(memory.get(), "none", 0), "0 leaves");
+  EXPECT_STATUS(kInvalidArgument, LeafSet::Create(memory.get(), "none", 0), "0 leaves");
 }
 
-TEST(DeletedLeavesTest, LeavesBeyondTheThirtySecondBitAreLeaves) {
+TEST(LeafSetTest, LeavesBeyondTheThirtySecondBitAreLeaves) {
   const auto memory = TestMemory(uint64_t{1} << 30);
   ASSERT_OK_AND_ASSIGN(const auto deleted,
-                       DeletedLeaves::Create(memory.get(), "gone", uint64_t{1} << 33));
+                       LeafSet::Create(memory.get(), "gone", uint64_t{1} << 33));
   constexpr uint64_t kFar = (uint64_t{1} << 32) + 5;
   ASSERT_OK(deleted->Reserve(kFar + 1));
   EXPECT_TRUE(deleted->Add(kFar));

@@ -1,4 +1,4 @@
-#include "index/deleted_leaves.h"
+#include "index/leaf_set.h"
 
 #include <algorithm>
 #include <utility>
@@ -12,35 +12,33 @@ constexpr uint64_t kLeafCapacityMax = uint64_t{1} << 40;
 
 }  // namespace
 
-Result<std::unique_ptr<DeletedLeaves>> DeletedLeaves::Create(IndexMemory* memory,
-                                                             std::string_view name,
-                                                             uint64_t leaf_capacity) {
+Result<std::unique_ptr<LeafSet>> LeafSet::Create(IndexMemory* memory, std::string_view name,
+                                                 uint64_t leaf_capacity) {
   if (leaf_capacity == 0 || leaf_capacity > kLeafCapacityMax) {
     return Status::InvalidArgument("deleted leaves '", name, "' for ", leaf_capacity,
                                    " leaves: 1 to ", kLeafCapacityMax, " are possible");
   }
   GEARDB_ASSIGN_OR_RETURN(Region region, memory->Reserve(name, {Membership::Bytes(leaf_capacity)}));
-  return std::unique_ptr<DeletedLeaves>(new DeletedLeaves(std::move(region)));
+  return std::unique_ptr<LeafSet>(new LeafSet(std::move(region)));
 }
 
-DeletedLeaves::DeletedLeaves(Region region)
-    : region_(std::move(region)), bits_(region_.part_base(0)) {}
+LeafSet::LeafSet(Region region) : region_(std::move(region)), bits_(region_.part_base(0)) {}
 
-Status DeletedLeaves::Reserve(uint64_t leaf_count) {
+Status LeafSet::Reserve(uint64_t leaf_count) {
   if (leaf_count <= reserved_) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(region_.Commit(0, Membership::Bytes(leaf_count)));
   reserved_ = leaf_count;
   return Status::Ok();
 }
 
-bool DeletedLeaves::Add(uint64_t leaf) {
+bool LeafSet::Add(uint64_t leaf) {
   GEARDB_CHECK(leaf < reserved_);
   const bool added = bits_.Set(leaf);
   count_ += added ? 1 : 0;
   return added;
 }
 
-void DeletedLeaves::Forget(LeafRange range) {
+void LeafSet::Forget(LeafRange range) {
   range.end = std::min(range.end, reserved_);
   if (count_ != 0) count_ -= bits_.ClearRange(range);
 }

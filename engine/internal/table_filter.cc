@@ -1,0 +1,86 @@
+// How standing filters see records: whoever changes a trajectory says so by Refilter, before new
+// items of it come.
+
+#include <utility>
+
+#include "base/check.h"
+#include "engine/internal/anchors.h"
+#include "engine/internal/stored_schema.h"
+#include "engine/internal/table_state.h"
+
+namespace geardb::engine {
+
+template <typename Visit>
+void TableState::ForEachItemOf(const PriorityState& priority, Slot slot, Visit visit) const {
+  if (!priority.draws_windows()) {
+    priority.selector().ForEachMember({slot, uint64_t{slot} + 1}, visit);
+    return;
+  }
+  const uint64_t steps = layout_.steps_per_page();
+  const index::TrajectoryRecord& record = trajectories().record(slot);
+  for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
+    priority.selector().ForEachMember({lpn * steps, (lpn + 1) * steps}, visit);
+  }
+}
+
+void TableState::Refilter(Slot slot) {
+  const index::TrajectoryRecord& record = trajectories().record(slot);
+  bool expires = false;
+  for (const auto& priority : priorities_) {
+    if (priority->filter() == nullptr) continue;
+    Refilter(priority.get(), slot);
+    expires |= priority->Expires(slot);
+  }
+  if (!expires || record.state != index::TrajectoryState::kClosed) return;
+  if (!expired_.empty() && expired_.back().slot == slot) return;
+  expired_.push_back({slot, record.generation});
+}
+
+void TableState::Refilter(PriorityState* priority, Slot slot) {
+  const bool fails = !priority->filter()->Passes(slot);
+  if (!priority->filter()->NoteFails(slot, fails)) return;
+  std::vector<uint64_t> leaves;
+  ForEachItemOf(*priority, slot, [&](uint64_t leaf) { leaves.push_back(leaf); });
+  if (fails) {
+    priority->Filter(leaves);
+  } else {
+    priority->Unfilter(leaves);
+  }
+}
+
+void TableState::UseFilter(size_t priority_table) {
+  PriorityState& priority = *priorities_[priority_table];
+  if (priority.filter() == nullptr) return;
+  priority.filter()->Use(priority.spec().filter, layout_, *trajectories_);
+  trajectories_->ForEach([&](Slot slot, const index::TrajectoryRecord&) { Refilter(slot); });
+}
+
+void TableState::Apply(const fb::SetFilter& set, size_t priority_table) {
+  PriorityTableSpec spec = priorities_[priority_table]->spec();
+  // Whoever logged or read it has seen that it can be decoded.
+  GEARDB_CHECK(DecodeFilter(set.filter(), set.action(), &spec).ok());
+  priorities_[priority_table]->SetFilter(spec);
+  UseFilter(priority_table);
+}
+
+std::vector<SlotOfTrajectory> TableState::TakeExpired() { return std::exchange(expired_, {}); }
+
+void TableState::PutBackExpired(std::vector<SlotOfTrajectory> expired) {
+  expired_.insert(expired_.end(), expired.begin(), expired.end());
+}
+
+// ---- New items.
+
+void AnchorUpdate::HideFailing() {
+  const StandingFilter* filter = priority_->filter();
+  if (filter == nullptr) return;
+  std::vector<uint64_t> leaves;
+  for (const index::LeafRange& range : ranges_) {
+    for (uint64_t leaf = range.begin; leaf < range.end; ++leaf) {
+      if (filter->Fails(state_->SlotOfLeaf(*priority_, leaf))) leaves.push_back(leaf);
+    }
+  }
+  priority_->Filter(leaves);
+}
+
+}  // namespace geardb::engine
