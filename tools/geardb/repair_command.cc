@@ -1,5 +1,6 @@
 // geardb repair: makes a database open again, and says what that loses.
 
+#include <algorithm>
 #include <string>
 
 #include "tools/geardb/command.h"
@@ -13,6 +14,7 @@ namespace {
 
 /// As many ids are printed for people; JSON has all.
 constexpr size_t kIdsShown = 20;
+constexpr size_t kLinesShown = 40;
 
 std::string IdsText(const std::vector<TrajectoryId>& ids) {
   std::string text;
@@ -46,20 +48,26 @@ void PrintTableLoss(const TableLoss& loss, std::ostream* out) {
   }
 }
 
+void PrintLines(const char* before, const std::vector<std::string>& lines, std::ostream* out) {
+  for (size_t i = 0; i < std::min(lines.size(), kLinesShown); ++i) {
+    *out << before << Printable(lines[i]) << '\n';
+  }
+  if (lines.size() <= kLinesShown) return;
+  *out << before << Grouped(lines.size() - kLinesShown) << " more, which --json shows\n";
+}
+
 void PrintPlan(const RepairPlan& plan, bool dry_run, std::ostream* out) {
   for (const std::string& note : plan.notes) *out << "note: " << Printable(note) << '\n';
   if (plan.nothing_wrong()) {
     *out << "nothing to repair\n";
     return;
   }
-  for (const std::string& line : plan.damage) *out << "DAMAGE: " << Printable(line) << '\n';
+  PrintLines("DAMAGE: ", plan.damage, out);
   if (!plan.impossible.empty()) {
     *out << "CANNOT BE REPAIRED: " << Printable(plan.impossible) << '\n';
     return;
   }
-  for (const std::string& line : plan.actions) {
-    *out << (dry_run ? "would do: " : "done: ") << Printable(line) << '\n';
-  }
+  PrintLines(dry_run ? "would do: " : "done: ", plan.actions, out);
   if (plan.log) {
     *out << "LOST: the log from LSN " << Grouped(plan.log->from) << " to " << Grouped(plan.log->to)
          << ", with " << Counted(plan.log->readable_records, "record") << " that can be read\n";

@@ -62,6 +62,7 @@ class Planner {
   bool MendImage(const Status& failure);
   bool MendCold(const Status& failure);
   void CutLog(Lsn at, std::string damage);
+  bool HasSegmentOf(Lsn end) const;
   Status ReadAll();
   Status NameLosses();
   void KeepWhatIsWrittenOver(const std::vector<SalvagedRecord>& beyond);
@@ -205,6 +206,13 @@ Result<std::unique_ptr<Database>> Planner::OpenShadow() {
   return Database::Open(shadow_->path(), options);
 }
 
+// Where the log ends with a segment, the next one is made by whoever writes on.
+bool Planner::HasSegmentOf(Lsn end) const {
+  const Lsn base = AlignDown(end, manifest_.segment_bytes);
+  if (base == end || (plan_.segment && plan_.segment->base == base)) return true;
+  return std::ranges::any_of(bases_, [base](const auto& file) { return file.second == base; });
+}
+
 void Planner::CutLog(Lsn at, std::string damage) {
   cut_ = at;
   manifest_.epoch.open = std::max(manifest_.epoch.open, found_.epoch.open) + 1;
@@ -213,6 +221,12 @@ void Planner::CutLog(Lsn at, std::string damage) {
   plan_.manifest = manifest_;
   Add(std::move(damage),
       "the log is cut at LSN " + Grouped(at) + ": a new epoch begins there, by a new manifest");
+  // It goes on in the middle of a segment, whose file has to say which one it is.
+  const Lsn base = AlignDown(at, manifest_.segment_bytes);
+  plan_.segment.reset();
+  if (HasSegmentOf(at)) return;
+  plan_.segment = {.name = {}, .base = base, .epoch = found_.epoch};
+  plan_.actions.push_back("a segment is made for the log to go on in, at LSN " + Grouped(base));
 }
 
 Status Planner::TryOut() {
@@ -230,6 +244,12 @@ Status Planner::TryOut() {
     const RecoveryReport& recovery = (*opened)->recovery();
     if (!recovery.damage.ok()) {
       CutLog(recovery.end, std::string(recovery.damage.message()));
+      continue;
+    }
+    // An open for writing would go on in a file that does not say which segment it is.
+    if (!HasSegmentOf(recovery.end)) {
+      CutLog(recovery.end,
+             "no file of " + log_directory() + " has the segment in which the log ends");
       continue;
     }
     database_ = std::move(*opened);
@@ -250,7 +270,7 @@ Status Planner::Mend(const Status& failure) {
 
 // The log ends before the image: that is a state by itself, and the log begins anew behind it.
 bool Planner::MendImage(const Status& failure) {
-  if (plan_.cold_aside || plan_.segment || cut_) return false;
+  if (plan_.cold_aside || cut_) return false;
   engine::ColdTier tier(env_, options_.directory, engine::ColdStoreOptions{.read_only = true});
   if (!tier.OpenExisting(0).ok() || tier.head().number == 0) return false;
   const engine::ImageHead head = tier.head();
@@ -267,13 +287,6 @@ bool Planner::MendImage(const Status& failure) {
   }
   if (end >= head.lsn || head.log_from != head.lsn) return false;
   CutLog(head.lsn, std::string(failure.message()));
-  const Lsn base = AlignDown(head.lsn, manifest_.segment_bytes);
-  if (base == head.lsn) return true;
-  for (const auto& [name, other] : bases_) {
-    if (other == base && std::ranges::count(plan_.aside, name) == 0) return true;
-  }
-  plan_.segment = {.name = {}, .base = base, .epoch = found_.epoch};
-  plan_.actions.push_back("a segment is made for the log to go on in, at LSN " + Grouped(base));
   return true;
 }
 
