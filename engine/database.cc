@@ -163,15 +163,16 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   const wal::ReadReport& read = opened.report.read;
   RecoveryReport& report = impl->recovery;
   report.clean = read.seal_lsn != kNoLsn;
+  engine::NoteLog(read, impl.get());
   GEARDB_RETURN_IF_ERROR(recovery.Finish());
   report.image = image.lsn;
   report.prefault_seconds = prefault_seconds;
   engine::NoteRecovery(opened.report, recovery, &report);
-  std::string damaged;
-  GEARDB_RETURN_IF_ERROR(engine::RemoveDamaged(impl.get(), recovery, &damaged));
+  GEARDB_RETURN_IF_ERROR(engine::RemoveDamaged(impl.get(), recovery));
   engine::RemoveAllFinished(impl.get());
-  engine::NoteDamage(*impl, damaged, &report);
+  engine::NoteDamage(*impl, &report);
   GEARDB_RETURN_IF_ERROR(WatchTimes(*impl));
+  impl->KeepActivity(found.directory);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return std::unique_ptr<Database>(new Database(std::move(impl)));
 }
@@ -426,32 +427,5 @@ Status Database::Close() {
 
 const std::string& Database::directory() const { return impl_->directory; }
 const RecoveryReport& Database::recovery() const { return impl_->recovery; }
-
-DatabaseStats Database::Stats() const {
-  DatabaseStats stats;
-  if (impl_->log != nullptr) {
-    const wal::LogStats log = impl_->log->Stats();
-    stats.log_end = log.end;
-    stats.log_published = log.published;
-    stats.log_drained = log.drained;
-    stats.log_synced = log.synced;
-    stats.log_records = log.records;
-    stats.log_bytes = log.bytes;
-    stats.fdatasyncs = log.fsyncs;
-    stats.fdatasync_p50_us = log.fsync_median_us;
-    stats.log_io = log.write_path;
-  } else {
-    stats.log_end = stats.log_published = stats.log_drained = impl_->recovery.end;
-    stats.log_io = "read-only";
-  }
-  stats.frames = {impl_->arena->budget_bytes(), impl_->arena->used_bytes()};
-  stats.index = {impl_->index_memory->budget_bytes(), impl_->index_memory->used_bytes()};
-  stats.batches = {impl_->options.budgets.batch_bytes, impl_->batch_bytes->load()};
-  stats.frame_pages = impl_->arena->page_kind();
-  stats.log_page_reads = impl_->page_source->log_reads();
-  stats.cold_page_reads = impl_->page_source->cold_reads();
-  stats.tables = Tables();
-  return stats;
-}
 
 }  // namespace geardb

@@ -49,6 +49,13 @@ struct Tag {
   bool damaged = false;  ///< Its blob lay in a damaged piece of the log, and is empty.
 };
 
+/// A trajectory of a table.
+struct TrajectoryName {
+  std::string table = {};
+  TrajectoryId id = 0;
+  auto operator<=>(const TrajectoryName&) const = default;
+};
+
 /// What opening found.
 struct RecoveryReport {
   Lsn start = 0;  ///< Where reading began.
@@ -59,6 +66,7 @@ struct RecoveryReport {
   uint64_t ring_records = 0;   ///< Records that only the ring held.
   uint64_t orphaned = 0;       ///< Trajectories that nobody closed and no writer has.
   uint64_t damaged_pages = 0;  ///< Pages with a bad piece; their trajectories are lost by name.
+  std::vector<TrajectoryName> damaged_trajectories = {};
   uint64_t damaged_priorities = 0;  ///< Of a Set or SetAll, in a bad piece: as they were.
   uint64_t damaged_tags = 0;        ///< Tags with a bad piece: they have lost their blob.
   /// The log ended with a seal, as a closed or idle one does: nothing before that was lost. (What
@@ -158,6 +166,9 @@ class Database {
   const std::string& directory() const;
   const RecoveryReport& recovery() const;
   DatabaseStats Stats() const;
+  /// What this process has done since the open, or, read-only, what the last that had it open for
+  /// writing left of itself; and all before.
+  DatabaseActivity Activity() const;
 
   class Impl;  ///< Defined in engine/internal.
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "base/types.h"
 #include "engine/removals.h"
 
@@ -16,6 +17,49 @@ namespace geardb {
 struct BudgetStats {
   uint64_t limit_bytes = 0;
   uint64_t used_bytes = 0;
+};
+
+/// What the cleaner has done since the open.
+struct CleanerStats {
+  uint64_t passes = 0;
+  uint64_t failed = 0;       ///< Passes that ended with an error.
+  uint64_t pages = 0;        ///< Put into the cold store.
+  uint64_t page_bytes = 0;   ///< Of their frames.
+  uint64_t image_bytes = 0;  ///< Of index chunks.
+  uint64_t segments = 0;     ///< Given back to the log.
+  Status last = {};          ///< Of the last pass.
+};
+
+/// The cold store: counts are since the open, the others are of now.
+struct ColdStats {
+  uint64_t pages_read = 0;        ///< Asked for.
+  uint64_t pages_missing = 0;     ///< Of those, NotFound.
+  uint64_t pages_failed = 0;      ///< Of those, damaged or not readable.
+  uint64_t bytes_read = 0;        ///< Decoded into frames.
+  uint64_t block_cache_hits = 0;  ///< Blocks of keys; values are not cached.
+  uint64_t block_cache_misses = 0;
+  uint64_t bytes_written = 0;  ///< In batches, compressed.
+  uint64_t flushes = 0;
+  uint64_t disk_bytes = 0;  ///< Of all SST and blob files.
+  uint64_t live_bytes = 0;  ///< Of those, not known to be garbage.
+  uint64_t pending_compaction_bytes = 0;
+  uint64_t memory_bytes = 0;
+};
+
+/// Waits of one kind, since the open: how many, and how long all together (of calls side by side,
+/// the sum).
+struct WaitCount {
+  uint64_t waits = 0;
+  uint64_t us = 0;
+};
+
+/// What calls waited for.
+struct WaitStats {
+  WaitCount frames = {};    ///< Appends and patches: frames, and the dropping of pages for them.
+  WaitCount log_room = {};  ///< Changes: room in the log's ring or segments, the cleaner included.
+  WaitCount limiters = {};  ///< Appends: limiters of priority tables.
+  WaitCount table_room = {};  ///< Appends: room in a table from which nothing leaves by itself.
+  WaitCount pages = {};       ///< Draws and reads: each page that was to be read first.
 };
 
 struct DatabaseStats {
@@ -29,6 +73,23 @@ struct DatabaseStats {
   uint64_t fdatasyncs = 0;
   uint64_t fdatasync_p50_us = 0;
   std::string log_io = {};  ///< "direct" or "buffered", with the reason.
+  /// Pages whose pieces all lie from here on are in the log, the others in the cold store.
+  Lsn log_start = 0;
+  Lsn log_released = 0;  ///< Segments that end at or below it are free, or written again.
+  Lsn image_lsn = 0;  ///< As of which the cold store has the index: a recovery replays from here.
+  uint64_t log_segments_live = 0;
+  uint64_t log_segments_free = 0;
+  /// What a loss of power would take: published, and not known to be synced.
+  uint64_t log_lag_bytes() const {
+    return log_published > log_synced ? log_published - log_synced : 0;
+  }
+  /// What a recovery would replay: the bytes of the log since the image.
+  uint64_t cleaner_lag_bytes() const {
+    return log_published > image_lsn ? log_published - image_lsn : 0;
+  }
+  CleanerStats cleaner = {};
+  ColdStats cold = {};  ///< Zeros where there is no cold store.
+  WaitStats waits = {};
   // Memory.
   BudgetStats frames = {};
   BudgetStats index = {};
@@ -47,6 +108,21 @@ struct FrameStats {
   uint64_t misses = 0;          ///< That had none, and were read.
   uint64_t dropped = 0;         ///< Frames given up to make room.
   uint64_t unplaced = 0;        ///< Pages read into memory beside the budget, which was in use.
+};
+
+/// Where the bytes of a column group's pages are: pages in which something was written, each of
+/// which may be in several places. Bytes are pages times the bytes of a frame.
+struct GroupPlaces {
+  std::string group = {};    ///< "": the group that writers append, if it has no name.
+  uint64_t frame_bytes = 0;  ///< Of a page.
+  uint64_t pages = 0;
+  uint64_t framed = 0;       ///< Have a frame: after an open, those that were read or appended.
+  uint64_t in_log = 0;       ///< Are read from the log (its ring included) without one.
+  uint64_t in_cold = 0;      ///< Are read from the cold store without one.
+  uint64_t in_both = 0;      ///< Of in_log: the cold store has some older version, too.
+  uint64_t only_framed = 0;  ///< Are nowhere else: of volatile groups.
+
+  friend bool operator==(const GroupPlaces&, const GroupPlaces&) = default;
 };
 
 struct TableStats {
@@ -116,6 +192,56 @@ struct PriorityTableStats {
   LimiterStats limiter = {};
   EpochStats epoch = {};  ///< SelectorKind::kEpoch only.
   std::string mode = "host";
+};
+
+/// What processes that had a database open for writing did with it. Each is as of the struct that
+/// has it since the open: FrameStats of all tables, CleanerStats, ColdStats, WaitStats.
+struct ActivityCounters {
+  uint64_t frame_hits = 0;
+  uint64_t frame_misses = 0;
+  uint64_t frames_dropped = 0;
+  uint64_t frames_unplaced = 0;
+  uint64_t log_page_reads = 0;
+  uint64_t cold_page_reads = 0;
+  uint64_t log_records = 0;
+  uint64_t log_bytes = 0;
+  uint64_t fdatasyncs = 0;
+  uint64_t cleaner_passes = 0;
+  uint64_t cleaner_failed = 0;
+  uint64_t cleaner_segments = 0;
+  uint64_t cleaner_pages = 0;
+  uint64_t cleaner_page_bytes = 0;
+  uint64_t cleaner_image_bytes = 0;
+  uint64_t cold_block_hits = 0;
+  uint64_t cold_block_misses = 0;
+  uint64_t cold_bytes_read = 0;
+  uint64_t cold_bytes_written = 0;
+  uint64_t waits_for_frames = 0;
+  uint64_t wait_for_frames_us = 0;
+  uint64_t waits_for_log_room = 0;
+  uint64_t wait_for_log_room_us = 0;
+  uint64_t waits_for_limiters = 0;
+  uint64_t wait_for_limiters_us = 0;
+  uint64_t waits_for_table_room = 0;
+  uint64_t wait_for_table_room_us = 0;
+  uint64_t waits_for_pages = 0;
+  uint64_t wait_for_pages_us = 0;
+
+  friend bool operator==(const ActivityCounters&, const ActivityCounters&) = default;
+};
+
+/// The last opening of a database for writing, and all of them. Kept in a file of the database's
+/// (COUNTERS), which is written at most every few seconds and by Close: after a death the last
+/// seconds are missing.
+struct DatabaseActivity {
+  bool known = false;      ///< The file is there and whole, or the database is open for writing.
+  std::string note = {};   ///< Why not.
+  uint32_t opening = 0;    ///< The number of the opening that `last` counts.
+  uint32_t since = 0;      ///< `total` counts this opening and all after it.
+  int64_t opened_us = 0;   ///< When `last` began, since 1970-01-01 UTC.
+  int64_t written_us = 0;  ///< When it was written; of an open database, now.
+  ActivityCounters last = {};
+  ActivityCounters total = {};
 };
 
 }  // namespace geardb

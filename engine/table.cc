@@ -298,4 +298,22 @@ TableStats Table::Stats() const {
       .trimmed_rows = state.trimmed_rows()};
 }
 
+std::vector<GroupPlaces> Table::Places() const {
+  /// Pages that are looked at while the mutex is held once.
+  constexpr uint64_t kLooks = 4096;
+  engine::TableState& state = *impl_->table->state;
+  const engine::TableLayout& layout = state.layout();
+  std::vector<GroupPlaces> all;
+  for (size_t g = 0; g < layout.group_count(); ++g) {
+    GroupPlaces places{.group = layout.group(g).name,
+                       .frame_bytes = layout.group(g).pages.frame_bytes()};
+    for (Lpn next = 0; next != kNoLpn;) {
+      MutexLock lock(&state.mutex);
+      state.frames().CountPlaces(g, kLooks, &next, &places);
+    }
+    all.push_back(std::move(places));
+  }
+  return all;
+}
+
 }  // namespace geardb

@@ -210,6 +210,9 @@ class Table {
   Result<Removals> ReadRemovals(uint64_t from, const RemovalsOptions& options = {}) const;
 
   TableStats Stats() const;
+  /// Where the table's pages are, by column group, 0 first. Looks at every page, some thousands at
+  /// a time: what changes meanwhile may be counted as before or after it.
+  std::vector<GroupPlaces> Places() const;
 
   class Impl;  ///< Defined in engine/internal.
 

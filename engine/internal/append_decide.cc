@@ -71,6 +71,7 @@ Status Writer::Impl::ChooseEviction(ChangeScope* scope, AppendPlan* plan, bool* 
   if (layout().spec().remover != Remover::kNone || deadline.passed()) return status;
   // Somebody may remove something by hand; once the database is closed, nobody will.
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
+  const engine::WaitTimer timer(&database_->waits.table_room);
   if (!database_->room_made.WaitUntil(&database_->commit, deadline)) return status;
   *again = true;
   return Status::Ok();

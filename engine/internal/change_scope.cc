@@ -29,6 +29,7 @@ Status ChangeScope::AwaitRoom(std::span<const wal::RecordSize> sizes, const Comm
   GEARDB_RETURN_IF_ERROR(status());
   while (!database_->log_writer_->HasRoom(sizes, how.urgency)) {
     *waited = true;
+    const WaitTimer timer(&database_->waits.log_room);
     database_->commit.Unlock();
     const Status room = database_->log_writer_->WaitForRoom(sizes, how.urgency, how.deadline);
     // The log may be full of what can be moved.
@@ -47,6 +48,7 @@ Status ChangeScope::AwaitRoom(std::span<const wal::RecordSize> sizes, const Comm
 Status ChangeScope::AwaitRoomHolding(const wal::RecordSize& size, const CommitOptions& how) {
   GEARDB_RETURN_IF_ERROR(status());
   while (!database_->log_writer_->HasRoom(size, how.urgency)) {
+    const WaitTimer timer(&database_->waits.log_room);
     GEARDB_RETURN_IF_ERROR(database_->log_writer_->WaitForRoom(size, how.urgency, how.deadline));
   }
   return Status::Ok();

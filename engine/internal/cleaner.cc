@@ -143,6 +143,7 @@ Status Cleaner::Pass(bool all, uint64_t* released) {
   GEARDB_RETURN_IF_ERROR(database_->Acknowledge(database_->log->published(), Ack::kSync));
   CrashPoint("flush");
   GEARDB_RETURN_IF_ERROR(cold_->SetHead(last_.get(), head));
+  database_->image_lsn.store(head.lsn);
   CrashPoint("recycle");
   AwaitReaders();
   const Lsn gone = std::min(choice.start, head.log_from);

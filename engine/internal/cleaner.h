@@ -28,6 +28,7 @@
 #include "base/status.h"
 #include "engine/internal/cold_tier.h"
 #include "engine/internal/table_frames.h"
+#include "engine/stats.h"
 
 namespace geardb::engine {
 
@@ -35,16 +36,7 @@ class DatabaseCore;
 class TableState;
 struct TableCore;
 
-/// Counters since the open.
-struct CleanerStats {
-  uint64_t passes = 0;
-  uint64_t failed = 0;       ///< Passes that ended with an error.
-  uint64_t pages = 0;        ///< Put into the cold store.
-  uint64_t page_bytes = 0;   ///< Of their frames.
-  uint64_t image_bytes = 0;  ///< Of index chunks.
-  uint64_t segments = 0;     ///< Given back to the log.
-  Status last;               ///< Of the last pass.
-};
+using geardb::CleanerStats;
 
 /// Thread-safe.
 class Cleaner {

@@ -54,6 +54,7 @@
 #include "base/status.h"
 #include "engine/internal/cold_keys.h"
 #include "engine/internal/cold_page.h"
+#include "engine/stats.h"
 
 namespace rocksdb {
 class FileSystem;
@@ -149,20 +150,7 @@ struct ColdChunk {
   std::string bytes;
 };
 
-struct ColdStats {
-  uint64_t pages_read = 0;        ///< Asked for.
-  uint64_t pages_missing = 0;     ///< Of those, NotFound.
-  uint64_t pages_failed = 0;      ///< Of those, damaged or not readable.
-  uint64_t bytes_read = 0;        ///< Decoded into frames.
-  uint64_t block_cache_hits = 0;  ///< Blocks of keys; values are not cached.
-  uint64_t block_cache_misses = 0;
-  uint64_t bytes_written = 0;  ///< In batches, compressed.
-  uint64_t flushes = 0;
-  uint64_t disk_bytes = 0;  ///< Of all SST and blob files.
-  uint64_t live_bytes = 0;  ///< Of those, not known to be garbage.
-  uint64_t pending_compaction_bytes = 0;
-  uint64_t memory_bytes = 0;
-};
+using geardb::ColdStats;
 
 class ColdStore {
  public:

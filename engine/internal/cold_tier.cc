@@ -89,9 +89,17 @@ Status ColdTier::SetHead(ColdBatch* batch, const ImageHead& head) {
   return store->Flush();
 }
 
+ColdStats ColdTier::stats() {
+  MutexLock lock(&mutex_);
+  return closed_ || store_ == nullptr ? last_stats_ : store_->stats();
+}
+
 Status ColdTier::Close() {
   MutexLock lock(&mutex_);
-  return store_ == nullptr ? Status::Ok() : store_->Close();
+  if (store_ == nullptr) return Status::Ok();
+  if (!closed_) last_stats_ = store_->stats();
+  closed_ = true;
+  return store_->Close();
 }
 
 }  // namespace geardb::engine

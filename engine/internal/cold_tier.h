@@ -58,6 +58,9 @@ class ColdTier {
   /// durable.
   Status SetHead(ColdBatch* batch, const ImageHead& head);
 
+  /// Those of before, once it is closed.
+  ColdStats stats();
+
   Status Close();
 
  private:
@@ -68,6 +71,8 @@ class ColdTier {
   const ColdStoreOptions options_;
   Mutex mutex_;
   std::unique_ptr<ColdStore> store_ GEARDB_GUARDED_BY(mutex_);
+  ColdStats last_stats_ GEARDB_GUARDED_BY(mutex_);  // Since it is closed.
+  bool closed_ GEARDB_GUARDED_BY(mutex_) = false;
   std::atomic<ColdStore*> open_{nullptr};
   ImageHead head_;
 };

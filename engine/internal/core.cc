@@ -236,14 +236,14 @@ std::shared_ptr<TableCore> DatabaseCore::TableById(TableId id) const {
 bool DatabaseCore::MakeLogRoom(uint64_t bytes, Deadline deadline) {
   if (cleaner == nullptr || deadline.passed()) return false;
   if (log->BytesToBound(wal::Urgency::kAppend) >= bytes) return false;
+  const WaitTimer timer(&waits.log_room);
   return cleaner->WaitForPass(deadline);
 }
 
 Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadline deadline) {
-  if (!options.resident) {
-    if (const auto frame = arena->TryAllocate(pool)) return *frame;
-    evictor->MakeRoom(pool, ahead);
-  }
+  if (const auto frame = arena->TryAllocate(pool)) return *frame;
+  const WaitTimer timer(&waits.frames);
+  if (!options.resident) evictor->MakeRoom(pool, ahead);
   return arena->Allocate(pool, deadline);
 }
 
@@ -282,6 +282,11 @@ void DatabaseCore::AddTable(std::shared_ptr<TableCore> table) {
 }
 
 void DatabaseCore::ForgetTable(TableId id) {
+  FrameStats frames;
+  if (const auto table = TableById(id)) {
+    MutexLock state_guard(&table->state->mutex);
+    frames = table->state->frames().stats();
+  }
   MutexLock guard(&tables_mutex_);
   const auto found = tables_.find(id);
   if (found == tables_.end()) return;
@@ -289,6 +294,10 @@ void DatabaseCore::ForgetTable(TableId id) {
   KeepFrames(found->second->state.get(), 0);
   tables_.erase(found);
   dropped_.push_back(id);
+  frames_of_dropped_.hits += frames.hits;
+  frames_of_dropped_.misses += frames.misses;
+  frames_of_dropped_.dropped += frames.dropped;
+  frames_of_dropped_.unplaced += frames.unplaced;
 }
 
 std::vector<TableId> DatabaseCore::TakeDropped() {
@@ -349,9 +358,19 @@ void DatabaseCore::UseLog(std::unique_ptr<wal::LogWriter> writer) {
   timekeeper = std::make_unique<Timekeeper>(this);
 }
 
+void DatabaseCore::KeepActivity(std::shared_ptr<Env> held) {
+  activity = std::make_unique<ActivityKeeper>(ActivityKeeper::Place{
+      .env = std::move(held), .directory = directory, .seed = manifest.Seed(), .clock = clock});
+  if (log == nullptr) return;
+  activity->Begin({.number = manifest.epoch.open,
+                   .collect = [this] { return Counters(); },
+                   .background = options.background});
+}
+
 Status DatabaseCore::Close() {
   GEARDB_RETURN_IF_ERROR(CheckProcess());
   MutexLock once(&close_mutex_);  // A second caller waits for the first.
+  if (activity != nullptr) activity->Stop();
   if (timekeeper != nullptr) timekeeper->Stop();
   if (cleaner != nullptr) cleaner->Stop();
   {
@@ -367,6 +386,9 @@ Status DatabaseCore::Close() {
     log->WaitPublished(log->end(), Deadline::Infinite()).ok();  // Close reports a failure.
     status = log_writer_->Close();
   }
+  // Nobody else writes it while the directory is locked; a disk that has no room for it is no
+  // error.
+  if (activity != nullptr && lock != nullptr) (void)activity->Write();
   if (cold != nullptr) {
     const Status closed_cold = cold->Close();
     if (status.ok()) status = closed_cold;

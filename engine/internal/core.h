@@ -25,6 +25,7 @@
 #include "base/fork.h"
 #include "base/mutex.h"
 #include "engine/database.h"
+#include "engine/internal/activity.h"
 #include "engine/internal/arena.h"
 #include "engine/internal/batch_rep.h"
 #include "engine/internal/cleaner.h"
@@ -34,6 +35,7 @@
 #include "engine/internal/table_plan.h"
 #include "engine/internal/table_state.h"
 #include "engine/internal/timekeeper.h"
+#include "engine/internal/wait_count.h"
 #include "engine/operations_generated.h"
 #include "index/index_memory.h"
 #include "wal/log_writer.h"
@@ -134,6 +136,18 @@ class DatabaseCore {
   std::unique_ptr<Timekeeper> timekeeper;  ///< Null as the filler.
   int64_t opened_us = 0;                   ///< Since 1970-01-01 UTC.
   void UseLog(std::unique_ptr<wal::LogWriter> writer);
+  /// Null until the open is done.
+  std::unique_ptr<ActivityKeeper> activity;
+  /// From here on what is done is counted in a file of `held`'s directory; read-only, what is there
+  /// is read.
+  void KeepActivity(std::shared_ptr<Env> held);
+  /// What calls have waited for; pages are counted by the page loader.
+  struct {
+    WaitCounter frames, log_room, limiters, table_room;
+  } waits;
+  WaitStats WaitsSoFar() const;
+  /// What has been done since the open.
+  ActivityCounters Counters();
   /// Pages are read from the log of `held`'s directory, described by `manifest`.
   void UsePages(std::shared_ptr<Env> held, const wal::Manifest& manifest);
   /// What of the log can be read from its segments.
@@ -146,6 +160,14 @@ class DatabaseCore {
   /// Pieces that begin before it may be gone soon, or are.
   std::atomic<Lsn> log_start{0};
   std::atomic<Lsn> log_released{0};  ///< Segments that end at or below are gone.
+  std::atomic<Lsn> image_lsn{0};     ///< Of the current image; 0: there is none.
+  /// Of the log's files, as the open found them.
+  struct {
+    Lsn synced = 0;
+    std::vector<Lsn> bases = {};  ///< Of segments that hold, or held, some of the log.
+    uint64_t files = 0;           ///< With a segment's name.
+    uint64_t segments_live = 0, segments_free = 0;
+  } log_files;
   /// Where the log has no room for so many bytes of the user's, waits for the cleaner to make some.
   /// True: it has made some. Neither `commit` nor an epoch guard is held.
   bool MakeLogRoom(uint64_t bytes, Deadline deadline);
@@ -258,6 +280,7 @@ class DatabaseCore {
   std::map<TableId, std::shared_ptr<TableCore>> tables_ GEARDB_GUARDED_BY(tables_mutex_);
   TableId last_table_id_ GEARDB_GUARDED_BY(tables_mutex_) = 0;
   std::vector<TableId> dropped_ GEARDB_GUARDED_BY(tables_mutex_);
+  FrameStats frames_of_dropped_ GEARDB_GUARDED_BY(tables_mutex_);  // Counts alone.
   std::map<std::string, Tag, std::less<>> tags_ GEARDB_GUARDED_BY(tables_mutex_);
   std::unique_ptr<wal::LogWriter> log_writer_;
   Mutex close_mutex_;

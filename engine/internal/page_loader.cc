@@ -59,7 +59,14 @@ void PageLoader::Read(PageLoad* load, wal::AlignedBuffer* scratch) {
   ready_.NotifyAll();
 }
 
+bool PageLoader::IsReady(const PageLoad& load) {
+  MutexLock lock(&mutex_);
+  return load.state == PageLoad::State::kReady;
+}
+
 void PageLoader::Wait(PageLoad* load) {
+  if (IsReady(*load)) return;
+  const WaitTimer timer(&waits_);
   if (Take(load, /*by_thread=*/false)) {
     wal::AlignedBuffer scratch;
     Read(load, &scratch);

@@ -14,6 +14,7 @@
 
 #include "base/mutex.h"
 #include "engine/internal/page_source.h"
+#include "engine/internal/wait_count.h"
 
 namespace geardb::engine {
 
@@ -51,17 +52,21 @@ class PageLoader {
   void AwaitIdle(const TableFrames* owner);
 
   PageSource& source() const { return *source_; }
+  /// Calls of Wait for what was not there yet.
+  const WaitCounter& waits() const { return waits_; }
 
  private:
   void Run();
   void StartThreads() GEARDB_REQUIRES(mutex_);
   /// Whether the load is the caller's to read. A thread of the loader says when it is done with it.
   bool Take(PageLoad* load, bool by_thread);
+  bool IsReady(const PageLoad& load);
   void Done(const TableFrames* owner);
   void Read(PageLoad* load, wal::AlignedBuffer* scratch);
 
   PageSource* const source_;
   const uint32_t threads_max_;
+  WaitCounter waits_;
   Mutex mutex_;
   CondVar queued_;
   CondVar ready_;

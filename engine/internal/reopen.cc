@@ -9,7 +9,7 @@
 
 namespace geardb::engine {
 
-Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery, std::string* names) {
+Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery) {
   for (const auto& [table_id, slots] : recovery.damaged()) {
     const auto table = core->TableById(table_id);
     if (table == nullptr) continue;
@@ -25,7 +25,7 @@ Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery, std::string* 
       }
     }
     for (const TrajectoryId id : ids) {
-      *names += " '" + table->layout().spec().name + "'/" + std::to_string(id);
+      core->recovery.damaged_trajectories.push_back({table->layout().spec().name, id});
     }
     if (ids.empty()) continue;
     if (core->log != nullptr) {
@@ -44,6 +44,17 @@ Status CheckReaches(const wal::ReadReport& read, const ImageHead& image) {
                             ": the log has lost what was synced");
 }
 
+void NoteLog(const wal::ReadReport& read, DatabaseCore* core) {
+  auto& found = core->log_files;
+  found.synced =
+      read.seal_lsn != kNoLsn ? read.end_lsn : std::max(read.synced_lsn, core->manifest.start);
+  for (const Lsn base : found.bases) {
+    const bool gone = base + core->manifest.segment_bytes <= core->log_released.load();
+    found.segments_live += base < read.end_lsn && !gone ? 1u : 0u;
+  }
+  found.segments_free = found.files - found.segments_live;
+}
+
 void NoteRecovery(const wal::OpenReport& opened, const Recovery& recovery, RecoveryReport* into) {
   RecoveryReport& report = *into;
   const wal::ReadReport& read = opened.read;
@@ -60,11 +71,15 @@ void NoteRecovery(const wal::OpenReport& opened, const Recovery& recovery, Recov
   if (!read.damage.ok()) report.note = read.damage.ToString();
 }
 
-void NoteDamage(const DatabaseCore& core, const std::string& trajectories, RecoveryReport* into) {
+void NoteDamage(const DatabaseCore& core, RecoveryReport* into) {
   RecoveryReport& report = *into;
   const auto add = [&report](const std::string& note) {
     report.note += (report.note.empty() ? "" : "; ") + note;
   };
+  std::string trajectories;
+  for (const auto& [table, id] : report.damaged_trajectories) {
+    trajectories += " '" + table + "'/" + std::to_string(id);
+  }
   if (!trajectories.empty()) add("trajectories with damaged pages:" + trajectories);
   if (report.damaged_priorities > 0) {
     add(std::to_string(report.damaged_priorities) +
@@ -89,7 +104,10 @@ Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image) {
       core->cold->OpenExisting(map.names.empty() ? 0 : map.names.begin()->first));
   if (core->cold->if_open() != nullptr) core->page_source->UseColdStore(core->cold->if_open());
   *image = core->cold->head();
+  for (const auto& [base, name] : map.names) core->log_files.bases.push_back(base);
+  core->log_files.files = map.all.size();
   if (image->number == 0) return Status::Ok();
+  core->image_lsn.store(image->lsn);
   GEARDB_RETURN_IF_ERROR(LoadDatabase(core, image->lsn, core->cold->CurrentImage()));
   core->log_start.store(image->log_start);
   core->log_released.store(std::min(image->log_start, image->log_from));

@@ -12,16 +12,20 @@ namespace geardb::engine {
 /// `image`. `env` holds the directory.
 Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image);
 
-/// Pages that lost a piece cost their trajectories, and nothing else. Adds their names to `names`.
-Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery, std::string* names);
+/// Pages that lost a piece cost their trajectories, and nothing else. Adds them to the recovery's
+/// report.
+Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery);
 
 /// Corruption where the log ends before the image: what was in it has been lost.
 Status CheckReaches(const wal::ReadReport& read, const ImageHead& image);
+
+/// Keeps what the files of the log are, for DatabaseStats.
+void NoteLog(const wal::ReadReport& read, DatabaseCore* core);
 
 /// Says in the report what was read of the log, and what it came to.
 void NoteRecovery(const wal::OpenReport& opened, const Recovery& recovery, RecoveryReport* into);
 
 /// Says in the report what damaged pieces have cost.
-void NoteDamage(const DatabaseCore& core, const std::string& trajectories, RecoveryReport* into);
+void NoteDamage(const DatabaseCore& core, RecoveryReport* into);
 
 }  // namespace geardb::engine

@@ -156,6 +156,8 @@ class TableFrames {
   /// Adds the pages of which the log has pieces, by the segment of the first.
   void CountInLog(size_t group, uint64_t looks, uint64_t segment_bytes, Lpn* next,
                   std::map<Lsn, uint64_t>* pages) const;
+  /// Adds pages by where they are.
+  void CountPlaces(size_t group, uint64_t looks, Lpn* next, GroupPlaces* places) const;
   struct CollectRequest {
     size_t group = 0;
     Lsn log_start = 0;

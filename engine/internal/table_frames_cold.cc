@@ -38,6 +38,26 @@ void TableFrames::CountInLog(size_t group, uint64_t looks, uint64_t segment_byte
   });
 }
 
+void TableFrames::CountPlaces(size_t group, uint64_t looks, Lpn* next, GroupPlaces* places) const {
+  const bool logged = layout_->group(group).logged();
+  ForEachWritten(*pages_, group, looks, next, [&](Lpn lpn) {
+    const index::GroupPageRecord& record = pages_->residency(group, lpn);
+    const bool framed = record.frame.valid();
+    if (!logged && record.frame == defaults_[group]) return true;
+    ++places->pages;
+    places->framed += framed ? 1u : 0u;
+    if (!logged) {
+      ++places->only_framed;
+    } else if ((record.flags & kPageInCold) != 0) {
+      ++places->in_cold;
+    } else {
+      ++places->in_log;
+      places->in_both += (record.flags & kPageHasCold) != 0 ? 1u : 0u;
+    }
+    return true;
+  });
+}
+
 void TableFrames::CollectForCold(const CollectRequest& request, Lpn* next,
                                  std::vector<ColdWork>* work) {
   if (!layout_->group(request.group).logged()) {

@@ -24,6 +24,7 @@ inline constexpr int kExitNewer =
     4;  ///< A newer GearDB wrote what this one cannot read. No damage is known.
 inline constexpr int kExitBeyond =
     5;  ///< verify: an open for writing drops valid records beyond the log's end.
+inline constexpr int kExitLost = 6;  ///< repair: nothing is known to save of it.
 
 /// What an argument holds.
 enum class ArgumentKind : uint8_t {
@@ -87,6 +88,7 @@ Result<int> RunHead(const Invocation& invocation);
 Result<int> RunStats(const Invocation& invocation);
 Result<int> RunLog(const Invocation& invocation);
 Result<int> RunVerify(const Invocation& invocation);
+Result<int> RunRepair(const Invocation& invocation);
 
 /// Parses the words behind the program's name, and runs. Errors go to `err`; the exit code is
 /// returned.

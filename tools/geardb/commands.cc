@@ -84,6 +84,15 @@ constexpr std::array kLogArguments = {
              .help = "Records at most; 0: all"},
 };
 constexpr std::array kVerifyArguments = {kDirectory, kMemory};
+constexpr std::array kRepairArguments = {
+    kDirectory,
+    Argument{.key = "dry_run",
+             .names = "--dry-run",
+             .kind = ArgumentKind::kFlag,
+             .help = "Says what is damaged, what would be done and what would be lost, and changes "
+                     "nothing; exits 1 where there is something to repair"},
+    kMemory,
+};
 
 constexpr std::array kCommands = {
     Command{.name = "info",
@@ -109,6 +118,12 @@ constexpr std::array kCommands = {
                     "when anything is, 3 when --memory is too little to replay the log, 4 when a "
                     "newer GearDB wrote some of it, 5 when valid records lie beyond the log's end "
                     "and an open for writing drops them"},
+    Command{.name = "repair",
+            .arguments = kRepairArguments,
+            .run = RunRepair,
+            .help = "Makes a damaged database open again, names what that loses, and keeps what "
+                    "leaves in its directory repair-<n>; exits 0 when it is whole or repaired, 6 "
+                    "when nothing is known to save of it, and nothing was changed"},
 };
 
 const char* const kExitCodes =
@@ -117,7 +132,9 @@ const char* const kExitCodes =
     "--memory,\n"
     "or more files open at once than the process may have, 4 when a newer GearDB wrote what this\n"
     "one cannot read, 5 when 'verify' finds valid records beyond the log's end, which an open for\n"
-    "writing drops. With 3 to 5, no damage was found in what could be read.";
+    "writing drops, 6 when 'repair' knows nothing to save. With 3 to 5, no damage was found in "
+    "what\n"
+    "could be read.";
 
 /// Where CLI11 leaves what it has read of one argument.
 struct Parsed {
@@ -245,8 +262,10 @@ std::vector<std::string> Arguments::Names(std::string_view key) const {
 std::span<const Command> Commands() { return kCommands; }
 
 int RunGeardb(std::span<const std::string> words, const Streams& streams) {
-  CLI::App app("Looks into a GearDB database that is not running. Nothing is written to it.",
-               "geardb");
+  CLI::App app(
+      "Looks into a GearDB database that is not running. Nothing is written to it, but by "
+      "'repair'.",
+      "geardb");
   app.footer(kExitCodes);
   app.require_subcommand(1);
   bool json = false;

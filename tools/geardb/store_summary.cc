@@ -12,6 +12,7 @@ Result<TableSummary> SummarizeTable(Table* table) {
   summary.spec = table->spec();
   summary.steps_per_page = table->steps_per_page();
   summary.stats = table->Stats();
+  summary.places = table->Places();
   for (const TrajectoryRecord& record : table->Scan({})) {
     summary.open += record.state == TrajectoryState::kOpen ? 1 : 0;
     summary.closed += record.state == TrajectoryState::kClosed ? 1 : 0;
@@ -43,6 +44,7 @@ Result<StoreSummary> Summarize(const StoreFiles& files, Database* database) {
   summary.manifest = files.manifest;
   summary.recovery = database->recovery();
   summary.stats = database->Stats();
+  summary.activity = database->Activity();
   summary.tags = database->Tags();
   GEARDB_ASSIGN_OR_RETURN(const auto names, Env::Posix()->List(files.log_directory()));
   for (const std::string& name : names) {

@@ -21,6 +21,7 @@ struct TableSummary {
   TableSpec spec;
   uint32_t steps_per_page = 0;
   TableStats stats;
+  std::vector<GroupPlaces> places;
   uint64_t open = 0, closed = 0, orphaned = 0;  ///< Trajectories.
   std::vector<PriorityTableSummary> priority_tables;
 
@@ -34,6 +35,7 @@ struct StoreSummary {
   wal::Manifest manifest;
   RecoveryReport recovery;
   DatabaseStats stats;
+  DatabaseActivity activity;
   uint64_t segment_files = 0;
   std::vector<TableSummary> tables;
   std::vector<Tag> tags;

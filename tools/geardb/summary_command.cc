@@ -5,6 +5,7 @@
 #include "tools/geardb/command.h"
 #include "tools/geardb/json_writer.h"
 #include "tools/geardb/open_store.h"
+#include "tools/geardb/places.h"
 #include "tools/geardb/store_summary.h"
 #include "tools/geardb/text_table.h"
 #include "tools/geardb/words.h"
@@ -47,6 +48,27 @@ std::string GroupText(const TableSpec& spec, const Column& column) {
     return group.name + (group.late ? ", late" : "") + (group.is_volatile ? ", volatile" : "");
   }
   return "";
+}
+
+std::string TimesText(const TableSpec& spec) {
+  const auto after = [](int64_t ms) { return SecondsText(static_cast<double>(ms) * 1e-3); };
+  std::string text = spec.ttl_ms == 0 ? "closed trajectories stay"
+                                      : "closed trajectories leave after " + after(spec.ttl_ms);
+  text += spec.orphan_timeout_ms == 0 ? ", orphans too"
+                                      : ", orphans are cut after " + after(spec.orphan_timeout_ms);
+  return text;
+}
+
+/// "late (2 columns)", with commas between them; "" where there is the first alone.
+std::string GroupsText(const TableSpec& spec) {
+  std::string text;
+  for (const ColumnGroup& group : spec.groups) {
+    uint64_t columns = 0;
+    for (const Column& column : spec.columns) columns += column.group == group.name ? 1u : 0u;
+    text += (text.empty() ? "" : "; ") + group.name + (group.late ? ", late" : "") +
+            (group.is_volatile ? ", volatile" : "") + ": " + Counted(columns, "column");
+  }
+  return text;
 }
 
 void PrintColumns(const TableSpec& spec, std::ostream* out) {
@@ -102,10 +124,14 @@ void PrintTable(const TableSummary& table, std::ostream* out) {
        << " %: " << BytesText(stats.frame_bytes) << " of frames for " << BytesText(stats.row_bytes)
        << " of rows (" << NumberText(table.frame_bytes_per_row_byte(), 3) << " times)\n"
        << "  capacity  " << CapacityText(table.spec) << '\n'
+       << "  time      " << TimesText(table.spec) << '\n'
        << "  kind      " << (table.spec.stream ? "streams" : "episodes")
-       << (table.spec.final_row ? " with a final row" : " without a final row") << "\n\n";
+       << (table.spec.final_row ? " with a final row" : " without a final row") << '\n';
+  if (!table.spec.groups.empty()) *out << "  groups    " << GroupsText(table.spec) << '\n';
+  *out << '\n';
   PrintColumns(table.spec, out);
   PrintPriorityTables(table, out);
+  PrintTablePlaces(table, out);
 }
 
 void PrintTags(const std::vector<Tag>& tags, std::ostream* out) {
@@ -138,6 +164,7 @@ void PrintSummary(const StoreFiles& files, const StoreSummary& summary, std::ost
        << "  recovery  " << Counted(recovery.records, "record") << " in "
        << SecondsText(recovery.seconds) << ", " << Grouped(recovery.ring_records)
        << " only in the ring; " << EndText(recovery) << '\n';
+  PrintStorePlaces(summary.stats, out);
   if (recovery.damaged_pages > 0) {
     *out << "  DAMAGE    " << Counted(recovery.damaged_pages, "damaged page")
          << ": see 'geardb verify'\n";
@@ -149,6 +176,7 @@ void PrintSummary(const StoreFiles& files, const StoreSummary& summary, std::ost
     *out << "  note      " << Printable(recovery.note) << '\n';
   for (const TableSummary& table : summary.tables) PrintTable(table, out);
   PrintTags(summary.tags, out);
+  PrintActivity(summary.activity, out);
 }
 
 void WriteColumn(const Column& column, JsonWriter* json) {
@@ -172,6 +200,27 @@ void WriteGroup(const ColumnGroup& group, JsonWriter* json) {
   json->Field("late", group.late);
   json->Field("volatile", group.is_volatile);
   json->EndObject();
+}
+
+/// What is of another kind of limiter is null.
+void WriteLimiter(const PriorityTableSpec& spec, JsonWriter* json) {
+  const RateLimit& limiter = spec.limiter;
+  const bool ratio = limiter.kind == LimiterKind::kRatio;
+  const bool queue = limiter.kind == LimiterKind::kQueue || limiter.kind == LimiterKind::kStack;
+  const auto field = [json](std::string_view key, bool has, auto value) {
+    json->Key(key);
+    has ? json->Number(value) : json->Null();
+  };
+  json->Key("limiter");
+  json->BeginObject();
+  json->Field("kind", Word(limiter.kind));
+  field("min_size", !queue, limiter.min_size);
+  field("samples_per_insert", ratio, limiter.samples_per_insert);
+  field("error_buffer", ratio, limiter.error_buffer);
+  field("capacity", queue, limiter.capacity);
+  json->EndObject();
+  json->Field("max_times_sampled", spec.max_times_sampled);
+  json->Field("remove_when_exhausted", spec.remove_when_exhausted.value_or(queue));
 }
 
 void WritePriorityTable(const PriorityTableSummary& summary, JsonWriter* json) {
@@ -214,6 +263,7 @@ void WritePriorityTable(const PriorityTableSummary& summary, JsonWriter* json) {
   json->Field("max_priority", stats.max_priority);
   json->Field("scale_shift", stats.scale_shift);
   json->Field("limits", stats.limiter.limits);
+  WriteLimiter(spec, json);
   json->Field("inserts", stats.limiter.inserts);
   json->Field("samples", stats.limiter.samples);
   json->Field("deletes", stats.limiter.deletes);
@@ -233,6 +283,8 @@ void WriteTable(const TableSummary& table, JsonWriter* json) {
   json->Field("trajectories_max", spec.trajectories_max);
   json->Field("steps_max", spec.steps_max);
   json->Field("bytes_max", spec.bytes_max);
+  json->Field("ttl_ms", spec.ttl_ms);
+  json->Field("orphan_timeout_ms", spec.orphan_timeout_ms);
   json->Field("remover", Word(spec.remover));
   json->Field("remover_priority_table", spec.remover_priority_table);
   json->Field("remover_seed", spec.remover_seed);
@@ -254,6 +306,7 @@ void WriteTable(const TableSummary& table, JsonWriter* json) {
   json->Field("row_bytes", table.stats.row_bytes);
   json->Field("fill", table.fill());
   json->Field("frame_bytes_per_row_byte", table.frame_bytes_per_row_byte());
+  WriteTablePlaces(table, json);
   json->Key("priority_tables");
   json->BeginArray();
   for (const auto& priorities : table.priority_tables) WritePriorityTable(priorities, json);
@@ -293,7 +346,10 @@ void WriteSummary(const StoreFiles& files, const StoreSummary& summary, JsonWrit
   json->Field("segment_bytes", manifest.segment_bytes);
   json->Field("segment_files", summary.segment_files);
   json->Field("ring_bytes", manifest.ring_bytes);
+  WriteLogPlaces(summary.stats, json);
   json->EndObject();
+  WriteCold(summary.stats.cold, json);
+  WriteActivity(summary.activity, json);
   WriteRecovery(summary.recovery, json);
   json->Key("tables");
   json->BeginArray();

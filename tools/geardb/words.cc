@@ -94,6 +94,20 @@ std::string_view Word(EdgeRule rule) {
   return "unknown";
 }
 
+std::string_view Word(LimiterKind kind) {
+  switch (kind) {
+    case LimiterKind::kMinSize:
+      return "min_size";
+    case LimiterKind::kRatio:
+      return "ratio";
+    case LimiterKind::kQueue:
+      return "queue";
+    case LimiterKind::kStack:
+      return "stack";
+  }
+  return "unknown";
+}
+
 std::string ItemsText(const PriorityTableSpec& spec) {
   if (spec.item == ItemKind::kTrajectory) return "whole trajectories";
   const WindowRule& window = spec.window;

@@ -18,6 +18,7 @@ std::string_view Word(Remover remover);
 std::string_view Word(ItemKind kind);
 std::string_view Word(SelectorKind kind);
 std::string_view Word(EdgeRule rule);
+std::string_view Word(LimiterKind kind);
 
 /// "window {0, 1, 3}, stride 1, left repeat, right clip", or "whole trajectories".
 std::string ItemsText(const PriorityTableSpec& spec);

@@ -15,7 +15,10 @@ TOOL_LAYERS = {"base", "engine", "tools"}
 # What one of them sees besides: folder -> headers. `geardb` shows the records of a log that may be
 # too damaged to be opened: it reads them as recovery does, and what they say is no public type,
 # since the schema of a body changes with the engine. And it says how many slabs a replay takes.
+# `geardb repair` writes manifests and segments anew, names what records say that no reading comes
+# to, and asks how far an image reaches.
 TOOL_FOLDER_HEADERS = {"tools/geardb/": {"wal/log_reader.h", "wal/segment_check.h",
+                                         "wal/record_codec.h", "engine/internal/cold_tier.h",
                                          "engine/internal/record_body.h",
                                          "engine/internal/slabs.h"}}
 # The benchmarks also measure these layers by themselves: folder -> further layers.

@@ -84,6 +84,10 @@ size_t LinesWith(const std::string& text, std::string_view part) {
 
 void CliTest::SetUp() {
   store_ = dir_.File("store");
+  Restore();
+}
+
+void CliTest::Restore() {
   fs::copy(TheSample().dir.File("store"), store_, fs::copy_options::recursive);
 }
 

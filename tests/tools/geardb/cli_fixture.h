@@ -48,6 +48,8 @@ class CliTest : public ::testing::Test {
  protected:
   void SetUp() override;
 
+  /// A copy again, where there is none any more.
+  void Restore();
   const std::string& store() const { return store_; }
   const SampleStore& sample() const;
   std::string File(const std::string& name) const { return store_ + "/" + name; }

@@ -31,13 +31,23 @@ const Json& Named(const Json& array, const std::string& name) {
 
 TEST_F(SummaryCommandTest, KeysOfJsonAreStable) {
   const Json json = RunJson("info");
-  EXPECT_EQ(json.keys(), (Keys{"directory", "format", "uuid", "term", "open_count", "log",
-                               "recovery", "tables", "tags"}));
+  EXPECT_EQ(json.keys(), (Keys{"directory", "format", "uuid", "term", "open_count", "log", "cold",
+                               "activity", "recovery", "tables", "tags"}));
   EXPECT_EQ(json["log"].keys(),
-            (Keys{"start", "end", "segment_bytes", "segment_files", "ring_bytes"}));
+            (Keys{"start", "end", "segment_bytes", "segment_files", "ring_bytes", "synced",
+                  "lag_bytes", "pages_from", "released", "segments_live", "segments_free", "image",
+                  "cleaner_lag_bytes"}));
+  EXPECT_EQ(json["cold"].keys(), (Keys{"disk_bytes", "live_bytes", "space_amplification"}));
+  EXPECT_EQ(json["activity"].keys(), (Keys{"known", "note", "opening", "since", "opened_us",
+                                           "written_us", "last", "total"}));
   EXPECT_EQ(json["recovery"].keys(),
             (Keys{"records", "bytes", "ring_records", "orphaned", "damaged_pages",
                   "damaged_priorities", "damaged_tags", "clean", "seconds", "note", "damage"}));
+  EXPECT_EQ(json["tags"][0].keys(), (Keys{"name", "lsn", "created_us", "blob_bytes", "damaged"}));
+}
+
+TEST_F(SummaryCommandTest, KeysOfATablesJsonAreStable) {
+  const Json json = RunJson("info");
   const Json& table = json["tables"][0];
   EXPECT_EQ(table.keys(), (Keys{"name",
                                 "id",
@@ -47,6 +57,8 @@ TEST_F(SummaryCommandTest, KeysOfJsonAreStable) {
                                 "trajectories_max",
                                 "steps_max",
                                 "bytes_max",
+                                "ttl_ms",
+                                "orphan_timeout_ms",
                                 "remover",
                                 "remover_priority_table",
                                 "remover_seed",
@@ -62,22 +74,41 @@ TEST_F(SummaryCommandTest, KeysOfJsonAreStable) {
                                 "row_bytes",
                                 "fill",
                                 "frame_bytes_per_row_byte",
+                                "places",
                                 "priority_tables"}));
+  EXPECT_EQ(table["places"][0].keys(), (Keys{"group", "frame_bytes", "pages", "framed", "in_log",
+                                             "in_cold", "in_both", "only_framed"}));
   EXPECT_EQ(table["columns"][0].keys(),
             (Keys{"name", "dtype", "shape", "kind", "in_final_row", "group", "default"}));
-  const Keys priority_keys = {"name",     "item",         "selector",    "alpha",
-                              "initial",  "seed",         "items",       "drawable_items",
-                              "draws",    "max_priority", "scale_shift", "limits",
-                              "inserts",  "samples",      "deletes",     "deleted_unsampled",
+  const Keys priority_keys = {"name",
+                              "item",
+                              "selector",
+                              "alpha",
+                              "initial",
+                              "seed",
+                              "items",
+                              "drawable_items",
+                              "draws",
+                              "max_priority",
+                              "scale_shift",
+                              "limits",
+                              "limiter",
+                              "max_times_sampled",
+                              "remove_when_exhausted",
+                              "inserts",
+                              "samples",
+                              "deletes",
+                              "deleted_unsampled",
                               "exhausted"};
   EXPECT_EQ(Named(table["priority_tables"], "episodes").keys(), priority_keys);
+  EXPECT_EQ(Named(table["priority_tables"], "episodes")["limiter"].keys(),
+            (Keys{"kind", "min_size", "samples_per_insert", "error_buffer", "capacity"}));
   Keys window_keys = priority_keys;
   window_keys.insert(window_keys.begin() + 2, "window");
   const Json& per = Named(table["priority_tables"], "per");
   EXPECT_EQ(per.keys(), window_keys);
   EXPECT_EQ(per["window"].keys(), (Keys{"before", "length", "after", "stride", "stride_from_end",
                                         "left", "right", "cross_ends"}));
-  EXPECT_EQ(json["tags"][0].keys(), (Keys{"name", "lsn", "created_us", "blob_bytes", "damaged"}));
 }
 
 TEST_F(SummaryCommandTest, CountsAreThoseOfTheStoresOwnStats) {
@@ -128,6 +159,61 @@ TEST_F(SummaryCommandTest, SchemasAreThoseThatWereStored) {
   EXPECT_EQ(windows["window"]["stride"].integer(), 2);
   EXPECT_EQ(windows["window"]["left"].text(), "pad");
   EXPECT_EQ(windows["selector"].text(), "uniform");
+}
+
+TEST_F(SummaryCommandTest, TimesLimitsAndGroupsAreThoseOfTheSchema) {
+  TableSpec spec;
+  spec.name = "timed";
+  spec.groups = {{.name = "labels", .late = true}, {.name = "seen", .is_volatile = true}};
+  spec.columns = {{.name = "x"},
+                  {.name = "label", .group = "labels"},
+                  {.name = "score", .group = "labels"},
+                  {.name = "views", .group = "seen"}};
+  spec.ttl_ms = 90'000;
+  spec.orphan_timeout_ms = 1500;
+  spec.priority_tables = {{.name = "ratio"}, {.name = "queue"}, {.name = "plain"}};
+  spec.priority_tables[0].limiter = {
+      .kind = LimiterKind::kRatio, .min_size = 7, .samples_per_insert = 2.5, .error_buffer = 40};
+  spec.priority_tables[0].max_times_sampled = 9;
+  spec.priority_tables[1].selector = SelectorKind::kFifo;
+  spec.priority_tables[1].limiter = {.kind = LimiterKind::kQueue, .capacity = 12};
+  spec.priority_tables[1].max_times_sampled = 1;
+  {
+    auto database = Database::Open(store(), testing::SampleOptions());
+    ASSERT_OK(database);
+    ASSERT_OK((*database)->CreateTable(spec));
+    ASSERT_OK((*database)->Close());
+  }
+  const Json json = RunJson("info");
+  const Json& timed = Named(json["tables"], "timed");
+  EXPECT_EQ(timed["ttl_ms"].integer(), 90'000);
+  EXPECT_EQ(timed["orphan_timeout_ms"].integer(), 1500);
+  EXPECT_EQ(timed["groups"].items().size(), 2U);
+  EXPECT_TRUE(Named(timed["groups"], "labels")["late"].truth());
+  EXPECT_TRUE(Named(timed["groups"], "seen")["volatile"].truth());
+  EXPECT_EQ(timed["places"].items().size(), 3U);
+  const Json& ratio = Named(timed["priority_tables"], "ratio");
+  EXPECT_EQ(ratio["limiter"]["kind"].text(), "ratio");
+  EXPECT_EQ(ratio["limiter"]["min_size"].integer(), 7);
+  EXPECT_EQ(ratio["limiter"]["samples_per_insert"].number(), 2.5);
+  EXPECT_EQ(ratio["limiter"]["error_buffer"].number(), 40);
+  EXPECT_TRUE(ratio["limiter"]["capacity"].is_null());
+  EXPECT_EQ(ratio["max_times_sampled"].integer(), 9);
+  EXPECT_FALSE(ratio["remove_when_exhausted"].truth());
+  const Json& queue = Named(timed["priority_tables"], "queue");
+  EXPECT_EQ(queue["limiter"]["kind"].text(), "queue");
+  EXPECT_EQ(queue["limiter"]["capacity"].integer(), 12);
+  EXPECT_TRUE(queue["limiter"]["min_size"].is_null());
+  EXPECT_TRUE(queue["remove_when_exhausted"].truth());
+  const Json& plain = Named(timed["priority_tables"], "plain");
+  EXPECT_EQ(plain["limiter"]["kind"].text(), "min_size");
+  EXPECT_EQ(plain["limiter"]["min_size"].integer(), 1);
+  const std::string text = testing::RunCli({"info", store()}).out;
+  for (const char* part :
+       {"  time      closed trajectories leave after 90.0 s, orphans are cut after 1.5 s",
+        "  groups    labels, late: 2 columns; seen, volatile: 1 column", "queue of capacity 12"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
 }
 
 TEST_F(SummaryCommandTest, SelectorsHaveNamesOfTheirOwn) {

@@ -1,0 +1,117 @@
+// What a database says of itself: Stats and Activity.
+
+#include <algorithm>
+
+#include "engine/internal/core.h"
+
+namespace geardb {
+
+DatabaseStats Database::Stats() const {
+  DatabaseStats stats;
+  if (impl_->log != nullptr) {
+    const wal::LogStats log = impl_->log->Stats();
+    stats.log_end = log.end;
+    stats.log_published = log.published;
+    stats.log_drained = log.drained;
+    stats.log_synced = log.synced;
+    stats.log_records = log.records;
+    stats.log_bytes = log.bytes;
+    stats.fdatasyncs = log.fsyncs;
+    stats.fdatasync_p50_us = log.fsync_median_us;
+    stats.log_io = log.write_path;
+    stats.log_segments_live = log.segments_live;
+    stats.log_segments_free = log.segments_free;
+  } else {
+    stats.log_end = stats.log_published = stats.log_drained = impl_->recovery.end;
+    stats.log_synced = impl_->log_files.synced;
+    stats.log_io = "read-only";
+    stats.log_segments_live = impl_->log_files.segments_live;
+    stats.log_segments_free = impl_->log_files.segments_free;
+  }
+  stats.log_start = impl_->log_start.load();
+  stats.log_released = impl_->log_released.load();
+  stats.image_lsn = impl_->image_lsn.load();
+  if (impl_->cleaner != nullptr) stats.cleaner = impl_->cleaner->stats();
+  if (impl_->cold != nullptr) stats.cold = impl_->cold->stats();
+  stats.waits = impl_->WaitsSoFar();
+  stats.frames = {impl_->arena->budget_bytes(), impl_->arena->used_bytes()};
+  stats.index = {impl_->index_memory->budget_bytes(), impl_->index_memory->used_bytes()};
+  stats.batches = {impl_->options.budgets.batch_bytes, impl_->batch_bytes->load()};
+  stats.frame_pages = impl_->arena->page_kind();
+  stats.log_page_reads = impl_->page_source->log_reads();
+  stats.cold_page_reads = impl_->page_source->cold_reads();
+  stats.tables = Tables();
+  return stats;
+}
+
+DatabaseActivity Database::Activity() const {
+  return impl_->activity == nullptr ? DatabaseActivity() : impl_->activity->activity();
+}
+
+}  // namespace geardb
+
+namespace geardb::engine {
+
+WaitStats DatabaseCore::WaitsSoFar() const {
+  return {.frames = waits.frames.count(),
+          .log_room = waits.log_room.count(),
+          .limiters = waits.limiters.count(),
+          .table_room = waits.table_room.count(),
+          .pages = page_loader->waits().count()};
+}
+
+ActivityCounters DatabaseCore::Counters() {
+  ActivityCounters counters;
+  const auto add = [&](const FrameStats& frames) {
+    counters.frame_hits += frames.hits;
+    counters.frame_misses += frames.misses;
+    counters.frames_dropped += frames.dropped;
+    counters.frames_unplaced += frames.unplaced;
+  };
+  for (const auto& table : AllTables()) {
+    MutexLock guard(&table->state->mutex);
+    add(table->state->frames().stats());
+  }
+  {
+    MutexLock guard(&tables_mutex_);
+    add(frames_of_dropped_);
+  }
+  counters.log_page_reads = page_source->log_reads();
+  counters.cold_page_reads = page_source->cold_reads();
+  if (log != nullptr) {
+    const wal::LogStats stats = log->Stats();
+    counters.log_records = stats.records;
+    counters.log_bytes = stats.bytes;
+    counters.fdatasyncs = stats.fsyncs;
+  }
+  if (cleaner != nullptr) {
+    const CleanerStats stats = cleaner->stats();
+    counters.cleaner_passes = stats.passes;
+    counters.cleaner_failed = stats.failed;
+    counters.cleaner_segments = stats.segments;
+    counters.cleaner_pages = stats.pages;
+    counters.cleaner_page_bytes = stats.page_bytes;
+    counters.cleaner_image_bytes = stats.image_bytes;
+  }
+  if (cold != nullptr) {
+    const ColdStats stats = cold->stats();
+    counters.cold_block_hits = stats.block_cache_hits;
+    counters.cold_block_misses = stats.block_cache_misses;
+    counters.cold_bytes_read = stats.bytes_read;
+    counters.cold_bytes_written = stats.bytes_written;
+  }
+  const WaitStats so_far = WaitsSoFar();
+  counters.waits_for_frames = so_far.frames.waits;
+  counters.wait_for_frames_us = so_far.frames.us;
+  counters.waits_for_log_room = so_far.log_room.waits;
+  counters.wait_for_log_room_us = so_far.log_room.us;
+  counters.waits_for_limiters = so_far.limiters.waits;
+  counters.wait_for_limiters_us = so_far.limiters.us;
+  counters.waits_for_table_room = so_far.table_room.waits;
+  counters.wait_for_table_room_us = so_far.table_room.us;
+  counters.waits_for_pages = so_far.pages.waits;
+  counters.wait_for_pages_us = so_far.pages.us;
+  return counters;
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,105 @@
+#include "engine/internal/activity.h"
+
+#include <utility>
+
+#include "base/thread.h"
+#include "engine/internal/activity_file.h"
+
+namespace geardb::engine {
+namespace {
+
+/// How often the thread writes at most. A death loses as much.
+constexpr int64_t kIntervalMs = 2000;
+
+DatabaseActivity ReadActivity(const ActivityKeeper::Place& place) {
+  DatabaseActivity none;
+  const std::string path = JoinPath(place.directory, kCountersName);
+  const auto bytes = ReadWholeFile(place.env.get(), path, kCountersBytesMax);
+  if (bytes.status().code() == StatusCode::kNotFound) {
+    none.note = "there is no file '" + path + "'";
+    return none;
+  }
+  if (!bytes.ok()) {
+    none.note = bytes.status().message();
+    return none;
+  }
+  auto activity = DecodeActivity(*bytes, place.seed);
+  if (activity.ok()) return std::move(*activity);
+  none.note = "'" + path + "' cannot be used: " + std::string(activity.status().message());
+  return none;
+}
+
+}  // namespace
+
+ActivityKeeper::ActivityKeeper(Place place)
+    : place_(std::move(place)), found_(ReadActivity(place_)) {}
+
+void ActivityKeeper::Begin(Opening opening) {
+  const bool background = opening.background;
+  opened_us_ = place_.clock->WallTimeUs();
+  opening_ = std::move(opening);
+  if (!background) return;
+  auto thread = StartThread("keeps the counters of what is done", [this] { Run(); });
+  if (!thread.ok()) return;  // Close writes them.
+  MutexLock lock(&mutex_);
+  thread_ = std::move(thread).value();
+}
+
+DatabaseActivity ActivityKeeper::WithThis(const ActivityCounters& done) const {
+  return {.known = true,
+          .note = {},
+          .opening = opening_.number,
+          .since = found_.known ? found_.since : opening_.number,
+          .opened_us = opened_us_,
+          .written_us = place_.clock->WallTimeUs(),
+          .last = done,
+          .total = Sum(found_.total, done)};
+}
+
+DatabaseActivity ActivityKeeper::activity() {
+  return opening_.number == 0 ? found_ : WithThis(opening_.collect());
+}
+
+Status ActivityKeeper::Write() {
+  if (opening_.number == 0) return Status::Ok();
+  MutexLock one(&write_mutex_);
+  const ActivityCounters done = opening_.collect();
+  if (written_ && done == last_written_) return Status::Ok();
+  const std::string path = JoinPath(place_.directory, kCountersName);
+  const std::string beside = path + ".new";
+  {
+    GEARDB_ASSIGN_OR_RETURN(const auto file,
+                            place_.env->OpenFile(beside, {.mode = FileMode::kCreate}));
+    GEARDB_RETURN_IF_ERROR(file->Write(0, EncodeActivity(WithThis(done), place_.seed)));
+  }
+  GEARDB_RETURN_IF_ERROR(place_.env->Rename(beside, path));
+  written_ = true;
+  last_written_ = done;
+  return Status::Ok();
+}
+
+void ActivityKeeper::Run() {
+  for (;;) {
+    {
+      MutexLock lock(&mutex_);
+      const Deadline next = Deadline::AfterMs(kIntervalMs);
+      while (!stop_ && stopped_.WaitUntil(&mutex_, next)) {
+      }
+      if (stop_) return;
+    }
+    (void)Write();
+  }
+}
+
+void ActivityKeeper::Stop() {
+  std::thread thread;
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    stopped_.NotifyAll();
+    thread.swap(thread_);
+  }
+  if (thread.joinable()) thread.join();
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,73 @@
+// ActivityKeeper: keeps what a process does with a database in its file COUNTERS, so that somebody
+// who looks at the database later sees it.
+//
+// Nothing waits for it and nothing fails by it: the file is written behind the calls that are
+// counted, at most every few seconds and by Close, whole (beside it, then renamed) and not synced.
+// What cannot be written is tried again the next time; what cannot be read is unknown.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/mutex.h"
+#include "engine/stats.h"
+
+namespace geardb::engine {
+
+/// Thread-safe.
+class ActivityKeeper {
+ public:
+  struct Place {
+    std::shared_ptr<Env> env;
+    std::string directory;
+    uint64_t seed = 0;  ///< Of the database's checksums.
+    const Clock* clock = nullptr;
+  };
+  /// Reads what there is.
+  explicit ActivityKeeper(Place place);
+  ~ActivityKeeper() { Stop(); }
+  ActivityKeeper(const ActivityKeeper&) = delete;
+  ActivityKeeper& operator=(const ActivityKeeper&) = delete;
+
+  /// Opening number `opening` of the database for writing begins; `collect` says what it has done
+  /// so far, until Stop. With `background`, a thread writes now and then, if one can be had.
+  struct Opening {
+    uint32_t number = 0;
+    std::function<ActivityCounters()> collect;
+    bool background = false;
+  };
+  void Begin(Opening opening);
+  /// Writes if something has changed since it last did; the error is for tests.
+  Status Write();
+  /// Ends the thread. Write may follow. Idempotent.
+  void Stop();
+
+  /// Of the opening under way, or what was found.
+  DatabaseActivity activity();
+
+ private:
+  void Run();
+  /// `found_` with what this opening has done.
+  DatabaseActivity WithThis(const ActivityCounters& done) const;
+
+  const Place place_;
+  DatabaseActivity found_;  // As of the open.
+  Opening opening_;         // Number 0: none.
+  int64_t opened_us_ = 0;
+
+  Mutex write_mutex_;  // One writes at a time.
+  bool written_ GEARDB_GUARDED_BY(write_mutex_) = false;
+  ActivityCounters last_written_ GEARDB_GUARDED_BY(write_mutex_);
+
+  Mutex mutex_;
+  CondVar stopped_;
+  bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
+  std::thread thread_ GEARDB_GUARDED_BY(mutex_);
+};
+
+}  // namespace geardb::engine

@@ -1,0 +1,140 @@
+#include "engine/internal/activity_file.h"
+
+#include <array>
+#include <cstring>
+
+#include "base/hash.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr char kMagic[9] = "GEARCNT\n";
+constexpr uint32_t kVersion = 1;
+/// No version has more counters.
+constexpr uint64_t kCountersMax = 1024;
+
+/// In the order of the file: frozen; what is new goes to the end.
+constexpr std::array kCounters = {
+    &ActivityCounters::frame_hits,
+    &ActivityCounters::frame_misses,
+    &ActivityCounters::frames_dropped,
+    &ActivityCounters::frames_unplaced,
+    &ActivityCounters::log_page_reads,
+    &ActivityCounters::cold_page_reads,
+    &ActivityCounters::log_records,
+    &ActivityCounters::log_bytes,
+    &ActivityCounters::fdatasyncs,
+    &ActivityCounters::cleaner_passes,
+    &ActivityCounters::cleaner_failed,
+    &ActivityCounters::cleaner_segments,
+    &ActivityCounters::cleaner_pages,
+    &ActivityCounters::cleaner_page_bytes,
+    &ActivityCounters::cleaner_image_bytes,
+    &ActivityCounters::cold_block_hits,
+    &ActivityCounters::cold_block_misses,
+    &ActivityCounters::cold_bytes_read,
+    &ActivityCounters::cold_bytes_written,
+    &ActivityCounters::waits_for_frames,
+    &ActivityCounters::wait_for_frames_us,
+    &ActivityCounters::waits_for_log_room,
+    &ActivityCounters::wait_for_log_room_us,
+    &ActivityCounters::waits_for_limiters,
+    &ActivityCounters::wait_for_limiters_us,
+    &ActivityCounters::waits_for_table_room,
+    &ActivityCounters::wait_for_table_room_us,
+    &ActivityCounters::waits_for_pages,
+    &ActivityCounters::wait_for_pages_us,
+};
+static_assert(kCounters.size() * sizeof(uint64_t) == sizeof(ActivityCounters));
+
+/// What stands before the counters.
+struct Head {
+  char magic[8];
+  uint32_t version;
+  uint32_t length;  // Of the file.
+  uint32_t opening;
+  uint32_t since;
+  int64_t opened_us;
+  int64_t written_us;
+  uint64_t counters;  // Of `last`, and of `total`.
+};
+static_assert(sizeof(Head) == 48);
+
+uint64_t LengthWith(uint64_t counters) {
+  return sizeof(Head) + 2 * counters * sizeof(uint64_t) + sizeof(uint64_t);
+}
+
+}  // namespace
+
+ActivityCounters Sum(const ActivityCounters& a, const ActivityCounters& b) {
+  ActivityCounters sum;
+  for (const auto counter : kCounters) sum.*counter = a.*counter + b.*counter;
+  return sum;
+}
+
+std::vector<std::byte> EncodeActivity(const DatabaseActivity& activity, uint64_t seed) {
+  std::vector<std::byte> bytes(LengthWith(kCounters.size()));
+  Head head{.magic = {},
+            .version = kVersion,
+            .length = static_cast<uint32_t>(bytes.size()),
+            .opening = activity.opening,
+            .since = activity.since,
+            .opened_us = activity.opened_us,
+            .written_us = activity.written_us,
+            .counters = kCounters.size()};
+  std::memcpy(head.magic, kMagic, sizeof(head.magic));
+  std::memcpy(bytes.data(), &head, sizeof(head));
+  size_t at = sizeof(head);
+  const auto put = [&](uint64_t value) {
+    std::memcpy(bytes.data() + at, &value, sizeof(value));
+    at += sizeof(value);
+  };
+  for (const auto counter : kCounters) put(activity.last.*counter);
+  for (const auto counter : kCounters) put(activity.total.*counter);
+  put(Hash64(std::span(bytes).first(at), seed));
+  return bytes;
+}
+
+Result<DatabaseActivity> DecodeActivity(std::span<const std::byte> bytes, uint64_t seed) {
+  Head head;
+  if (bytes.size() < LengthWith(0)) {
+    return Status::Corruption("it has ", bytes.size(), " bytes; expected at least ", LengthWith(0));
+  }
+  std::memcpy(&head, bytes.data(), sizeof(head));
+  if (std::memcmp(head.magic, kMagic, sizeof(head.magic)) != 0) {
+    return Status::Corruption("it does not begin as a file of counters");
+  }
+  if (head.version > kVersion) {
+    return Status::Unsupported("written by a newer GearDB: it has version ", head.version,
+                               "; this one knows ", kVersion);
+  }
+  if (head.version != kVersion || head.counters > kCountersMax ||
+      head.length != LengthWith(head.counters) || head.length > bytes.size()) {
+    return Status::Corruption("version ", head.version, ", ", head.counters, " counters in ",
+                              head.length, " bytes, of which ", bytes.size(), " are there");
+  }
+  uint64_t checksum = 0;
+  const size_t end = head.length - sizeof(checksum);
+  std::memcpy(&checksum, bytes.data() + end, sizeof(checksum));
+  if (Hash64(bytes.first(end), seed) != checksum) {
+    return Status::Corruption("it does not fit its checksum");
+  }
+  DatabaseActivity activity{.known = true,
+                            .note = {},
+                            .opening = head.opening,
+                            .since = head.since,
+                            .opened_us = head.opened_us,
+                            .written_us = head.written_us};
+  const auto get = [&](uint64_t number) {
+    uint64_t value = 0;
+    std::memcpy(&value, bytes.data() + sizeof(head) + number * sizeof(value), sizeof(value));
+    return value;
+  };
+  for (size_t i = 0; i < kCounters.size() && i < head.counters; ++i) {
+    activity.last.*kCounters[i] = get(i);
+    activity.total.*kCounters[i] = get(head.counters + i);
+  }
+  return activity;
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,104 @@
+#include "engine/internal/activity.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "engine/internal/activity_file.h"
+#include "tests/testing/files.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/temp_dir.h"
+
+namespace geardb::engine {
+namespace {
+
+class ActivityTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<ActivityKeeper> Keeper(uint64_t seed = 5) const {
+    return std::make_unique<ActivityKeeper>(
+        ActivityKeeper::Place{.env = std::shared_ptr<Env>(std::shared_ptr<Env>(), Env::Posix()),
+                              .directory = dir_.path(),
+                              .seed = seed,
+                              .clock = Clock::System()});
+  }
+  /// An opening that has done what `done_` says.
+  std::unique_ptr<ActivityKeeper> Opened(uint32_t number) {
+    auto keeper = Keeper();
+    keeper->Begin({.number = number, .collect = [this] { return done_; }});
+    return keeper;
+  }
+  std::string path() const { return dir_.File("COUNTERS"); }
+
+  testing::TempDir dir_;
+  ActivityCounters done_;
+};
+
+TEST_F(ActivityTest, NothingIsKnownWhereNobodyWrote) {
+  const DatabaseActivity activity = Keeper()->activity();
+  EXPECT_FALSE(activity.known);
+  EXPECT_NE(activity.note.find("COUNTERS"), std::string::npos) << activity.note;
+  EXPECT_EQ(activity.total, ActivityCounters());
+}
+
+TEST_F(ActivityTest, WhatAnOpeningDidIsAddedToAllBefore) {
+  uint64_t total = 0;
+  for (uint32_t opening = 1; opening <= 5; ++opening) {
+    const auto keeper = Opened(opening);
+    done_.frames_dropped = 10 * opening;
+    ASSERT_OK(keeper->Write());
+    done_.frames_dropped = 10 * opening + 1;
+    ASSERT_OK(keeper->Write());
+    total += done_.frames_dropped;
+    const DatabaseActivity found = Keeper()->activity();
+    EXPECT_TRUE(found.known);
+    EXPECT_EQ(found.opening, opening);
+    EXPECT_EQ(found.since, 1u);
+    EXPECT_EQ(found.last, done_);
+    EXPECT_EQ(found.total.frames_dropped, total);
+    EXPECT_LE(found.opened_us, found.written_us);
+  }
+}
+
+TEST_F(ActivityTest, NothingIsWrittenWhereNothingHasChanged) {
+  const auto keeper = Opened(1);
+  ASSERT_OK(keeper->Write());
+  std::filesystem::remove(path());
+  ASSERT_OK(keeper->Write());
+  EXPECT_FALSE(std::filesystem::exists(path()));
+  ++done_.log_records;
+  ASSERT_OK(keeper->Write());
+  EXPECT_TRUE(std::filesystem::exists(path()));
+  EXPECT_FALSE(std::filesystem::exists(path() + ".new"));
+}
+
+TEST_F(ActivityTest, ADamagedFileIsUnknownAndCountingBeginsAnew) {
+  done_.log_records = 7;
+  ASSERT_OK(Opened(4)->Write());
+  const std::string bytes = testing::ReadBytes(path());
+  std::string damaged = bytes;
+  damaged[100] ^= 1;
+  for (const std::string& wrong :
+       {damaged, std::string(), bytes.substr(0, 60), std::string(100'000, 'x')}) {
+    testing::WriteBytes(path(), wrong);
+    EXPECT_FALSE(Keeper()->activity().known);
+    EXPECT_NE(Keeper()->activity().note.find("COUNTERS"), std::string::npos);
+  }
+  ASSERT_OK(Opened(5)->Write());
+  const DatabaseActivity found = Keeper()->activity();
+  EXPECT_EQ(found.since, 5u);
+  EXPECT_EQ(found.total.log_records, 7u);
+  // Of another database.
+  EXPECT_FALSE(Keeper(6)->activity().known);
+}
+
+TEST_F(ActivityTest, WhatCannotBeWrittenIsAnErrorAndTriedAgain) {
+  std::filesystem::create_directory(path() + ".new");
+  const auto keeper = Opened(1);
+  EXPECT_FALSE(keeper->Write().ok());
+  std::filesystem::remove(path() + ".new");
+  ASSERT_OK(keeper->Write());
+  EXPECT_TRUE(Keeper()->activity().known);
+}
+
+}  // namespace
+}  // namespace geardb::engine

@@ -1,0 +1,80 @@
+#include "tests/tools/geardb/large_store.h"
+
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "tests/testing/store_fixture.h"
+
+namespace geardb::testing {
+namespace {
+
+constexpr int64_t kRowBytes = 4096;
+constexpr int64_t kRowsOfAPage = 4;
+
+template <typename T>
+T Must(Result<T> result) {
+  if (!result.ok()) CheckFailed(result.status().ToString().c_str(), __FILE__, __LINE__);
+  return std::move(result).value();
+}
+
+}  // namespace
+
+DatabaseOptions LargeStoreOptions() {
+  DatabaseOptions options = SmallOptions();
+  options.budgets.frames_bytes = 6 << 20;
+  options.log_bytes_max = 8 << 20;
+  options.background = false;
+  return options;
+}
+
+uint8_t LargeStoreByte(TrajectoryId id, int64_t row) {
+  return static_cast<uint8_t>(id * 131 + static_cast<uint64_t>(row) * 17 + 5);
+}
+
+LargeStore MakeLargeStore(const std::string& directory) {
+  const auto database = Must(Database::Open(directory, LargeStoreOptions()));
+  TableSpec spec;
+  spec.name = "frames";
+  spec.columns = {{.name = "frame", .dtype = DType::kU8, .shape = {kRowBytes}}};
+  spec.steps_per_page = static_cast<uint32_t>(kRowsOfAPage);
+  spec.priority_tables = {WindowSpec("all")};
+  const auto table = Must(database->CreateTable(spec));
+  LargeStore made;
+  {
+    const auto writer = Must(table->NewWriter({}));
+    for (TrajectoryId id = 1; id <= 600; ++id) {
+      const auto rows = static_cast<int64_t>(1 + id % 14);
+      std::vector<uint8_t> bytes;
+      for (int64_t row = 0; row < rows; ++row) {
+        bytes.insert(bytes.end(), kRowBytes, LargeStoreByte(id, row));
+      }
+      const auto appended = Must(writer->AppendTrajectory(
+          {{"frame", TensorView(bytes.data(), DType::kU8, Shape({rows, kRowBytes}))}},
+          {.end = End::kTerminated}));
+      if (appended.id != id) CheckFailed("ids begin at 1", __FILE__, __LINE__);
+      ++made.trajectories;
+      made.pages += static_cast<uint64_t>((rows + kRowsOfAPage - 1) / kRowsOfAPage);
+    }
+  }
+  // From the last, which are in the log, and out of the frames by the time all were read.
+  for (int pass = 0; pass < 2; ++pass) {
+    for (TrajectoryId id = made.trajectories; id >= 1; --id) {
+      const std::string_view column = "frame";
+      const auto rows = Must(table->Read(id, {&column, 1}, {}));
+      const auto values = rows[0].view().values<uint8_t>();
+      for (size_t at = 0; at < values.size(); ++at) {
+        if (values[at] != LargeStoreByte(id, static_cast<int64_t>(at) / kRowBytes)) {
+          CheckFailed("a row is not what was appended", __FILE__, __LINE__);
+        }
+      }
+    }
+  }
+  made.frames = table->Stats().frames;
+  made.stats = database->Stats();
+  const Status closed = database->Close();
+  if (!closed.ok()) CheckFailed(closed.ToString().c_str(), __FILE__, __LINE__);
+  return made;
+}
+
+}  // namespace geardb::testing

@@ -1,0 +1,50 @@
+// LogSalvage: the records of a log that can still be read, wherever they lie in its files: also
+// behind damage, where no reading of the log comes to them. For what they name; nothing of them is
+// applied.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "base/status.h"
+#include "engine/database.h"
+#include "wal/log_reader.h"
+
+namespace geardb::cli {
+
+/// A record whose header and metadata fit their checksum.
+struct SalvagedRecord {
+  Lsn lsn = 0;
+  Lsn end = 0;
+  wal::Epoch epoch;
+  wal::RecordType type = wal::RecordType::kData;
+  std::string file = {};  ///< Its name in the log's directory.
+  // What it says.
+  std::map<TableId, std::vector<TrajectoryId>> opened = {};
+  std::map<TableId, std::string> created = {};  ///< Tables, by number.
+  std::vector<std::string> tags = {};
+};
+
+/// The database whose segments a log's directory holds, by the records they begin with: that of
+/// most of them. Nothing where there is none.
+std::optional<wal::Uuid> FindUuid(Env* env, const std::string& log_directory);
+
+/// All of them, in order of LSN; of several of one LSN that of the newest epoch. `manifest` gives
+/// the uuid and the sizes.
+Result<std::vector<SalvagedRecord>> SalvageLog(Env* env, const std::string& log_directory,
+                                               const wal::Manifest& manifest);
+
+/// Those of one segment's file.
+Result<std::vector<SalvagedRecord>> SalvageFile(Env* env, const std::string& path,
+                                                const wal::Manifest& manifest);
+
+/// A manifest for a database that has lost its own, from what its files say: of the newest epoch
+/// among the records, which begins with its first. Corruption where they do not say enough.
+Result<wal::Manifest> RebuildManifest(Env* env, const std::string& directory);
+
+}  // namespace geardb::cli

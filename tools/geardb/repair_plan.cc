@@ -1,0 +1,465 @@
+#include "tools/geardb/repair_plan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "engine/internal/cold_tier.h"
+#include "tools/geardb/repair_shadow.h"
+#include "tools/geardb/text_table.h"
+#include "wal/record_codec.h"
+#include "wal/segment_check.h"
+
+namespace geardb::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Budgets of less would be larger by default.
+constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
+/// Each try mends one more thing that the one before it found.
+constexpr int kTriesMax = 8;
+
+/// Makes one plan.
+class Planner {
+ public:
+  explicit Planner(const RepairOptions& options) : options_(options) {
+    plan_.directory = options.directory;
+  }
+
+  Result<RepairPlan> Plan() {
+    GEARDB_RETURN_IF_ERROR(LookAtManifest());
+    if (!plan_.impossible.empty()) return std::move(plan_);
+    GEARDB_RETURN_IF_ERROR(LookAtFiles());
+    GEARDB_RETURN_IF_ERROR(TryOut());
+    if (!plan_.impossible.empty() || database_ == nullptr) return std::move(plan_);
+    GEARDB_RETURN_IF_ERROR(ReadAll());
+    GEARDB_RETURN_IF_ERROR(NameLosses());
+    database_.reset();
+    return std::move(plan_);
+  }
+
+ private:
+  std::string log_directory() const { return JoinPath(options_.directory, wal::kLogDirectoryName); }
+  std::string cold_directory() const { return JoinPath(options_.directory, "cold"); }
+  void Add(std::string damage, std::string action) {
+    if (shadow_ != nullptr) damage = shadow_->InPlace(std::move(damage), options_.directory);
+    plan_.damage.push_back(std::move(damage));
+    plan_.actions.push_back(std::move(action));
+  }
+  void GiveUp(std::string why) { plan_.impossible = std::move(why); }
+
+  Status LookAtManifest();
+  Status LookAtFiles();
+  Status LookAtRing();
+  Status TryOut();
+  Result<std::unique_ptr<Database>> OpenShadow();
+  /// Mends what made an open of the shadow fail, or gives up.
+  Status Mend(const Status& failure);
+  Status LookAtSegment(const std::string& name);
+  bool IsLive(const SalvagedRecord& record) const;
+  bool MendImage(const Status& failure);
+  bool MendCold(const Status& failure);
+  void CutLog(Lsn at, std::string damage);
+  bool HasSegmentOf(Lsn end) const;
+  Status ReadAll();
+  Status NameLosses();
+  void KeepWhatIsWrittenOver(const std::vector<SalvagedRecord>& beyond);
+  void NameBeyond(const std::vector<SalvagedRecord>& beyond);
+  void NameUnnamed(const std::vector<SalvagedRecord>& before);
+  TableLoss& LossOf(TableId id);
+
+  const RepairOptions options_;
+  Env* const env_ = Env::Posix();
+  RepairPlan plan_;
+  wal::Manifest manifest_;            // As the plan writes it, or as it is.
+  wal::Manifest found_;               // Before the log is cut.
+  std::optional<Lsn> cut_;            // Where the log is.
+  std::map<std::string, Lsn> bases_;  // Of segments, by their files' names.
+  std::unique_ptr<Shadow> shadow_;    // What `database_` is opened in.
+  std::unique_ptr<Database> database_;
+  std::map<TableId, std::string> names_;
+  std::map<TableId, TableLoss> losses_;
+};
+
+Status Planner::LookAtManifest() {
+  const auto read = wal::ReadManifest(env_, options_.directory);
+  if (read.ok()) {
+    manifest_ = found_ = *read;
+    return Status::Ok();
+  }
+  const StatusCode code = read.status().code();
+  if (code != StatusCode::kNotFound && code != StatusCode::kCorruption) return read.status();
+  if (code == StatusCode::kNotFound && !FindUuid(env_, log_directory())) {
+    return Status::NotFound("there is no database in '", options_.directory, "'");
+  }
+  const auto rebuilt = RebuildManifest(env_, options_.directory);
+  const std::string damage =
+      code == StatusCode::kNotFound
+          ? "the file MANIFEST is missing"
+          : "the manifest is damaged: " + std::string(read.status().message());
+  if (!rebuilt.ok()) {
+    plan_.damage.push_back(damage);
+    GiveUp("the manifest cannot be made again: " + std::string(rebuilt.status().message()));
+    return Status::Ok();
+  }
+  manifest_ = found_ = *rebuilt;
+  plan_.manifest = manifest_;
+  Add(damage, "a manifest is made from what the log's records say: opening " +
+                  std::to_string(manifest_.epoch.open) + ", which began at LSN " +
+                  Grouped(manifest_.start));
+  return Status::Ok();
+}
+
+Status Planner::LookAtRing() {
+  const std::string path = JoinPath(log_directory(), wal::kRingName);
+  const auto file = env_->OpenFile(path, {.mode = FileMode::kRead});
+  std::string damage;
+  if (file.status().code() == StatusCode::kNotFound) {
+    damage = "the file " + path + " is missing";
+  } else if (!file.ok()) {
+    damage = "the ring cannot be read: " + std::string(file.status().message());
+  } else {
+    GEARDB_ASSIGN_OR_RETURN(const uint64_t bytes, (*file)->Size());
+    if (bytes == manifest_.ring_bytes) return Status::Ok();
+    damage = path + " has " + std::to_string(bytes) + " bytes; expected " +
+             std::to_string(manifest_.ring_bytes);
+  }
+  plan_.ring_bytes = manifest_.ring_bytes;
+  if (file.status().code() != StatusCode::kNotFound) plan_.aside.push_back(wal::kRingName);
+  Add(damage, "an empty ring takes its place");
+  plan_.losses.push_back("what only the ring held: appends of the last moments before a crash");
+  return Status::Ok();
+}
+
+Status Planner::LookAtFiles() {
+  GEARDB_ASSIGN_OR_RETURN(const bool locked,
+                          env_->Exists(JoinPath(options_.directory, wal::kLockName)));
+  if (!locked) {
+    plan_.make_lock = true;
+    Add("the file LOCK is missing", "an empty one is made");
+  }
+  GEARDB_RETURN_IF_ERROR(LookAtRing());
+  const auto names = env_->List(log_directory());
+  if (names.status().code() == StatusCode::kNotFound) {
+    Add("the directory " + log_directory() + " is missing", "an empty one is made");
+    return Status::Ok();
+  }
+  GEARDB_RETURN_IF_ERROR(names.status());
+  for (const std::string& name : *names) {
+    uint64_t number = 0;
+    if (!wal::ParseSegmentName(name, &number)) continue;
+    GEARDB_RETURN_IF_ERROR(LookAtSegment(name));
+  }
+  return Status::Ok();
+}
+
+Status Planner::LookAtSegment(const std::string& name) {
+  const std::string path = JoinPath(log_directory(), name);
+  const Status free = wal::CheckFreeSegment(env_, path, manifest_);
+  if (!free.ok() && free.code() != StatusCode::kCorruption) return free;
+  std::vector<std::byte> head(wal::kSegmentRecordBytes);
+  if (auto file = env_->OpenFile(path, {.mode = FileMode::kRead}); file.ok()) {
+    GEARDB_ASSIGN_OR_RETURN(const size_t read, (*file)->Read(0, head));
+    head.resize(read);
+  }
+  Lsn base = 0;
+  if (head.size() == wal::kSegmentRecordBytes) {
+    std::memcpy(&base, head.data() + offsetof(wal::RecordHeader, lsn), sizeof(base));
+    wal::ParsedRecord record;
+    if (wal::ParseRecord(head, base, manifest_.Seed(), &record)) bases_[name] = base;
+  }
+  if (bases_.contains(name)) return Status::Ok();
+  // Its first record is lost: what follows says which segment it is.
+  GEARDB_ASSIGN_OR_RETURN(const auto records, SalvageFile(env_, path, manifest_));
+  const auto live = std::ranges::find_if(
+      records, [this](const SalvagedRecord& record) { return IsLive(record); });
+  if (live != records.end()) {
+    base = AlignDown(live->lsn, manifest_.segment_bytes);
+    bases_[name] = base;
+    plan_.heads.push_back({.name = name, .base = base, .epoch = live->epoch});
+    Add(path + " has lost its first record",
+        "the record is written again: it is the segment of LSN " + Grouped(base) +
+            ", as its other records say");
+  } else if (!free.ok()) {
+    plan_.aside.push_back(name);
+    Add(std::string(free.message()), "the file is put aside");
+  }
+  return Status::Ok();
+}
+
+// Not of an epoch that another has ended.
+bool Planner::IsLive(const SalvagedRecord& record) const {
+  return record.lsn >= found_.start ? record.epoch == found_.epoch : record.epoch <= found_.epoch;
+}
+
+Result<std::unique_ptr<Database>> Planner::OpenShadow() {
+  DatabaseOptions options;
+  options.read_only = true;
+  options.create_if_missing = false;
+  options.background = false;
+  if (options_.memory_bytes > 0) {
+    options.budgets.frames_bytes = options_.memory_bytes;
+    options.budgets.index_bytes = std::max(options_.memory_bytes, kIndexBytesMin);
+  }
+  return Database::Open(shadow_->path(), options);
+}
+
+// Where the log ends with a segment, the next one is made by whoever writes on.
+bool Planner::HasSegmentOf(Lsn end) const {
+  const Lsn base = AlignDown(end, manifest_.segment_bytes);
+  if (base == end || (plan_.segment && plan_.segment->base == base)) return true;
+  return std::ranges::any_of(bases_, [base](const auto& file) { return file.second == base; });
+}
+
+void Planner::CutLog(Lsn at, std::string damage) {
+  cut_ = at;
+  manifest_.epoch.open = std::max(manifest_.epoch.open, found_.epoch.open) + 1;
+  manifest_.start = at;
+  manifest_.cut = kNoLsn;
+  plan_.manifest = manifest_;
+  Add(std::move(damage),
+      "the log is cut at LSN " + Grouped(at) + ": a new epoch begins there, by a new manifest");
+  // It goes on in the middle of a segment, whose file has to say which one it is.
+  const Lsn base = AlignDown(at, manifest_.segment_bytes);
+  plan_.segment.reset();
+  if (HasSegmentOf(at)) return;
+  plan_.segment = {.name = {}, .base = base, .epoch = found_.epoch};
+  plan_.actions.push_back("a segment is made for the log to go on in, at LSN " + Grouped(base));
+}
+
+Status Planner::TryOut() {
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    shadow_ = std::make_unique<Shadow>();
+    GEARDB_RETURN_IF_ERROR(shadow_->Make(plan_, manifest_));
+    auto opened = OpenShadow();
+    if (!opened.ok()) {
+      const StatusCode code = opened.status().code();
+      if (code != StatusCode::kCorruption && code != StatusCode::kNotFound) return opened.status();
+      GEARDB_RETURN_IF_ERROR(Mend(opened.status()));
+      if (!plan_.impossible.empty()) return Status::Ok();
+      continue;
+    }
+    const RecoveryReport& recovery = (*opened)->recovery();
+    if (!recovery.damage.ok()) {
+      CutLog(recovery.end, std::string(recovery.damage.message()));
+      continue;
+    }
+    // An open for writing would go on in a file that does not say which segment it is.
+    if (!HasSegmentOf(recovery.end)) {
+      CutLog(recovery.end,
+             "no file of " + log_directory() + " has the segment in which the log ends");
+      continue;
+    }
+    database_ = std::move(*opened);
+    return Status::Ok();
+  }
+  GiveUp("each thing that was mended has shown another; the last is " +
+         (plan_.damage.empty() ? std::string("unknown") : plan_.damage.back()));
+  return Status::Ok();
+}
+
+Status Planner::Mend(const Status& failure) {
+  if (MendImage(failure) || MendCold(failure)) return Status::Ok();
+  const std::string why = shadow_->InPlace(std::string(failure.message()), options_.directory);
+  plan_.damage.push_back(why);
+  GiveUp("nothing is known to save of it: " + why);
+  return Status::Ok();
+}
+
+// The log ends before the image: that is a state by itself, and the log begins anew behind it.
+bool Planner::MendImage(const Status& failure) {
+  if (plan_.cold_aside || cut_) return false;
+  engine::ColdTier tier(env_, options_.directory, engine::ColdStoreOptions{.read_only = true});
+  if (!tier.OpenExisting(0).ok() || tier.head().number == 0) return false;
+  const engine::ImageHead head = tier.head();
+  const wal::ReadOptions from{.from = head.log_from, .allow_damaged_prefix = true};
+  Lsn end = 0;
+  const auto reader = wal::LogReader::Open(env_, options_.directory, manifest_, from);
+  if (reader.ok()) {
+    for (;;) {
+      const auto record = (*reader)->Next();
+      if (!record.ok()) return false;
+      if (!record->has_value()) break;
+    }
+    end = (*reader)->report().end_lsn;
+  }
+  if (end >= head.lsn || head.log_from != head.lsn) return false;
+  CutLog(head.lsn, std::string(failure.message()));
+  return true;
+}
+
+// A log that has all since its begin needs no cold store.
+bool Planner::MendCold(const Status& failure) {
+  if (plan_.cold_aside || !fs::exists(cold_directory())) return false;
+  const bool whole = std::ranges::any_of(bases_, [](const auto& file) { return file.second == 0; });
+  if (!whole) return false;
+  plan_.cold_aside = true;
+  Add("the cold store: " + std::string(failure.message()),
+      "the cold store is put aside: the log has all since its begin");
+  return true;
+}
+
+TableLoss& Planner::LossOf(TableId id) {
+  TableLoss& loss = losses_[id];
+  loss.id = id;
+  return loss;
+}
+
+// Every row of every trajectory: a page that cannot be read costs its trajectory.
+Status Planner::ReadAll() {
+  constexpr int64_t kRows = 1024;
+  for (const std::string& name : database_->Tables()) {
+    GEARDB_ASSIGN_OR_RETURN(const auto table, database_->OpenTable(name));
+    names_[table->id()] = name;
+    for (const TrajectoryRecord& record : table->Scan({})) {
+      for (int64_t row = record.first_row; row < record.rows_end; row += kRows) {
+        const RowRange range{.begin = row, .end = std::min(row + kRows, record.rows_end)};
+        const auto rows = table->Read(record.id, {}, range);
+        if (rows.ok()) continue;
+        if (rows.status().code() != StatusCode::kCorruption) return rows.status();
+        Add(std::string(rows.status().message()),
+            "trajectory '" + name + "'/" + std::to_string(record.id) + " is removed");
+        plan_.remove[name].push_back(record.id);
+        LossOf(table->id()).trajectories.push_back(record.id);
+        break;
+      }
+    }
+  }
+  for (const TrajectoryName& lost : database_->recovery().damaged_trajectories) {
+    Add("pages of trajectory '" + lost.table + "'/" + std::to_string(lost.id) +
+            " are damaged in the log",
+        "trajectory '" + lost.table + "'/" + std::to_string(lost.id) + " is removed");
+    plan_.remove[lost.table];  // The open itself removes it.
+    for (const auto& [id, name] : names_) {
+      if (name == lost.table) LossOf(id).trajectories.push_back(lost.id);
+    }
+  }
+  for (const Tag& tag : database_->Tags()) {
+    if (tag.damaged) plan_.notes.push_back("tag '" + tag.name + "' has lost its blob");
+  }
+  if (const uint64_t count = database_->recovery().damaged_priorities; count > 0) {
+    plan_.notes.push_back(Counted(count, "priority") +
+                          " in damaged pieces of the log stayed as before");
+  }
+  return Status::Ok();
+}
+
+void Planner::NameBeyond(const std::vector<SalvagedRecord>& beyond) {
+  LogLoss log{.from = *cut_, .to = *cut_};
+  for (const SalvagedRecord& record : beyond) {
+    log.to = std::max(log.to, record.end);
+    ++log.readable_records;
+    for (const auto& [id, name] : record.created) {
+      if (names_.contains(id)) continue;
+      LossOf(id).whole = true;
+      LossOf(id).name = name;
+    }
+    for (const auto& [id, opened] : record.opened) {
+      std::vector<TrajectoryId>& lost = LossOf(id).trajectories;
+      lost.insert(lost.end(), opened.begin(), opened.end());
+      LossOf(id).whole |= !names_.contains(id);
+    }
+    for (const std::string& tag : record.tags) {
+      plan_.losses.push_back("tag '" + tag + "', written at LSN " + Grouped(record.lsn));
+    }
+  }
+  plan_.log = log;
+}
+
+// Ids of a table ascend in the order of the log.
+void Planner::NameUnnamed(const std::vector<SalvagedRecord>& before) {
+  std::map<TableId, TrajectoryId> known;
+  for (const SalvagedRecord& record : before) {
+    for (const auto& [id, opened] : record.opened) {
+      for (const TrajectoryId one : opened) known[id] = std::max(known[id], one);
+    }
+  }
+  for (const auto& [id, name] : names_) {
+    const auto table = database_->OpenTable(name);
+    if (!table.ok()) continue;
+    for (const TrajectoryRecord& record : (*table)->Scan({})) {
+      known[id] = std::max(known[id], record.id);
+      if (record.state == TrajectoryState::kClosed) continue;
+      LossOf(id).cut_short.push_back({.id = record.id, .rows_end = record.rows_end});
+    }
+    TableLoss& loss = LossOf(id);
+    std::ranges::sort(loss.trajectories);
+    TrajectoryId next = known[id] + 1;
+    for (const TrajectoryId lost : loss.trajectories) {
+      if (lost > next) loss.unnamed.emplace_back(next, lost - 1);
+      next = std::max(next, lost + 1);
+    }
+    // What cannot be read may have begun more of them.
+    loss.unnamed.emplace_back(next, kNoEnd);
+  }
+}
+
+void Planner::KeepWhatIsWrittenOver(const std::vector<SalvagedRecord>& beyond) {
+  std::set<std::string> kept = {wal::kRingName};
+  for (const SalvagedRecord& record : beyond) kept.insert(record.file);
+  for (const auto& [name, base] : bases_) {
+    if (base <= *cut_ && *cut_ < base + manifest_.segment_bytes) kept.insert(name);
+  }
+  for (const std::string& name : kept) {
+    if (std::ranges::count(plan_.aside, name) == 0 && fs::exists(JoinPath(log_directory(), name))) {
+      plan_.kept.push_back(name);
+    }
+  }
+}
+
+Status Planner::NameLosses() {
+  if (cut_) {
+    GEARDB_ASSIGN_OR_RETURN(auto records, SalvageLog(env_, log_directory(), found_));
+    std::vector<SalvagedRecord> before, beyond;
+    for (SalvagedRecord& record : records) {
+      if (record.lsn < *cut_) {
+        before.push_back(std::move(record));
+      } else if (IsLive(record)) {
+        beyond.push_back(std::move(record));
+      }
+    }
+    NameBeyond(beyond);
+    NameUnnamed(before);
+    KeepWhatIsWrittenOver(beyond);
+    plan_.losses.push_back("what the log said from LSN " + Grouped(*cut_) +
+                           " on of what stays: rows of open trajectories, removals, priorities, "
+                           "columns that were set, draws; and tables and tags that no record "
+                           "names which can be read");
+  }
+  for (auto& [id, loss] : losses_) {
+    if (names_.contains(id)) loss.name = names_[id];
+    if (loss.name.empty()) loss.name = "number " + std::to_string(id);
+    std::ranges::sort(loss.trajectories);
+    const auto twice = std::unique(loss.trajectories.begin(), loss.trajectories.end());
+    loss.trajectories.erase(twice, loss.trajectories.end());
+    if (!loss.empty()) plan_.tables.push_back(std::move(loss));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::vector<std::byte> SegmentHead(const wal::Manifest& manifest, Lsn base, wal::Epoch epoch) {
+  std::vector<std::byte> bytes(wal::kSegmentRecordBytes);
+  wal::RecordHeader header;
+  header.lsn = header.synced_lsn = base;
+  header.term = epoch.term;
+  header.open = epoch.open;
+  header.length = wal::kSegmentRecordBytes;
+  header.type = static_cast<uint16_t>(wal::RecordType::kSegment);
+  wal::WritePlainRecord(bytes.data(), header, manifest.uuid, manifest.Seed());
+  return bytes;
+}
+
+std::string FreeSegmentName(const std::string& log_directory) {
+  for (uint64_t number = 1;; ++number) {
+    std::string name = wal::SegmentName(number);
+    if (!fs::exists(JoinPath(log_directory, name))) return name;
+  }
+}
+
+Result<RepairPlan> PlanRepair(const RepairOptions& options) { return Planner(options).Plan(); }
+
+}  // namespace geardb::cli

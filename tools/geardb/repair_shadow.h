@@ -1,0 +1,30 @@
+// Shadow: a database as a repair would leave it, to be opened for reading: a directory elsewhere
+// with links to the database's files and, in their place, those that the plan writes.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "tools/geardb/repair_plan.h"
+
+namespace geardb::cli {
+
+/// A directory of this process's own, gone with it.
+class Shadow {
+ public:
+  Shadow() = default;
+  ~Shadow();
+  Shadow(const Shadow&) = delete;
+  Shadow& operator=(const Shadow&) = delete;
+
+  /// Links to the files of the plan's database, and what the plan writes in the place of others.
+  Status Make(const RepairPlan& plan, const wal::Manifest& manifest);
+  const std::string& path() const { return path_; }
+  /// A text about files of the shadow, as if they were the database's.
+  std::string InPlace(std::string text, const std::string& directory) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace geardb::cli

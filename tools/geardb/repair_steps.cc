@@ -1,0 +1,199 @@
+#include "tools/geardb/repair_steps.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/crash_point.h"
+
+namespace geardb::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
+constexpr uint64_t kCopyBytes = uint64_t{1} << 20;
+
+class Steps {
+ public:
+  explicit Steps(const RepairPlan& plan) : plan_(plan) {}
+
+  Status Keep();
+  Status MoveCold();
+  Status WriteLogFiles();
+  Status WriteManifest();
+  Status MoveStrangers();
+  const std::string& kept_in() const { return kept_in_; }
+
+ private:
+  std::string InLog(const std::string& name) const {
+    return JoinPath(JoinPath(plan_.directory, wal::kLogDirectoryName), name);
+  }
+  Status MakeKeptIn();
+  Status Copy(const std::string& from, const std::string& to);
+
+  const RepairPlan& plan_;
+  Env* const env_ = Env::Posix();
+  std::string kept_in_;
+};
+
+Status Steps::MakeKeptIn() {
+  if (!kept_in_.empty()) return Status::Ok();
+  for (int number = 1;; ++number) {
+    kept_in_ = JoinPath(plan_.directory, "repair-" + std::to_string(number));
+    GEARDB_ASSIGN_OR_RETURN(const bool exists, env_->Exists(kept_in_));
+    if (!exists) break;
+  }
+  GEARDB_RETURN_IF_ERROR(env_->CreateDirectory(kept_in_));
+  GEARDB_RETURN_IF_ERROR(env_->CreateDirectory(JoinPath(kept_in_, wal::kLogDirectoryName)));
+  return env_->SyncDirectory(plan_.directory);
+}
+
+Status Steps::Copy(const std::string& from, const std::string& to) {
+  GEARDB_ASSIGN_OR_RETURN(const auto source, env_->OpenFile(from, {.mode = FileMode::kRead}));
+  GEARDB_ASSIGN_OR_RETURN(const auto target, env_->OpenFile(to, {.mode = FileMode::kCreateNew}));
+  GEARDB_ASSIGN_OR_RETURN(const uint64_t size, source->Size());
+  std::vector<std::byte> bytes(std::min(size, kCopyBytes));
+  for (uint64_t at = 0; at < size;) {
+    const std::span<std::byte> part = std::span(bytes).first(std::min(size - at, kCopyBytes));
+    GEARDB_ASSIGN_OR_RETURN(const size_t read, source->Read(at, part));
+    if (read == 0) break;
+    GEARDB_RETURN_IF_ERROR(target->Write(at, part.first(read)));
+    at += read;
+  }
+  return target->Sync();
+}
+
+Status Steps::Keep() {
+  std::vector<std::string> names = plan_.kept;
+  for (const SegmentToHead& head : plan_.heads) {
+    if (std::ranges::count(names, head.name) == 0) names.push_back(head.name);
+  }
+  GEARDB_ASSIGN_OR_RETURN(const bool manifest,
+                          env_->Exists(JoinPath(plan_.directory, wal::kManifestName)));
+  if (!names.empty() || (plan_.manifest && manifest)) GEARDB_RETURN_IF_ERROR(MakeKeptIn());
+  for (const std::string& name : names) {
+    CrashPoint("repair_keep");
+    GEARDB_RETURN_IF_ERROR(
+        Copy(InLog(name), JoinPath(JoinPath(kept_in_, wal::kLogDirectoryName), name)));
+  }
+  if (plan_.manifest && manifest) {
+    GEARDB_RETURN_IF_ERROR(Copy(JoinPath(plan_.directory, wal::kManifestName),
+                                JoinPath(kept_in_, wal::kManifestName)));
+  }
+  if (kept_in_.empty()) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(env_->SyncDirectory(JoinPath(kept_in_, wal::kLogDirectoryName)));
+  return env_->SyncDirectory(kept_in_);
+}
+
+Status Steps::MoveCold() {
+  if (!plan_.cold_aside) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(MakeKeptIn());
+  CrashPoint("repair_cold");
+  GEARDB_RETURN_IF_ERROR(
+      env_->Rename(JoinPath(plan_.directory, "cold"), JoinPath(kept_in_, "cold")));
+  GEARDB_RETURN_IF_ERROR(env_->SyncDirectory(kept_in_));
+  return env_->SyncDirectory(plan_.directory);
+}
+
+Status Steps::WriteLogFiles() {
+  const std::string log = JoinPath(plan_.directory, wal::kLogDirectoryName);
+  GEARDB_RETURN_IF_ERROR(env_->CreateDirectory(log));
+  wal::Manifest manifest;
+  if (plan_.manifest) {
+    manifest = *plan_.manifest;
+  } else {
+    GEARDB_ASSIGN_OR_RETURN(manifest, wal::ReadManifest(env_, plan_.directory));
+  }
+  for (const SegmentToHead& head : plan_.heads) {
+    CrashPoint("repair_head");
+    GEARDB_ASSIGN_OR_RETURN(const auto file,
+                            env_->OpenFile(InLog(head.name), {.mode = FileMode::kReadWrite}));
+    GEARDB_RETURN_IF_ERROR(file->Write(0, SegmentHead(manifest, head.base, head.epoch)));
+    GEARDB_RETURN_IF_ERROR(file->Sync());
+  }
+  if (plan_.segment) {
+    CrashPoint("repair_segment");
+    const std::string path = InLog(FreeSegmentName(log));
+    // A file of zeros is a spare one; with its first record it is the segment.
+    GEARDB_ASSIGN_OR_RETURN(const auto file, env_->OpenFile(path, {.mode = FileMode::kCreateNew}));
+    GEARDB_RETURN_IF_ERROR(file->Allocate(manifest.segment_bytes));
+    GEARDB_RETURN_IF_ERROR(
+        file->Write(0, SegmentHead(manifest, plan_.segment->base, plan_.segment->epoch)));
+    GEARDB_RETURN_IF_ERROR(file->Sync());
+  }
+  if (plan_.ring_bytes > 0) {
+    CrashPoint("repair_ring");
+    const std::string path = InLog(wal::kRingName);
+    GEARDB_ASSIGN_OR_RETURN(const bool exists, env_->Exists(path));
+    if (exists) {
+      GEARDB_RETURN_IF_ERROR(MakeKeptIn());
+      GEARDB_RETURN_IF_ERROR(
+          env_->Rename(path, JoinPath(JoinPath(kept_in_, wal::kLogDirectoryName), wal::kRingName)));
+    }
+    GEARDB_ASSIGN_OR_RETURN(const auto file, env_->OpenFile(path, {.mode = FileMode::kCreateNew}));
+    GEARDB_RETURN_IF_ERROR(file->Allocate(plan_.ring_bytes));
+    GEARDB_RETURN_IF_ERROR(file->Sync());
+  }
+  return env_->SyncDirectory(log);
+}
+
+Status Steps::WriteManifest() {
+  if (!plan_.manifest) return Status::Ok();
+  CrashPoint("repair_manifest");
+  return wal::WriteManifest(env_, plan_.directory, *plan_.manifest);
+}
+
+Status Steps::MoveStrangers() {
+  for (const std::string& name : plan_.aside) {
+    if (name == wal::kRingName) continue;  // It has left already.
+    CrashPoint("repair_aside");
+    GEARDB_RETURN_IF_ERROR(MakeKeptIn());
+    GEARDB_RETURN_IF_ERROR(
+        env_->Rename(InLog(name), JoinPath(JoinPath(kept_in_, wal::kLogDirectoryName), name)));
+  }
+  if (plan_.aside.empty()) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(env_->SyncDirectory(JoinPath(kept_in_, wal::kLogDirectoryName)));
+  return env_->SyncDirectory(JoinPath(plan_.directory, wal::kLogDirectoryName));
+}
+
+Status RemoveTrajectories(const RepairPlan& plan, const RepairOptions& options) {
+  DatabaseOptions open;
+  open.create_if_missing = false;
+  open.background = false;
+  // Removals need room, however full the log is.
+  open.log_bytes_max = uint64_t{1} << 62;
+  if (options.memory_bytes > 0) {
+    open.budgets.frames_bytes = options.memory_bytes;
+    open.budgets.index_bytes = std::max(options.memory_bytes, kIndexBytesMin);
+  }
+  GEARDB_ASSIGN_OR_RETURN(const auto database, Database::Open(plan.directory, open));
+  for (const auto& [name, ids] : plan.remove) {
+    if (ids.empty()) continue;
+    CrashPoint("repair_remove");
+    GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenTable(name));
+    for (const TrajectoryId id : ids) {
+      const Status removed = table->Remove(std::span(&id, 1));
+      if (removed.code() != StatusCode::kNotFound) GEARDB_RETURN_IF_ERROR(removed);
+    }
+  }
+  return database->Close();
+}
+
+}  // namespace
+
+Result<Repaired> TakeRepairSteps(const RepairPlan& plan, const RepairOptions& options,
+                                 std::unique_ptr<FileLock>* lock) {
+  Steps steps(plan);
+  GEARDB_RETURN_IF_ERROR(steps.Keep());
+  GEARDB_RETURN_IF_ERROR(steps.MoveCold());
+  GEARDB_RETURN_IF_ERROR(steps.WriteLogFiles());
+  GEARDB_RETURN_IF_ERROR(steps.WriteManifest());
+  GEARDB_RETURN_IF_ERROR(steps.MoveStrangers());
+  if (!plan.remove.empty()) {
+    lock->reset();
+    GEARDB_RETURN_IF_ERROR(RemoveTrajectories(plan, options));
+  }
+  return Repaired{.kept_in = steps.kept_in()};
+}
+
+}  // namespace geardb::cli
