@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "engine/internal/audit.h"
 #include "engine/internal/table_plan.h"
 
 namespace geardb::engine {
@@ -257,6 +258,7 @@ Status CheckRescale(const fb::Rescale& rescale) {
 }
 
 Status CheckHandOver(const fb::HandOver& hand_over, const PriorityState& priority) {
+  GEARDB_RETURN_IF_ERROR(CheckAudit(hand_over));
   if (hand_over.items() == nullptr || hand_over.items()->size() == 0) return Status::Ok();
   uint64_t rows = 0;
   for (uint32_t i = 0; hand_over.sampled() != nullptr && i < hand_over.sampled()->size(); ++i) {

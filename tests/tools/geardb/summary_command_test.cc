@@ -63,8 +63,8 @@ TEST_F(SummaryCommandTest, KeysOfJsonAreStable) {
                                 "fill",
                                 "frame_bytes_per_row_byte",
                                 "priority_tables"}));
-  EXPECT_EQ(table["columns"][0].keys(),
-            (Keys{"name", "dtype", "shape", "kind", "in_final_row", "group", "default"}));
+  EXPECT_EQ(table["columns"][0].keys(), (Keys{"name", "dtype", "shape", "kind", "in_final_row",
+                                              "group", "default", "compression"}));
   const Keys priority_keys = {"name",     "item",         "selector",    "alpha",
                               "initial",  "seed",         "items",       "drawable_items",
                               "draws",    "max_priority", "scale_shift", "limits",
@@ -121,6 +121,8 @@ TEST_F(SummaryCommandTest, SchemasAreThoseThatWereStored) {
   EXPECT_EQ(frame["dtype"].text(), "u8");
   EXPECT_EQ(frame["shape"][1].integer(), 3);
   EXPECT_TRUE(frame["in_final_row"].truth());
+  EXPECT_EQ(frame["compression"].text(), "xor_delta");
+  EXPECT_EQ(Named(arcade["columns"], "half")["compression"].text(), "lz4");
   EXPECT_EQ(Named(arcade["columns"], "weights")["kind"].text(), "per_trajectory");
   const Json& walkers = Named(json["tables"], "walkers");
   EXPECT_TRUE(walkers["stream"].truth());
@@ -200,7 +202,7 @@ TEST_F(SummaryCommandTest, PeopleReadWhatThereIs) {
         "table arcade (number 1): 25 steps in 6 trajectories (0 open, 4 closed, 2 orphaned)",
         "at most 1,000 trajectories, then the oldest leave", "episodes with a final row",
         "table walkers (number 3): 400 steps in 1 trajectory", "streams without a final row",
-        "\n  frame    u8     [2, 3]  step        yes\n",
+        "\n  frame    u8     [2, 3]  step        yes                           xor_delta\n",
         "windows {1, 2, 1}, stride 2, left pad, "
         "right require",
         "whole trajectories", "quote\" back\\slash?ä"}) {
