@@ -65,6 +65,7 @@ Status Writer::Impl::AdmitItems(Calls calls, ChangeScope* scope, AppendPlan* pla
   };
   // Once the database is closed nobody will sample.
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
+  if (plan->before_wait) plan->before_wait();
   waiting(true);
   *again = !deadline.passed() && database_->room_made.WaitUntil(&database_->commit, deadline);
   waiting(false);
