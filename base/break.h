@@ -32,7 +32,8 @@
   X(window_one_too_long, "Window|Sampler|Conformance", "a window's right end is one row too far") \
   X(stay_in_patched_page, "FaultEnv|Kill", "a writer goes on where its page was before a patch") \
   X(forget_filled, "FaultEnv|Kill", "a patch's record lacks how far its late groups are filled") \
-  X(draw_before_filled, "FaultEnv|Kill", "items do not wait for a late group that is required")
+  X(draw_before_filled, "FaultEnv|Kill", "items do not wait for a late group that is required") \
+  X(split_batch, "WriteBatch|Kill|Conformance", "a batch of several operations is two records")
 // clang-format on
 
 #ifndef GEARDB_BREAK_NAME

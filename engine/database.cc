@@ -12,6 +12,7 @@
 #include "engine/internal/reopen.h"
 #include "engine/internal/table_change.h"
 #include "engine/internal/table_fits.h"
+#include "engine/internal/write_call.h"
 
 namespace geardb {
 namespace {
@@ -67,20 +68,6 @@ Status CheckBudgets(const DatabaseOptions& options) {
   }
   if (static_cast<uint8_t>(options.ack) > static_cast<uint8_t>(Ack::kSync)) {
     return Status::InvalidArgument("unknown acknowledgement ", static_cast<int>(options.ack));
-  }
-  return Status::Ok();
-}
-
-Status CheckTagName(std::string_view name) {
-  if (name.empty() || name.size() > kTagNameBytesMax) {
-    return Status::InvalidArgument("a tag's name has ", name.size(), " bytes; expected 1 to ",
-                                   kTagNameBytesMax);
-  }
-  for (size_t i = 0; i < name.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(name[i]);
-    if (byte >= 0x20 && byte != 0x7f) continue;
-    return Status::InvalidArgument("a tag's name has the control character ", int{byte},
-                                   " as its byte ", i, "; expected none");
   }
   return Status::Ok();
 }
@@ -348,7 +335,7 @@ Result<std::unique_ptr<Sampler>> Database::NewSampler(std::span<const SamplerPar
 Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte> blob) {
   engine::DatabaseCore& core = *impl_;
   GEARDB_RETURN_IF_ERROR(core.CheckWritable());
-  GEARDB_RETURN_IF_ERROR(CheckTagName(name));
+  GEARDB_RETURN_IF_ERROR(engine::CheckTagName(name));
   Tag tag{.name = std::string(name),
           .blob = {blob.begin(), blob.end()},
           .lsn = 0,

@@ -29,6 +29,7 @@
 #include "engine/schema.h"
 #include "engine/stats.h"
 #include "engine/table.h"
+#include "engine/write_batch.h"
 
 namespace geardb {
 
@@ -135,6 +136,26 @@ class Database {
   /// weight maximum of the table are for samplers of one priority table.
   Result<std::unique_ptr<Sampler>> NewSampler(std::span<const SamplerPart> parts,
                                               const SamplerOptions& options);
+
+  /// Makes all changes of a batch, in one record (in parts where it is large): after a crash all of
+  /// them are there or none. They are decided by what there is before the batch, each as by its own
+  /// call, and take effect in this order: priorities, deletions, removals, appends, the tag. So no
+  /// operation sees what another one of the batch adds; what a batch removes from a table makes
+  /// room for what it appends there.
+  ///
+  /// The batch waits until it is admitted as a whole: by the capacity of its tables, by the
+  /// limiters of all their priority tables, by the frame budget, and by the log. While it waits it
+  /// holds no place that others could take. It shows in all its tables at one moment: a sampler
+  /// over several of them draws before it or after it. Of two calls that look at two tables one
+  /// after the other, the first may come before it and the second after it, never the other way
+  /// round.
+  ///
+  /// An error names the operation by its index where one is to blame ("operation 2: …"), and has
+  /// changed nothing, but as said of errors above. InvalidArgument, besides what the single calls
+  /// refuse: a batch whose record would be too large without the rows (a quarter of the ring; 16
+  /// bytes for each item or trajectory that it names, and what leaves full tables for it), two
+  /// writers for one table, two tags, a table of another database.
+  Result<WriteOutcome> Write(const WriteBatch& batch, const WriteOptions& options = {});
 
   /// Records an atomic cut: everything whose call returned before this one began is in it. Synced
   /// when it returns; costs two fsyncs at any size of the database. The newest tag of a name wins.

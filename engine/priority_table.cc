@@ -20,21 +20,6 @@ namespace {
 /// How long a change waits for room in the log.
 constexpr int64_t kAdmissionMs = 10'000;
 
-Status CheckPriorities(const PriorityTableSpec& spec, std::span<const float> priorities) {
-  for (size_t i = 0; i < priorities.size(); ++i) {
-    if (index::ValidPriority(priorities[i])) continue;
-    return Status::InvalidArgument("priority table '", spec.name, "': priority ", i, " is ",
-                                   priorities[i], "; expected a finite value of at least 0");
-  }
-  return Status::Ok();
-}
-
-Status CheckSizes(const PriorityTableSpec& spec, size_t items, size_t priorities) {
-  if (items == priorities) return Status::Ok();
-  return Status::InvalidArgument("priority table '", spec.name, "': ", priorities,
-                                 " priorities for ", items, " items");
-}
-
 }  // namespace
 
 PriorityTable::PriorityTable(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -44,8 +29,7 @@ const PriorityTableSpec& PriorityTable::spec() const { return impl_->spec; }
 
 Result<SetOutcome> PriorityTable::Set(std::span<const ItemHandle> handles,
                                       std::span<const float> priorities) {
-  GEARDB_RETURN_IF_ERROR(CheckSizes(spec(), handles.size(), priorities.size()));
-  GEARDB_RETURN_IF_ERROR(CheckPriorities(spec(), priorities));
+  GEARDB_RETURN_IF_ERROR(engine::CheckSet(spec(), handles.size(), priorities));
   std::vector<engine::fb::Item> items;
   items.reserve(handles.size());
   for (size_t i = 0; i < handles.size(); ++i) {
@@ -83,8 +67,7 @@ Result<uint64_t> VisitItems(PriorityTable::Impl* impl, std::span<const RowId> ro
 
 Result<SetOutcome> PriorityTable::Set(std::span<const RowId> rows,
                                       std::span<const float> priorities) {
-  GEARDB_RETURN_IF_ERROR(CheckSizes(spec(), rows.size(), priorities.size()));
-  GEARDB_RETURN_IF_ERROR(CheckPriorities(spec(), priorities));
+  GEARDB_RETURN_IF_ERROR(engine::CheckSet(spec(), rows.size(), priorities));
   std::vector<engine::fb::Item> items;
   GEARDB_ASSIGN_OR_RETURN(
       const uint64_t stale,
@@ -113,7 +96,7 @@ Result<SetOutcome> PriorityTable::Delete(std::span<const RowId> rows) {
 }
 
 Result<SetOutcome> PriorityTable::SetAll(std::span<const float> priorities) {
-  GEARDB_RETURN_IF_ERROR(CheckPriorities(spec(), priorities));
+  GEARDB_RETURN_IF_ERROR(engine::CheckRawPriorities(spec(), priorities));
   return engine::WithLogRoom(impl_->database.get(), Deadline::AfterMs(kAdmissionMs),
                              [&] { return engine::CommitSetAll(impl_.get(), priorities); });
 }

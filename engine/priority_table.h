@@ -141,6 +141,7 @@ class PriorityTable {
  private:
   friend class Sampler;
   friend class Table;
+  friend class WriteBatch;
   explicit PriorityTable(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };

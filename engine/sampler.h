@@ -211,6 +211,15 @@ struct SamplerOptions {
   /// Begins again at this draw number, at most 2^62 (logged), not after the last one. (A batch that
   /// another sampler had drawn ahead takes it on behind its own number.)
   std::optional<uint64_t> restart_draw = {};
+  /// The record of each hand-over also says what the batch shows: of every row trajectory, anchor,
+  /// raw priority, probability and place in the draw, besides seed, draw number, the LSN that it
+  /// was drawn at, and the time. `geardb log` shows it. What was drawn and not handed over is in no
+  /// record. It costs 32 bytes of the log for each row; a batch for which one record does not take
+  /// them is refused by Next. Not with `observer`, of which there is no record.
+  bool audit = false;
+  /// Says in these records whose they are, among several samplers: at most kNameLengthMax
+  /// characters. Empty: it is not said.
+  std::string name = {};
   /// How long Next waits for an item to draw, at least 0; 0: not at all. A call that shall wait
   /// without end is given a `Deadline::Infinite()` of its own.
   int64_t timeout_ms = 10'000;

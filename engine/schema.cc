@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/page_view.h"
+#include "engine/internal/column_compression.h"
 #include "engine/internal/priority_limits.h"
 #include "engine/internal/remover_rule.h"
 #include "index/trajectory_index.h"
@@ -142,6 +143,7 @@ Status ValidateColumn(const TableSpec& spec, const Column& column) {
                                    column.default_value, ", which is no ", DTypeName(column.dtype));
   }
   GEARDB_RETURN_IF_ERROR(ValidateColumnGroup(spec, column));
+  GEARDB_RETURN_IF_ERROR(engine::CheckCompression(spec, column));
   if (column.in_final_row && !spec.final_row) {
     return Status::InvalidArgument("column '", column.name, "' is in the final row, but table '",
                                    spec.name, "' has no final_row");
@@ -258,7 +260,8 @@ std::string Describe(const Column& column) {
          (column.kind == ColumnKind::kPerStep ? " per step" : " per trajectory") +
          (column.in_final_row ? " in the final row" : "") +
          (column.group.empty() ? "" : " in group '" + column.group + "'") +
-         (column.default_value == 0 ? "" : ", default " + Text(column.default_value));
+         (column.default_value == 0 ? "" : ", default " + Text(column.default_value)) +
+         engine::CompressionText(column);
 }
 
 std::string Describe(const ColumnGroup& group) {
@@ -335,7 +338,7 @@ std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b)
 
 bool operator==(const Column& a, const Column& b) {
   return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.kind == b.kind &&
-         a.in_final_row == b.in_final_row && a.group == b.group &&
+         a.in_final_row == b.in_final_row && a.group == b.group && a.compression == b.compression &&
          std::bit_cast<uint64_t>(a.default_value) == std::bit_cast<uint64_t>(b.default_value);
 }
 

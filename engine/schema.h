@@ -37,6 +37,24 @@ enum class ColumnKind : uint8_t {
   kPerTrajectory = 1,  ///< One value per trajectory, up to 64 bytes.
 };
 
+/// How a column is compressed in the cold store; in memory and in the log it is as it is. In stored
+/// schemas: frozen. What does not get smaller is stored as it is.
+enum class Compression : uint8_t {
+  kLz4 = 0,
+  kNone = 1,
+  kZstd = 2,  ///< Smaller than LZ4; takes several times as long to write.
+  /// Each row of a page xor the one before it, byte by byte, then LZ4: for frames of which little
+  /// changes from one to the next. Of any dtype.
+  kXorDelta = 3,
+};
+inline constexpr Compression kCompressionLast = Compression::kXorDelta;
+
+/// "lz4", "none", "zstd", "xor_delta".
+constexpr const char* CompressionName(Compression compression) {
+  constexpr const char* kNames[] = {"lz4", "none", "zstd", "xor_delta"};
+  return kNames[static_cast<uint8_t>(compression)];
+}
+
 /// A named tensor of fixed dtype and shape. Every column of a row that nobody wrote (a final row's
 /// others, a late group before it is filled, rows from before the column was added) reads as
 /// `default_value` in each element.
@@ -53,6 +71,8 @@ struct Column {
   std::string group = {};
   /// Must be a value of `dtype`; NaN and infinities are values of floating-point types.
   double default_value = 0;
+  /// Of per-step columns, but those of volatile groups, which are in memory alone.
+  Compression compression = Compression::kLz4;
 
   /// Defaults are compared as bits: NaN equals itself.
   friend bool operator==(const Column& a, const Column& b);

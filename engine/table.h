@@ -218,6 +218,7 @@ class Table {
 
  private:
   friend class Database;
+  friend class WriteBatch;
   explicit Table(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };

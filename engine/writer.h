@@ -139,6 +139,7 @@ class Writer {
 
  private:
   friend class Table;
+  friend class WriteBatch;
   explicit Writer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

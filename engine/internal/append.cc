@@ -176,6 +176,23 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
   return Status::Ok();
 }
 
+Status Writer::Impl::CopyRowsInTime(Calls calls, Deadline deadline, AppendPlan* plan) {
+  Lsn seen = database_->log->published();
+  Status status = CopyRows(calls, deadline, plan);
+  while (status.code() == StatusCode::kResourceExhausted && !deadline.passed()) {
+    // What leaves for calls that have returned gives its frames back when it is published: later,
+    // or since this call looked for frames.
+    const Lsn end = database_->log->end();
+    if (seen >= end) break;
+    FreeFrames(plan);
+    if (!database_->Acknowledge(end, Ack::kLog, deadline).ok()) break;
+    seen = database_->log->published();
+    status = CopyRows(calls, deadline, plan);
+  }
+  return status.code() == StatusCode::kResourceExhausted ? NoFrames(status, *table_->state)
+                                                         : status;
+}
+
 void Writer::Impl::CopyPage(Calls calls, const AppendPlan& plan, size_t page, uint64_t rows_done) {
   const PageRows& rows = plan.pages[page];
   std::array<std::byte*, kColumnGroupsMax> frames;
@@ -335,22 +352,10 @@ Result<std::vector<Appended>> Writer::Impl::AppendOnce(Calls calls, Priorities p
   AppendPlan plan;
   const uint64_t pieces = CountRows(calls, &plan);
   GEARDB_RETURN_IF_ERROR(CheckFits(plan, pieces));
-  Lsn seen = database_->log->published();
-  Status status = CopyRows(calls, deadline, &plan);
-  while (status.code() == StatusCode::kResourceExhausted && !deadline.passed()) {
-    // What leaves for calls that have returned gives its frames back when it is published: later,
-    // or since this call looked for frames.
-    const Lsn end = database_->log->end();
-    if (seen >= end) break;
-    FreeFrames(&plan);
-    if (!database_->Acknowledge(end, Ack::kLog, deadline).ok()) break;
-    seen = database_->log->published();
-    status = CopyRows(calls, deadline, &plan);
-  }
+  Status status = CopyRowsInTime(calls, deadline, &plan);
   if (!status.ok()) {
     GiveUp(calls, &plan);
-    return status.code() == StatusCode::kResourceExhausted ? NoFrames(status, *table_->state)
-                                                           : status;
+    return status;
   }
   std::unique_ptr<AppendChange> change =
       reused_ ? std::move(reused_) : std::make_unique<AppendChange>(table_);

@@ -20,6 +20,8 @@
 
 namespace geardb::engine {
 
+class WriteCall;
+
 /// The record of an append.
 class AppendChange final : public Change {
  public:
@@ -77,6 +79,9 @@ class Writer::Impl {
   void ForgetRemoved(engine::Lane* lane);
 
  private:
+  /// Appends of a WriteBatch, together with its other operations.
+  friend class engine::WriteCall;
+
   /// What the rows add, in the plan's `calls` and `growth`; returns how many pieces they make.
   uint64_t CountRows(Calls calls, engine::AppendPlan* plan) const;
   /// Whether the rows fit the table, the frame budget and a record when all else has left: asked
@@ -86,6 +91,8 @@ class Writer::Impl {
   void PlanPages(Calls calls, engine::AppendPlan* plan) const;
   Status TakeFrames(Calls calls, Deadline deadline, engine::AppendPlan* plan);
   Status CopyRows(Calls calls, Deadline deadline, engine::AppendPlan* plan);
+  /// Likewise, and waits for frames that are on their way back.
+  Status CopyRowsInTime(Calls calls, Deadline deadline, engine::AppendPlan* plan);
   /// Those of page number `page` of the plan; `rows_done` of the call went into earlier ones.
   void CopyPage(Calls calls, const engine::AppendPlan& plan, size_t page, uint64_t rows_done);
   /// After an error: frames go back, and lanes whose trajectory was removed are free again.
@@ -118,6 +125,11 @@ class Writer::Impl {
   /// seen; with `*again` the commit mutex was released meanwhile.
   Status Decide(Calls calls, Priorities priorities, engine::ChangeScope* scope,
                 engine::AppendPlan* plan, bool* again) GEARDB_REQUIRES(database_->commit);
+  /// The two halves of Decide: ids, and what leaves; then items, numbers, limiters and scales.
+  Status DecideRoom(Calls calls, engine::ChangeScope* scope, engine::AppendPlan* plan, bool* again)
+      GEARDB_REQUIRES(database_->commit);
+  Status DecideItems(Calls calls, Priorities priorities, engine::ChangeScope* scope,
+                     engine::AppendPlan* plan, bool* again) GEARDB_REQUIRES(database_->commit);
   /// Decides, waits for room in the log, and takes out of the plan what leaves. Nothing can refuse
   /// the call after it.
   Status Admit(Calls calls, Priorities priorities, engine::ChangeScope* scope,
@@ -154,6 +166,8 @@ class Writer::Impl {
                          const wal::RecordSize& size) const;
   /// Of the append's own record, at most. InvalidArgument when it can never fit.
   Result<wal::RecordSize> SizeOf(Priorities priorities, const engine::AppendPlan& plan) const;
+  /// Of its body alone.
+  uint64_t BodyMax(Priorities priorities, const engine::AppendPlan& plan) const;
   /// InvalidArgument when so many priorities are not right for `items` items.
   static Status CheckItemCount(const InitialPriorities& given, uint64_t items);
   Status CheckItemCounts(Calls calls, Priorities priorities, engine::AppendPlan* plan)
@@ -180,6 +194,10 @@ class Writer::Impl {
   void TakeNumbers(Calls calls, engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   void BuildBody(Calls calls, Priorities priorities, const engine::AppendPlan& plan,
                  AppendChange* change) GEARDB_REQUIRES(database_->commit);
+  flatbuffers::Offset<engine::fb::Append> EncodeAppend(Calls calls, Priorities priorities,
+                                                       const engine::AppendPlan& plan,
+                                                       flatbuffers::FlatBufferBuilder* builder)
+      GEARDB_REQUIRES(database_->commit);
   std::vector<flatbuffers::Offset<engine::fb::NewItems>> BuildItems(
       Calls calls, Priorities priorities, flatbuffers::FlatBufferBuilder* builder)
       GEARDB_REQUIRES(database_->commit);

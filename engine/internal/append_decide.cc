@@ -64,13 +64,14 @@ Status Writer::Impl::ChooseEviction(ChangeScope* scope, AppendPlan* plan, bool* 
     return database_->log->WaitPublished(std::min(lsn, database_->log->end()),
                                          Deadline::Infinite());
   };
-  const Status status =
-      engine::EvictionChoice(table_->plan.get(), wait).Choose(plan->growth, &plan->eviction);
+  const Status status = engine::EvictionChoice(table_->plan.get(), wait)
+                            .Choose(plan->growth, &plan->eviction, plan->leaving);
   if (status.code() != StatusCode::kResourceExhausted) return status;
   const Deadline deadline = scope->how().deadline;
   if (layout().spec().remover != Remover::kNone || deadline.passed()) return status;
   // Somebody may remove something by hand; once the database is closed, nobody will.
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
+  if (plan->before_wait) plan->before_wait();
   const engine::WaitTimer timer(&database_->waits.table_room);
   if (!database_->room_made.WaitUntil(&database_->commit, deadline)) return status;
   *again = true;
@@ -79,6 +80,11 @@ Status Writer::Impl::ChooseEviction(ChangeScope* scope, AppendPlan* plan, bool* 
 
 Status Writer::Impl::Decide(Calls calls, Priorities priorities, ChangeScope* scope,
                             AppendPlan* plan, bool* again) {
+  GEARDB_RETURN_IF_ERROR(DecideRoom(calls, scope, plan, again));
+  return *again ? Status::Ok() : DecideItems(calls, priorities, scope, plan, again);
+}
+
+Status Writer::Impl::DecideRoom(Calls calls, ChangeScope* scope, AppendPlan* plan, bool* again) {
   *again = false;
   plan->eviction = {};
   // Nobody waits for room, of the table or the log, with a place that another could take.
@@ -89,10 +95,12 @@ Status Writer::Impl::Decide(Calls calls, Priorities priorities, ChangeScope* sco
     *again = true;
     return database_->ExtendRanges(scope, table_.get(), plan->growth);
   }
-  if (table_->plan->Over(plan->growth)) {
-    GEARDB_RETURN_IF_ERROR(ChooseEviction(scope, plan, again));
-    if (*again) return Status::Ok();
-  }
+  if (!table_->plan->Over(plan->growth) && plan->leaving.empty()) return Status::Ok();
+  return ChooseEviction(scope, plan, again);
+}
+
+Status Writer::Impl::DecideItems(Calls calls, Priorities priorities, ChangeScope* scope,
+                                 AppendPlan* plan, bool* again) {
   GEARDB_RETURN_IF_ERROR(CheckItemCounts(calls, priorities, plan));
   GEARDB_RETURN_IF_ERROR(table_->plan->AdmitNumbers(plan->growth));
   GEARDB_RETURN_IF_ERROR(AdmitItems(calls, scope, plan, again));
@@ -104,11 +112,14 @@ Status Writer::Impl::Decide(Calls calls, Priorities priorities, ChangeScope* sco
 }
 
 Result<wal::RecordSize> Writer::Impl::SizeOf(Priorities priorities, const AppendPlan& plan) const {
-  const size_t entries = std::min(plan.eviction.size(), RemovedInRecordMax());
-  const wal::RecordSize size =
-      plan.SizeWith(BodyBytesMax(plan, *table_->state, priorities, entries));
+  const wal::RecordSize size = plan.SizeWith(BodyMax(priorities, plan));
   GEARDB_RETURN_IF_ERROR(CheckRecordFits(plan, plan.pieces.size(), size));
   return size;
+}
+
+uint64_t Writer::Impl::BodyMax(Priorities priorities, const AppendPlan& plan) const {
+  const size_t entries = std::min(plan.eviction.size(), RemovedInRecordMax());
+  return BodyBytesMax(plan, *table_->state, priorities, entries);
 }
 
 Status Writer::Impl::CheckRecordFits(const AppendPlan& plan, uint64_t pieces,
@@ -239,8 +250,15 @@ void Writer::Impl::TakeNumbers(Calls calls, AppendPlan* plan) {
 
 void Writer::Impl::BuildBody(Calls calls, Priorities priorities, const AppendPlan& plan,
                              AppendChange* change) {
-  auto& body = change->body;
-  body.Clear();
+  change->body.Clear();
+  const auto append = EncodeAppend(calls, priorities, plan, &change->body);
+  change->FinishBody({.table = layout().id()}, fb::Change::Append, append.Union());
+}
+
+flatbuffers::Offset<fb::Append> Writer::Impl::EncodeAppend(
+    Calls calls, Priorities priorities, const AppendPlan& plan,
+    flatbuffers::FlatBufferBuilder* builder) {
+  auto& body = *builder;
   std::vector<fb::Opened> opened;
   std::vector<fb::Rows> rows;
   std::vector<fb::NewPage> new_pages;
@@ -290,11 +308,8 @@ void Writer::Impl::BuildBody(Calls calls, Priorities priorities, const AppendPla
   const auto values_offset = values.empty() ? 0 : body.CreateVector(values);
   const auto items = BuildItems(calls, priorities, &body);
   const auto items_offset = items.empty() ? 0 : body.CreateVector(items);
-  change->FinishBody(
-      {.table = layout().id()}, fb::Change::Append,
-      fb::CreateAppend(body, removed_offset, trimmed_offset, opened_offset, rows_offset,
-                       pages_offset, pieces_offset, sets_offset, values_offset, items_offset)
-          .Union());
+  return fb::CreateAppend(body, removed_offset, trimmed_offset, opened_offset, rows_offset,
+                          pages_offset, pieces_offset, sets_offset, values_offset, items_offset);
 }
 
 void Writer::Impl::AdvanceLanes(Calls calls, const AppendPlan& plan,

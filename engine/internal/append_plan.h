@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -67,6 +68,11 @@ struct AppendPlan {
   Lsn group_lsn = 0;
   uint32_t parts = 0;  ///< Written.
   Eviction eviction;
+  /// Trajectories that leave with the record whatever room there is; what was logged of them is
+  /// published.
+  std::vector<Slot> leaving;
+  /// Called before a wait for what others do: what was admitted beside this is given back.
+  std::function<void()> before_wait;
   /// Items that the limiters have admitted, by number of priority table; empty where none is asked.
   std::vector<uint64_t> admitted;
   /// The largest initial priority given, by number of priority table: raises "max" once admitted.

@@ -6,6 +6,7 @@
 
 #include "base/crash_point.h"
 #include "base/thread.h"
+#include "engine/internal/column_compression.h"
 #include "engine/internal/core.h"
 #include "engine/internal/database_image.h"
 #include "engine/internal/table_change.h"
@@ -228,7 +229,11 @@ Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<Col
   std::vector<TrajectoryId> damaged;
   Lsn newest = 0;
   uint64_t bytes = 0;
+  std::map<uint32_t, std::vector<ColumnCodecSpec>> codecs;  // By column group.
   for (ColdWork& page : *work) {
+    if (!codecs.contains(page.place.group)) {
+      codecs[page.place.group] = PageCodecs(*page.place.layout, page.place.group);
+    }
     const PageLayout& pages = page.place.layout->group(page.place.group).pages;
     const std::byte* frame = nullptr;
     if (page.frame.valid()) {
@@ -249,7 +254,7 @@ Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<Col
                       {.layout = &pages,
                        .frame = {frame, pages.frame_bytes()},
                        .header = {.generation = page.place.generation, .rows = page.place.rows},
-                       .codecs = {}}));
+                       .codecs = codecs[page.place.group]}));
     newest = std::max(newest, page.place.newest_lsn);
     bytes += pages.frame_bytes();
   }

@@ -40,8 +40,10 @@ bool EvictionChoice::Over(const Growth& growth) const {
          plan_.OverInRows(rows_ + growth.rows, pages_ + growth.pages);
 }
 
-Status EvictionChoice::Choose(const Growth& growth, Eviction* eviction) {
+Status EvictionChoice::Choose(const Growth& growth, Eviction* eviction,
+                              std::span<const Slot> leaving) {
   eviction_ = eviction;
+  for (const Slot slot : leaving) Remove(slot);
   while (Over(growth)) {
     if (plan_.state_->layout().spec().remover == Remover::kNone) return plan_.FullStatus(growth);
     const bool too_many = TooManyTrajectories(growth);
@@ -70,7 +72,8 @@ Status EvictionChoice::ChooseByRemover() {
     plan_.BeginChoice();
     began_ = true;
   }
-  const std::optional<Slot> slot = plan_.remover_->Next();
+  std::optional<Slot> slot = plan_.remover_->Next();
+  while (slot && Removed(*slot)) slot = plan_.remover_->Next();
   if (!slot) return Status::NotFound("nothing is left that no writer has");
   GEARDB_RETURN_IF_ERROR(wait_(plan_.last_lsn(*slot)));
   Remove(*slot);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -48,9 +49,9 @@ class EvictionChoice {
   EvictionChoice(const EvictionChoice&) = delete;
   EvictionChoice& operator=(const EvictionChoice&) = delete;
 
-  /// Until the table would hold `growth`. ResourceExhausted naming the capacity when too little may
-  /// leave, or what `wait` returns.
-  Status Choose(const Growth& growth, Eviction* eviction);
+  /// Until the table would hold `growth`, once those in `leaving` have left. ResourceExhausted
+  /// naming the capacity when too little may leave, or what `wait` returns.
+  Status Choose(const Growth& growth, Eviction* eviction, std::span<const Slot> leaving = {});
 
  private:
   struct Touched {

@@ -2,6 +2,7 @@
 // counted in all of them or in none.
 
 #include "base/crash_point.h"
+#include "engine/internal/audit.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/sampler_impl.h"
 #include "engine/internal/table_change.h"
@@ -33,6 +34,9 @@ Status Sampler::Impl::HandOver(Drawn* batch) {
   engine::FunctionChange change(nullptr);
   auto& body = change.body;
   std::vector<flatbuffers::Offset<fb::Operation>> operations;
+  const engine::AuditedHandOver how{.sampler = options_.name,
+                                    .drawn_lsn = batch->rep->lsn,
+                                    .handed_us = database()->clock->WallTimeUs()};
   for (size_t p = 0; p < sources_.size(); ++p) {
     const engine::PartRows& part = batch->parts[p];
     const auto sampled = body.CreateVectorOfStructs(part.sampled);
@@ -40,8 +44,9 @@ Status Sampler::Impl::HandOver(Drawn* batch) {
     const auto& handed = part.reservation.items;
     const auto items = handed.empty() ? 0 : body.CreateVectorOfStructs(handed);
     const engine::EpochMark& mark = part.reservation.mark;
+    const auto audit = options_.audit ? engine::EncodeAudit(&body, part.audit, how) : 0;
     const auto hand_over =
-        fb::CreateHandOver(body, part.draw_number, sampled, items, mark.epoch, mark.pass);
+        fb::CreateHandOver(body, part.draw_number, sampled, items, mark.epoch, mark.pass, audit);
     const PriorityTable::Impl& of = *sources_[p].priority_table;
     operations.push_back(fb::CreateOperation(body, of.table->layout().id(), of.number,
                                              fb::Change::HandOver, hand_over.Union()));

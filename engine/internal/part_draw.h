@@ -36,6 +36,13 @@ struct CarriedItem {
   DrawReservation reservation = {};
 };
 
+/// What a part has drawn, for the record of the hand-over of an audited sampler.
+struct AuditedDraw {
+  std::vector<fb::AuditedRow> rows = {};
+  uint64_t seed = 0;
+  uint64_t first_draw = 0;
+};
+
 /// The rows of one part of one batch.
 struct PartRows {
   uint64_t draw_number = 0;
@@ -44,6 +51,7 @@ struct PartRows {
   DrawReservation reservation;
   std::vector<fb::Sampled> sampled = {};
   std::optional<CarriedItem> carried = {};  ///< For the next batch.
+  AuditedDraw audit = {};                   ///< Where the sampler is audited.
   // As of before the draw.
   uint64_t drawable = 0;
   double smallest_probability = 0;

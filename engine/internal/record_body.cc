@@ -31,8 +31,13 @@ bool VectorsAligned(const fb::Operation& operation) {
     case fb::Change::Remove:
       return Aligned(operation.change_as_Remove()->removed()) &&
              Aligned(operation.change_as_Remove()->trimmed());
-    case fb::Change::HandOver:
-      return Aligned(operation.change_as_HandOver()->items());
+    case fb::Change::HandOver: {
+      const fb::HandOver& hand_over = *operation.change_as_HandOver();
+      return Aligned(hand_over.items()) &&
+             (hand_over.audit() == nullptr || Aligned(hand_over.audit()->rows()));
+    }
+    case fb::Change::DeleteItems:
+      return Aligned(operation.change_as_DeleteItems()->items());
     case fb::Change::SetPriorities:
       return Aligned(operation.change_as_SetPriorities()->items());
     default:

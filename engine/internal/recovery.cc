@@ -1,5 +1,6 @@
 #include "engine/internal/recovery.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/internal/priority_limits.h"
@@ -27,10 +28,18 @@ Status Recovery::Visit(const wal::RecordView& record) {
                                " holds operation ", static_cast<int>(operation->change_type()),
                                ", which this version does not know");
   }
-  GEARDB_RETURN_IF_ERROR(Fits(record, CheckOperations(**body)));
+  GEARDB_RETURN_IF_ERROR(Fits(record, CheckOperations(**body, record.pieces.size())));
   if (!record.from_ring) core_->read_from_segments.store(record.end);
+  // The operations of a WriteBatch have its pieces one after the other.
+  wal::RecordView part = record;
+  size_t piece = 0;
   for (const fb::Operation* operation : *operations) {
-    GEARDB_RETURN_IF_ERROR(Apply(*operation, record));
+    if (operations->size() > 1) {
+      part.pieces = record.pieces.subspan(std::min(piece, record.pieces.size()));
+      part.pieces = part.pieces.first(std::min<size_t>(PiecesOf(*operation), part.pieces.size()));
+      piece += PiecesOf(*operation);
+    }
+    GEARDB_RETURN_IF_ERROR(Apply(*operation, part));
   }
   return Status::Ok();
 }

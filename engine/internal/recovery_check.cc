@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 
+#include "engine/internal/audit.h"
 #include "engine/internal/table_plan.h"
 
 namespace geardb::engine {
@@ -32,12 +34,60 @@ Status CheckHandOvers(const flatbuffers::Vector<flatbuffers::Offset<fb::Operatio
   return Status::Ok();
 }
 
+/// The place of an operation in a WriteBatch; none for what is in no batch.
+std::optional<int> RankInBatch(const fb::Operation& operation) {
+  switch (operation.change_type()) {
+    case fb::Change::SetPriorities:
+      if (operation.change_as_SetPriorities()->in_pieces()) return std::nullopt;
+      return 0;
+    case fb::Change::DeleteItems:
+      return 1;
+    case fb::Change::Remove:
+    case fb::Change::Append:
+      return 2;
+    case fb::Change::WriteTag:
+      if (operation.change_as_WriteTag()->blob_in_pieces()) return std::nullopt;
+      return 3;
+    default:
+      return std::nullopt;
+  }
+}
+
+Status CheckWriteBatch(const flatbuffers::Vector<flatbuffers::Offset<fb::Operation>>& operations,
+                       size_t pieces) {
+  std::set<TableId> tables;  // That something leaves or comes to.
+  int last = 0;
+  uint64_t named = 0;
+  bool tagged = false;
+  for (uint32_t i = 0; i < operations.size(); ++i) {
+    const fb::Operation& operation = *operations.Get(i);
+    const std::optional<int> rank = RankInBatch(operation);
+    const bool follows = rank && *rank >= last && !tagged;
+    if (!follows || (*rank == 2 && !tables.insert(operation.table_id()).second)) {
+      return Status::Corruption("operation ", i, " of ", operations.size(), ", ",
+                                fb::EnumNameChange(operation.change_type()),
+                                ", is none that follows the others of a batch");
+    }
+    last = *rank;
+    tagged = *rank == 3;
+    named += PiecesOf(operation);
+  }
+  if (named == pieces) return Status::Ok();
+  return Status::Corruption("the operations of a batch name ", named, " pieces of ", pieces);
+}
+
 }  // namespace
 
-Status CheckOperations(const fb::Body& body) {
+uint32_t PiecesOf(const fb::Operation& operation) {
+  const auto* append = operation.change_as_Append();
+  return append != nullptr && append->pieces() != nullptr ? append->pieces()->size() : 0;
+}
+
+Status CheckOperations(const fb::Body& body, size_t pieces) {
   const auto& operations = *body.operations();
   const fb::Operation& first = *operations.Get(0);
   if (first.change_type() == fb::Change::HandOver) return CheckHandOvers(operations);
+  if (operations.size() > 1 && RankInBatch(first)) return CheckWriteBatch(operations, pieces);
   for (uint32_t i = 1; i < operations.size(); ++i) {
     const fb::Operation& operation = *operations.Get(i);
     const bool belongs = first.change_type() == fb::Change::CreateTable &&
@@ -261,6 +311,7 @@ Status CheckRescale(const fb::Rescale& rescale) {
 }
 
 Status CheckHandOver(const fb::HandOver& hand_over, const PriorityState& priority) {
+  GEARDB_RETURN_IF_ERROR(CheckAudit(hand_over));
   if (hand_over.items() == nullptr || hand_over.items()->size() == 0) return Status::Ok();
   uint64_t rows = 0;
   for (uint32_t i = 0; hand_over.sampled() != nullptr && i < hand_over.sampled()->size(); ++i) {

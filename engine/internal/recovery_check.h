@@ -18,9 +18,12 @@ namespace geardb::engine {
 
 // All of them: Corruption that says what does not fit.
 
-/// Several operations are the creation of one table and of its priority tables, or the hand-over of
-/// one batch from several priority tables.
-Status CheckOperations(const fb::Body& body);
+/// Several operations are the creation of one table and of its priority tables, the hand-over of
+/// one batch from several priority tables, or those of a WriteBatch: SetPriorities, DeleteItems,
+/// then of each table one Remove or Append, then a WriteTag; with the record's `pieces`.
+Status CheckOperations(const fb::Body& body, size_t pieces);
+/// How many pieces an operation of a WriteBatch has.
+uint32_t PiecesOf(const fb::Operation& operation);
 /// Ids up to here can be promised.
 Status CheckIdsEnd(uint64_t ids_end);
 Status CheckClose(const TableState& state, const fb::Close& close);

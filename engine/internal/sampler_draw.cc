@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/internal/audit.h"
 #include "engine/internal/sampler_impl.h"
 #include "index/importance_weights.h"
 
@@ -33,15 +34,20 @@ engine::DrawKey Sampler::Impl::KeyOf(size_t part) const {
 
 Status Sampler::Impl::CheckHandOverFits() const {
   if (options_.observer) return Status::Ok();
+  const auto windows = static_cast<uint64_t>(options_.within ? options_.within->count : 1);
+  const uint64_t audit_bytes = options_.audit ? windows * sizeof(fb::AuditedRow) : 0;
+  const uint64_t besides = 4096 + (options_.audit ? sources_.size() * engine::AuditBytesMax(0) : 0);
   for (const engine::SamplerSource& source : sources_) {
-    if (!source.priority().names_items()) continue;
-    constexpr uint64_t kRowBytes = sizeof(fb::Handed) + sizeof(fb::Sampled);
-    const uint64_t rows_max = (database()->log->record_bytes_max() - 4096) / kRowBytes;
-    if (static_cast<uint64_t>(options_.batch) <= rows_max) return Status::Ok();
-    return Status::InvalidArgument("priority table '", source.priority_table->spec.name,
-                                   "' counts which items are sampled: a batch of ", options_.batch,
-                                   " does not fit a record of this log; at most ", rows_max,
-                                   " do (a quarter of its ring)");
+    const bool named = source.priority().names_items();
+    if (!named && !options_.audit) continue;
+    const uint64_t row_bytes = sizeof(fb::Sampled) + (named ? sizeof(fb::Handed) : 0) + audit_bytes;
+    const uint64_t record_max = database()->log->record_bytes_max();
+    const uint64_t rows_max = record_max > besides ? (record_max - besides) / row_bytes : 0;
+    if (static_cast<uint64_t>(options_.batch) <= rows_max) continue;
+    return Status::InvalidArgument(
+        "priority table '", source.priority_table->spec.name, "' ",
+        named ? "counts which items are sampled" : "is audited", ": a batch of ", options_.batch,
+        " does not fit a record of this log; at most ", rows_max, " do (a quarter of its ring)");
   }
   return Status::Ok();
 }
@@ -212,6 +218,18 @@ void Sampler::Impl::CollectSampled(Drawn* batch, size_t part, size_t begin, size
   }
 }
 
+void Sampler::Impl::AuditPart(Drawn* batch, size_t part, size_t begin) const {
+  engine::PartRows& rows = batch->parts[part];
+  const Batch::Rep& rep = *batch->rep;
+  const size_t count = rows.leaves.size();
+  rows.audit =
+      engine::AuditDraw({.source = &sources_[part],
+                         .leaves = rows.leaves,
+                         .ids = std::span(rep.ids).subspan(begin, count),
+                         .anchors = std::span(rep.anchors).subspan(begin, count),
+                         .probabilities = std::span(rep.probabilities).subspan(begin, count)});
+}
+
 Status Sampler::Impl::DrawLocked(Drawn* batch) {
   GEARDB_RETURN_IF_ERROR(CheckHandOverFits());
   if (options_.tokens_max == 0) {  // Else the batch is known by what is drawn.
@@ -246,6 +264,7 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
     ++sources_[p].priority().next_ahead;
     const size_t end = begin + batch->parts[p].leaves.size();
     CollectSampled(batch, p, begin, end);
+    if (options_.audit) AuditPart(batch, p, begin);
     begin = end;
   }
   return Status::Ok();

@@ -70,6 +70,8 @@ class Sampler::Impl {
   Status BuildBatch(Drawn* batch);
   void WeighBatch(Drawn* batch) const;
   void CollectSampled(Drawn* batch, size_t part, size_t begin, size_t end);
+  /// What the record of the hand-over will say of a part, whose rows begin there in the batch.
+  void AuditPart(Drawn* batch, size_t part, size_t begin) const;
   /// InvalidArgument for a batch whose hand-over, which names its items, is too large for the log.
   Status CheckHandOverFits() const;
   engine::DrawKey KeyOf(size_t part) const;

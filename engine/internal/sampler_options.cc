@@ -38,6 +38,13 @@ Status CheckOptions(const PriorityTableSpec& spec, const SamplerOptions& options
     return Wrong(spec, "restarts at draw ", *options.restart_draw, "; expected 0 to ",
                  kRestartDrawMax);
   }
+  if (options.audit && options.observer) {
+    return Wrong(spec, "is an observer and audited; its hand-overs have no record");
+  }
+  if (options.name.size() > kNameLengthMax) {
+    return Wrong(spec, "has a name of ", options.name.size(), " characters; expected at most ",
+                 kNameLengthMax);
+  }
   return CheckBeta(spec, options.beta);
 }
 

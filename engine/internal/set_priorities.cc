@@ -38,15 +38,6 @@ Result<float> LargestThere(PriorityTable::Impl* impl, std::span<const fb::Item> 
   return largest;
 }
 
-/// The plan's maximum with these items set. It is exact: the largest priority of an item that is
-/// there counts.
-Result<float> MaxWith(PriorityTable::Impl* impl, std::span<const fb::Item> items)
-    GEARDB_REQUIRES(impl->database->commit) {
-  const float max = impl->table->plan->max_priority[impl->number];
-  if (Largest(items) <= max) return max;
-  return LargestThere(impl, items, max);  // Rare.
-}
-
 /// The shift that the weights there are should get.
 std::optional<int> AdvisedShift(const TableCore& table, uint32_t priority_table) {
   MutexLock lock(&table.state->mutex);
@@ -75,6 +66,41 @@ bool FitOneBody(const DatabaseCore& database, std::span<const fb::Item> items) {
 }
 
 }  // namespace
+
+Status CheckSet(const PriorityTableSpec& spec, size_t items, std::span<const float> priorities) {
+  if (items != priorities.size()) {
+    return Status::InvalidArgument("priority table '", spec.name, "': ", priorities.size(),
+                                   " priorities for ", items, " items");
+  }
+  return CheckRawPriorities(spec, priorities);
+}
+
+Status CheckRawPriorities(const PriorityTableSpec& spec, std::span<const float> priorities) {
+  for (size_t i = 0; i < priorities.size(); ++i) {
+    if (index::ValidPriority(priorities[i])) continue;
+    return Status::InvalidArgument("priority table '", spec.name, "': priority ", i, " is ",
+                                   priorities[i], "; expected a finite value of at least 0");
+  }
+  return Status::Ok();
+}
+
+Result<float> MaxWith(PriorityTable::Impl* impl, std::span<const fb::Item> items) {
+  const float max = impl->table->plan->max_priority[impl->number];
+  if (Largest(items) <= max) return max;
+  return LargestThere(impl, items, max);  // Rare.
+}
+
+Result<bool> RescaleForSet(PriorityTable::Impl* impl, ChangeScope* scope,
+                           std::span<const fb::Item> items, std::vector<wal::RecordSize> records) {
+  if (!ShiftFor(*impl, Largest(items))) return false;
+  // Rare: what reaches no item needs no scale.
+  GEARDB_ASSIGN_OR_RETURN(const float largest, LargestThere(impl, items, 0));
+  const std::optional<int> shift = ShiftFor(*impl, largest);
+  if (!shift) return false;
+  GEARDB_RETURN_IF_ERROR(RescaleAhead(impl->database.get(), scope, impl->table,
+                                      {impl->number, *shift}, std::move(records)));
+  return true;
+}
 
 Status RescaleAhead(DatabaseCore* database, ChangeScope* scope,
                     const std::shared_ptr<TableCore>& table, const ScaleChange& change,
@@ -185,14 +211,8 @@ Result<SetOutcome> TrySet(PriorityTable::Impl* impl, std::span<const fb::Item> i
     ChangeScope scope(&database, impl->table.get(), {});
     for (bool again = true; again;) {
       GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, {}, &again));
-      if (again || !ShiftFor(*impl, Largest(items))) continue;
-      // Rare: what reaches no item needs no scale.
-      GEARDB_ASSIGN_OR_RETURN(const float largest, LargestThere(impl, items, 0));
-      const std::optional<int> shift = ShiftFor(*impl, largest);
-      if (!shift) continue;
-      again = true;
-      GEARDB_RETURN_IF_ERROR(
-          RescaleAhead(&database, &scope, impl->table, {impl->number, *shift}, record.Records()));
+      if (again) continue;
+      GEARDB_ASSIGN_OR_RETURN(again, RescaleForSet(impl, &scope, items, record.Records()));
     }
     GEARDB_ASSIGN_OR_RETURN(const float max, MaxWith(impl, items));
     GEARDB_RETURN_IF_ERROR(record.Reserve(&scope));

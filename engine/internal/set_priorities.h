@@ -48,6 +48,22 @@ Status RescaleAhead(DatabaseCore* database, ChangeScope* scope,
                     const std::shared_ptr<TableCore>& table, const ScaleChange& change,
                     std::vector<wal::RecordSize> records) GEARDB_REQUIRES(database->commit);
 
+/// What a Set refuses before anything else: InvalidArgument naming the first priority that is none,
+/// or both numbers.
+Status CheckSet(const PriorityTableSpec& spec, size_t items, std::span<const float> priorities);
+/// The first of these.
+Status CheckRawPriorities(const PriorityTableSpec& spec, std::span<const float> priorities);
+
+/// Logs another scale ahead of a Set of these items, whose change takes `records`, where one does
+/// not fit it. True: it did, and released the commit mutex where it waited; the caller asks again.
+Result<bool> RescaleForSet(PriorityTable::Impl* impl, ChangeScope* scope,
+                           std::span<const fb::Item> items, std::vector<wal::RecordSize> records)
+    GEARDB_REQUIRES(impl->database->commit);
+/// The plan's maximum with these items set. It is exact: the largest priority of an item that is
+/// there counts.
+Result<float> MaxWith(PriorityTable::Impl* impl, std::span<const fb::Item> items)
+    GEARDB_REQUIRES(impl->database->commit);
+
 /// Logs and applies updates, all of them or none; priorities are valid. `stale_already` items were
 /// gone before.
 Result<SetOutcome> CommitSet(PriorityTable::Impl* impl, std::span<const fb::Item> items,

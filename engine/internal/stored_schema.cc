@@ -137,7 +137,8 @@ flatbuffers::Offset<fb::TableSpec> EncodeTableSpec(flatbuffers::FlatBufferBuilde
     const auto number = column.group.empty() ? 0 : group - spec.groups.begin() + 1;
     columns.push_back(fb::CreateColumn(*builder, name, static_cast<uint8_t>(column.dtype), shape,
                                        static_cast<uint8_t>(column.kind), column.in_final_row,
-                                       static_cast<uint16_t>(number), column.default_value));
+                                       static_cast<uint16_t>(number), column.default_value,
+                                       static_cast<uint8_t>(column.compression)));
   }
   std::vector<flatbuffers::Offset<fb::ColumnGroup>> groups;
   for (const ColumnGroup& group : spec.groups) {
@@ -196,6 +197,12 @@ Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored) {
     decoded.kind = static_cast<ColumnKind>(column->kind());
     decoded.in_final_row = column->in_final_row();
     decoded.default_value = column->default_value();
+    decoded.compression = static_cast<Compression>(column->compression());
+    if (decoded.compression > kCompressionLast) {
+      return Status::Unsupported("written by a newer GearDB: column '", decoded.name,
+                                 "' of table '", spec.name, "' has compression ",
+                                 static_cast<int>(column->compression()));
+    }
     if (column->group() > spec.groups.size()) {
       return Status::Corruption("table '", spec.name, "' is stored with a column in group ",
                                 column->group(), " of ", spec.groups.size() + 1);

@@ -173,6 +173,29 @@ class EveryOperationTest : public StoreRecordsTest {
     ASSERT_OK(writer->Cut(0));
   }
 
+  /// A batch over two tables, and the hand-over of an audited sampler.
+  void WriteTogether() {
+    ASSERT_OK_AND_ASSIGN(const auto stream, database_->OpenTable("stream"));
+    ASSERT_OK_AND_ASSIGN(const auto stream_writer, stream->NewWriter({}));
+    const testing::Rows rows(70, 3);
+    const std::shared_ptr<PriorityTable> per = table_->priority_table("per");
+    const std::vector<RowId> items = per->Items();
+    ASSERT_GE(items.size(), 2u);
+    const float priority[1] = {6};
+    const TrajectoryId old[1] = {items[0].id};
+    WriteBatch batch;
+    batch.Set(per, {&items[1], 1}, priority);
+    batch.Delete(per, {&items[0], 1});
+    batch.Remove(table_, old);
+    batch.AppendSteps(stream_writer.get(), rows.many());
+    batch.AppendTrajectory(writer_.get(), rows.many(), {.end = End::kCut});
+    batch.WriteTag("together", {});
+    ASSERT_OK(database_->Write(batch));
+    ASSERT_OK_AND_ASSIGN(const auto sampler,
+                         per->NewSampler({.batch = 2, .audit = true, .name = "seed"}));
+    ASSERT_OK(sampler->Next());
+  }
+
   void ChangePriorities() {
     PriorityTable* per = priority("per");
     const std::vector<RowId> items = per->Items();
@@ -241,20 +264,27 @@ TEST_F(EveryOperationTest, ALogWithEveryOperationIsTakenUp) {
   ASSERT_OK(writer_->Resume(open));
   Append(60, 5, End::kTerminated);
   ASSERT_OK(table_->Remove({&first, 1}));
+  WriteTogether();
   Close();
 
   const std::vector<InputRecord> records = Records();
   std::set<fb::Change> seen;
+  size_t batches = 0;
   size_t sets_in_pieces = 0;
   for (const InputRecord& record : records) {
     ASSERT_OK_AND_ASSIGN(const fb::Body* body, engine::ReadBody(record.body()));
-    for (const fb::Operation* operation : *body->operations()) {
+    const auto& operations = *body->operations();
+    batches +=
+        operations.size() > 1 && operations.Get(0)->change_type() == fb::Change::SetPriorities ? 1u
+                                                                                               : 0u;
+    for (const fb::Operation* operation : operations) {
       seen.insert(operation->change_type());
       const auto* set = operation->change_as_SetPriorities();
       if (set != nullptr && set->in_pieces()) ++sets_in_pieces;
     }
   }
   EXPECT_EQ(sets_in_pieces, 1u);
+  EXPECT_EQ(batches, 1u);
   for (int change = 1; change <= static_cast<int>(fb::Change::MAX); ++change) {
     EXPECT_EQ(seen.count(static_cast<fb::Change>(change)), 1u)
         << fb::EnumNameChange(static_cast<fb::Change>(change));

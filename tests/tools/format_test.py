@@ -177,6 +177,7 @@ class Table:
 
     def __init__(self, spec):
         assert not spec["stream"], "this reader has no use for flags"
+        self.name = spec["name"]
         self.steps = spec["steps_per_page"]
         self.columns = [column for column in spec["columns"] if column["kind"] == 0]
         self.groups = [{}, *spec.get("groups", [])]  # The first has no entry.
@@ -186,6 +187,7 @@ class Table:
         self.held = {}  # (lpn, group) -> rows of the page from its first on.
         self.newest = {}  # (lpn, group) -> LSN of its newest piece.
         self.patches = self.patches_in_parts = 0
+        self.batches = self.batches_in_parts = 0  # Written together with other tables.
 
     def append(self, lsn, change, pieces):
         for opened in change.get("opened", []):
@@ -271,17 +273,35 @@ def tables_of(log):
     """{table id: Table}."""
     tables = {}
     for lsn, body, pieces, in_parts in log.bodies():
-        for operation in operations(body):
+        together = operations(body)
+        for operation in together:
             change = operation["change"]
             if operation["change_type"] == "CreateTable":
                 tables[operation["table_id"]] = Table(change["spec"])
             if operation["change_type"] == "Append":
-                tables[operation["table_id"]].append(lsn, change, pieces)
+                table = tables[operation["table_id"]]
+                # Several operations have their pieces one after the other.
+                count = len(change["pieces"])
+                table.append(lsn, change, pieces[:count])
+                pieces = pieces[count:]
+                table.batches += len(together) > 1
+                table.batches_in_parts += len(together) > 1 and in_parts
             if operation["change_type"] == "Patch":
                 table = tables[operation["table_id"]]
                 table.patch(lsn, change, pieces)
                 table.patches_in_parts += in_parts
     return tables
+
+
+def audits_of(log):
+    """What hand-overs of audited samplers say, as (LSN, draw number, audit)."""
+    found = []
+    for lsn, body, _, _ in log.bodies():
+        for operation in operations(body):
+            if operation["change_type"] == "HandOver" and "audit" in operation["change"]:
+                found.append((lsn, operation["change"]["draw_number"],
+                              operation["change"]["audit"]))
+    return found
 
 
 def geardb(*words):
@@ -314,16 +334,28 @@ class FormatTest(unittest.TestCase):
 
     def assert_rows_agree(self):
         """Both readers see the same rows; returns how many trajectories, patches, and of these in
-        parts there are."""
-        (table,) = tables_of(Log(self.store)).values()
-        listed = geardb("head", self.store, "replay", "-n", "9999")["shown"]
+        parts there are in the first table."""
+        first, *others = tables_of(Log(self.store)).values()
+        for other in others:
+            self.assert_rows_of_table_agree(other, final=False)
+        for table in (first, *others):
+            shown = [column["compression"] for one in geardb("info", self.store)["tables"]
+                     for column in one["columns"]
+                     if one["name"] == table.name and column["kind"] == "per_step"]
+            names = ["lz4", "none", "zstd", "xor_delta"]
+            self.assertEqual(shown, [names[column.get("compression", 0)]
+                                     for column in table.columns])
+        return self.assert_rows_of_table_agree(first, final=True)
+
+    def assert_rows_of_table_agree(self, table, final):
+        listed = geardb("head", self.store, table.name, "-n", "9999")["shown"]
         self.assertEqual(sorted(read["id"] for read in table.trajectories.values()),
                          sorted(one["id"] for one in listed))
         for read in table.trajectories.values():
-            shown = geardb("head", self.store, "replay", "--id", str(read["id"]), "-n", "9999")
+            shown = geardb("head", self.store, table.name, "--id", str(read["id"]), "-n", "9999")
             self.assertEqual(table.rows(read), [row["columns"] for row in shown["rows"]])
             finals = [row["final"] for row in shown["rows"]]
-            self.assertEqual(finals, [False] * (len(finals) - 1) + [True])
+            self.assertEqual(finals, [False] * (len(finals) - 1) + [final])
         return len(listed), table.patches, table.patches_in_parts
 
     def test_second_reader_sees_the_same_rows_of_a_closed_store(self):
@@ -339,7 +371,28 @@ class FormatTest(unittest.TestCase):
             self.assertTrue(seen[-1][1], "nothing was left in the ring")
             self.assertIn(PART, {record.type for record, _ in seen})
             self.assertGreater(len(Log(self.store).segments), 1)
-            self.assertEqual(self.assert_rows_agree(), (42 * life, 6 * life, life))
+            self.assertEqual(self.assert_rows_agree(), (44 * life, 6 * life, life))
+            for table in tables_of(Log(self.store)).values():
+                self.assertEqual((table.batches, table.batches_in_parts), (2 * life, life))
+
+    def test_audits_say_the_same_to_both(self):
+        self.kill()
+        seen = audits_of(Log(self.store))
+        shown = [(record["lsn"], operation["audit"])
+                 for record in geardb("log", self.store, "-n", "0")["records"]
+                 for operation in record["operations"] if "audit" in operation]
+        self.assertEqual(len(seen), 6)
+        self.assertEqual([lsn for lsn, _, _ in seen], [lsn for lsn, _ in shown])
+        for (_, draw, one), (_, other) in zip(seen, shown):
+            self.assertEqual(other["sampler"], "second")
+            self.assertEqual((draw, one["seed"]), (other["draw"], 11))
+            for field in ("sampler", "seed", "drawn_lsn", "handed_us", "first_draw"):
+                self.assertEqual(one[field], other[field])
+            self.assertEqual(len(one["rows"]), 5)
+            for mine, theirs in zip(one["rows"], other["rows"]):
+                for field in ("trajectory", "anchor", "draw_row", "priority"):
+                    self.assertEqual(mine[field], theirs[field])
+                self.assertAlmostEqual(mine["probability"], theirs["probability"], 10)
 
     def test_a_bit_in_the_ring_ends_the_log_for_both(self):
         self.kill()

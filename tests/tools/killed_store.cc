@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <numeric>
 #include <string>
@@ -69,6 +70,49 @@ Status PatchSome(Table* table, Writer* writer, const std::vector<TrajectoryId>& 
   return AppendSteps(writer, 15, End::kTerminated).status();
 }
 
+TableSpec LevelSpec() {
+  TableSpec spec{.name = "levels", .steps_per_page = 16};
+  spec.columns = {{.name = "x", .shape = {2}, .compression = Compression::kXorDelta},
+                  {.name = "y", .dtype = DType::kI32, .compression = Compression::kZstd}};
+  spec.priority_tables = {{.name = "per", .seed = 11}};
+  return spec;
+}
+
+/// Rows of one writer and another's, priorities and a tag, in one record; of one that takes parts.
+Status WriteTogether(Database* database, Writer* writer, int64_t steps) {
+  GEARDB_ASSIGN_OR_RETURN(const auto levels, database->OpenOrCreateTable(LevelSpec()));
+  GEARDB_ASSIGN_OR_RETURN(const auto level_writer, levels->NewWriter({.lanes = 2}));
+  const auto per = levels->priority_table("per");
+  const std::vector<float> obs = Values(steps * 4);
+  const std::vector<float> single = Values(steps);
+  const std::vector<float> last = Values(4);
+  const std::vector<float> x = Values(steps * 2);
+  const std::vector<int32_t> whole(single.begin(), single.end());
+  const ColumnValue final{"obs", TensorView::Of<float>(last)};
+  const std::vector<ColumnValue> level = {{"x", TensorView::Of<float>(x, {steps, 2})},
+                                          {"y", TensorView::Of<int32_t>(whole)}};
+  WriteBatch batch;
+  batch.AppendSteps(level_writer.get(), level, {.lane = 1, .end = End::kTerminated});
+  batch.AppendTrajectory(writer,
+                         {{"obs", TensorView::Of<float>(obs, {steps, 4})},
+                          {"reward", TensorView::Of<float>(single)},
+                          {"note", TensorView::Of<int32_t>(whole)},
+                          {"scratch", TensorView::Of<float>(single)}},
+                         {.end = End::kTerminated, .final = {&final, 1}});
+  batch.AppendSteps(level_writer.get(), level, {.lane = 0, .end = End::kTruncated});
+  std::vector<RowId> items = per->Items();
+  items.resize(std::min<size_t>(items.size(), 50));
+  const std::vector<float> priorities(items.size(), 3);
+  batch.Set(per, items, priorities);
+  batch.WriteTag("together", std::as_bytes(std::span(last)));
+  GEARDB_RETURN_IF_ERROR(database->Write(batch).status());
+  GEARDB_ASSIGN_OR_RETURN(
+      const auto sampler,
+      per->NewSampler({.batch = 5, .prefetch = 2, .audit = true, .name = "second"}));
+  for (int i = 0; i < 3; ++i) GEARDB_RETURN_IF_ERROR(sampler->Next().status());
+  return Status::Ok();
+}
+
 Status AppendAndDie(const std::string& directory) {
   DatabaseOptions options;
   options.segment_bytes = uint64_t{64} << 10;
@@ -96,6 +140,8 @@ Status AppendAndDie(const std::string& directory) {
   }
   GEARDB_RETURN_IF_ERROR(AppendSteps(writer.get(), 700, End::kTerminated).status());
   GEARDB_RETURN_IF_ERROR(PatchSome(table.get(), writer.get(), ids));
+  GEARDB_RETURN_IF_ERROR(WriteTogether(database.get(), writer.get(), 9));
+  GEARDB_RETURN_IF_ERROR(WriteTogether(database.get(), writer.get(), 120));
   for (int episode = 0; episode < 20; ++episode) {
     GEARDB_RETURN_IF_ERROR(AppendSteps(writer.get(), 1 + 3 * episode, End::kTerminated).status());
   }

@@ -159,6 +159,30 @@ class JsonSink final : public LogSink {
                 names_.PriorityTableName(*words.table, *words.priority_table));
     }
     json_.Field("text", words.text);
+    if (words.audit) WriteAudit(*words.audit);
+    json_.EndObject();
+  }
+  void WriteAudit(const AuditWords& audit) {
+    json_.Key("audit");
+    json_.BeginObject();
+    json_.Field("sampler", audit.sampler);
+    json_.Field("draw", audit.draw);
+    json_.Field("seed", audit.seed);
+    json_.Field("first_draw", audit.first_draw);
+    json_.Field("drawn_lsn", audit.drawn_lsn);
+    json_.Field("handed_us", audit.handed_us);
+    json_.Key("rows");
+    json_.BeginArray();
+    for (const AuditWords::Row& row : audit.rows) {
+      json_.BeginObject();
+      json_.Field("trajectory", row.trajectory);
+      json_.Field("anchor", row.anchor);
+      json_.Field("priority", row.priority);
+      json_.Field("probability", row.probability);
+      json_.Field("draw_row", row.draw_row);
+      json_.EndObject();
+    }
+    json_.EndArray();
     json_.EndObject();
   }
 

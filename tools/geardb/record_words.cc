@@ -197,13 +197,48 @@ std::string Describe(const fb::Rescale& rescale) {
   return "weights are stored times 2^" + std::to_string(rescale.shift());
 }
 
+std::string Describe(const fb::Audit& audit) {
+  std::string text = "drawn at LSN " + std::to_string(audit.drawn_lsn());
+  if (audit.sampler() != nullptr) text += " by " + Quoted(audit.sampler());
+  text +=
+      " with seed " + std::to_string(audit.seed()) + ", handed over " + TimeText(audit.handed_us());
+  for (uint32_t i = 0; i < std::min(Size(audit.rows()), kNamedMax); ++i) {
+    const fb::AuditedRow& row = *audit.rows()->Get(i);
+    text += std::string(i == 0 ? ": " : ", ") + "row " + std::to_string(row.anchor()) +
+            " of trajectory " + std::to_string(row.trajectory()) + " by priority " +
+            NumberText(static_cast<double>(row.priority()), 3) + " with probability " +
+            NumberText(row.probability(), 3);
+  }
+  if (Size(audit.rows()) <= kNamedMax) return text;
+  return text + ", and " + Grouped(Size(audit.rows()) - kNamedMax) + " more (--json)";
+}
+
 std::string Describe(const fb::HandOver& hand_over) {
   uint64_t rows = 0;
   for (uint32_t i = 0; i < Size(hand_over.sampled()); ++i) {
     rows += hand_over.sampled()->Get(i)->count();
   }
-  return "draw " + Grouped(hand_over.draw_number()) + ": " + Counted(rows, "item") + " from " +
-         Counted(Size(hand_over.sampled()), "trajectory");
+  const std::string text = "draw " + Grouped(hand_over.draw_number()) + ": " +
+                           Counted(rows, "item") + " from " +
+                           Counted(Size(hand_over.sampled()), "trajectory");
+  return hand_over.audit() == nullptr ? text : text + "; " + Describe(*hand_over.audit());
+}
+
+std::optional<AuditWords> AuditOf(const fb::HandOver* hand_over) {
+  if (hand_over == nullptr || hand_over->audit() == nullptr) return std::nullopt;
+  const fb::Audit& audit = *hand_over->audit();
+  AuditWords words{.draw = hand_over->draw_number(),
+                   .seed = audit.seed(),
+                   .first_draw = audit.first_draw(),
+                   .drawn_lsn = audit.drawn_lsn(),
+                   .handed_us = audit.handed_us()};
+  if (audit.sampler() != nullptr) words.sampler = audit.sampler()->str();
+  for (uint32_t i = 0; i < Size(audit.rows()); ++i) {
+    const fb::AuditedRow& row = *audit.rows()->Get(i);
+    words.rows.push_back(
+        {row.trajectory(), row.anchor(), row.priority(), row.probability(), row.draw_row()});
+  }
+  return words;
 }
 
 std::string Describe(const fb::Configure& configure) {
@@ -367,6 +402,7 @@ Result<std::vector<OperationWords>> DescribeOperations(std::span<const std::byte
     const TableId table = operation.table_id();
     OperationWords words = NameChange(operation, {names, table});
     words.subject = words.name;
+    words.audit = AuditOf(operation.change_as_HandOver());
     if (operation.change_type() != fb::Change::WriteTag) {
       words.table = table;
       // A table's own record says its name by itself.

@@ -19,6 +19,24 @@ namespace geardb::cli {
 /// "data", "seal", …; "type 9" for one that this program does not know.
 std::string RecordTypeWord(wal::RecordType type);
 
+/// What the hand-over of an audited sampler says of a batch (SamplerOptions::audit).
+struct AuditWords {
+  struct Row {
+    TrajectoryId trajectory = 0;
+    int64_t anchor = 0;
+    float priority = 0;
+    double probability = 0;
+    uint32_t draw_row = 0;
+  };
+  std::string sampler = {};  ///< Empty: it has no name.
+  uint64_t draw = 0;
+  uint64_t seed = 0;
+  uint64_t first_draw = 0;  ///< Of the first row; the others are of `draw`.
+  Lsn drawn_lsn = 0;
+  int64_t handed_us = 0;
+  std::vector<Row> rows = {};
+};
+
 /// One operation of a record.
 struct OperationWords {
   std::string_view name = {};  ///< "append", "set_priorities", …: stable, for programs.
@@ -26,6 +44,7 @@ struct OperationWords {
   std::optional<uint32_t> priority_table = {};  ///< Its number in the table.
   std::string subject = {};  ///< "append 'replay'", "hand_over 'replay'/'per'": for people.
   std::string text = {};     ///< What it does, for people.
+  std::optional<AuditWords> audit = {};
 };
 
 /// The operations of a data or tag record. `names` knows those of the records before, and learns

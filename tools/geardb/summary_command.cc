@@ -72,12 +72,15 @@ std::string GroupsText(const TableSpec& spec) {
 }
 
 void PrintColumns(const TableSpec& spec, std::ostream* out) {
-  TextTable columns({"column", "dtype", "shape", "one per", "in final row", "group", "default"});
+  TextTable columns(
+      {"column", "dtype", "shape", "one per", "in final row", "group", "default", "compression"});
   for (const Column& column : spec.columns) {
-    columns.Add({column.name, std::string(DTypeName(column.dtype)), column.shape.ToString(),
-                 column.kind == ColumnKind::kPerStep ? "step" : "trajectory",
-                 column.in_final_row ? "yes" : "", GroupText(spec, column),
-                 column.default_value == 0 ? "" : NumberText(column.default_value)});
+    columns.Add(
+        {column.name, std::string(DTypeName(column.dtype)), column.shape.ToString(),
+         column.kind == ColumnKind::kPerStep ? "step" : "trajectory",
+         column.in_final_row ? "yes" : "", GroupText(spec, column),
+         column.default_value == 0 ? "" : NumberText(column.default_value),
+         column.compression == Compression::kLz4 ? "" : CompressionName(column.compression)});
   }
   columns.Print(out);
 }
@@ -191,6 +194,7 @@ void WriteColumn(const Column& column, JsonWriter* json) {
   json->Field("in_final_row", column.in_final_row);
   json->Field("group", column.group);
   json->Field("default", column.default_value);
+  json->Field("compression", CompressionName(column.compression));
   json->EndObject();
 }
 

@@ -56,6 +56,65 @@ class RecoveryCheckTest : public RecoveryFixture {
   }
 };
 
+TEST_F(RecoveryCheckTest, TheOperationsOfABatchFollowEachOther) {
+  using Kind = fb::Change;
+  const auto check = [](const std::vector<std::pair<Kind, TableId>>& kinds, size_t pieces) {
+    flatbuffers::FlatBufferBuilder body;
+    std::vector<flatbuffers::Offset<fb::Operation>> operations;
+    for (const auto& [kind, table] : kinds) {
+      flatbuffers::Offset<void> change;
+      const fb::PieceRows piece;
+      switch (kind) {
+        case Kind::SetPriorities:
+          // Table 9: with its items in pieces.
+          change = fb::CreateSetPriorities(body, 0, table == 9).Union();
+          break;
+        case Kind::DeleteItems:
+          change = fb::CreateDeleteItems(body).Union();
+          break;
+        case Kind::Remove:
+          change = fb::CreateRemove(body).Union();
+          break;
+        case Kind::Append: {
+          const auto named = body.CreateVectorOfStructs(&piece, 1);
+          change = fb::CreateAppend(body, 0, 0, 0, 0, 0, named).Union();
+          break;
+        }
+        case Kind::WriteTag:
+          change = fb::CreateWriteTag(body).Union();
+          break;
+        default:
+          change = fb::CreateAdopt(body).Union();
+          break;
+      }
+      operations.push_back(fb::CreateOperation(body, table, 0, kind, change));
+    }
+    body.Finish(fb::CreateBody(body, body.CreateVector(operations)));
+    return CheckOperations(*flatbuffers::GetRoot<fb::Body>(body.GetBufferPointer()), pieces);
+  };
+  EXPECT_OK(check({{Kind::SetPriorities, 1},
+                   {Kind::SetPriorities, 1},
+                   {Kind::DeleteItems, 1},
+                   {Kind::Append, 1},
+                   {Kind::Remove, 2},
+                   {Kind::Append, 3},
+                   {Kind::WriteTag, 0}},
+                  2));
+  const char* const wrong = "is none that follows the others of a batch";
+  EXPECT_STATUS(kCorruption, check({{Kind::DeleteItems, 1}, {Kind::SetPriorities, 1}}, 0),
+                "operation 1 of 2, SetPriorities, is none that follows");
+  EXPECT_STATUS(kCorruption, check({{Kind::Append, 1}, {Kind::Remove, 1}}, 1), wrong);
+  EXPECT_STATUS(kCorruption, check({{Kind::Append, 1}, {Kind::Append, 1}}, 2), wrong);
+  EXPECT_STATUS(kCorruption, check({{Kind::Append, 1}, {Kind::Adopt, 1}}, 1), wrong);
+  EXPECT_STATUS(kCorruption, check({{Kind::Remove, 1}, {Kind::DeleteItems, 2}}, 0), wrong);
+  EXPECT_STATUS(kCorruption, check({{Kind::WriteTag, 0}, {Kind::WriteTag, 0}}, 0), wrong);
+  EXPECT_STATUS(kCorruption, check({{Kind::DeleteItems, 1}, {Kind::SetPriorities, 9}}, 0), wrong);
+  EXPECT_STATUS(kCorruption, check({{Kind::Append, 1}, {Kind::Append, 2}}, 3),
+                "the operations of a batch name 2 pieces of 3");
+  EXPECT_STATUS(kCorruption, check({{Kind::Append, 1}, {Kind::Append, 2}}, 1),
+                "the operations of a batch name 2 pieces of 1");
+}
+
 TEST_F(RecoveryCheckTest, WithoutRowsATrajectoryEndsOnlyAsCut) {
   for (const int end : {0, 1, 2, 4, 255}) {
     EXPECT_STATUS(kCorruption, Close(static_cast<uint8_t>(end)), "not as cut");

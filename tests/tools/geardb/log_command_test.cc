@@ -43,6 +43,7 @@ TEST_F(LogCommandTest, EveryTypeAndEveryOperationIsShown) {
         keys.insert(keys.begin() + 3, {"priority_table", "priority_table_name"});
       }
       if (operation["name"].text() == "tag") keys = {"name", "text"};
+      if (operation.has("audit")) keys.push_back("audit");
       EXPECT_EQ(operation.keys(), keys);
       EXPECT_NE(operation["text"].text(), "");
     }
@@ -92,6 +93,10 @@ TEST_F(LogCommandTest, RecordsSayWhatTheyDo) {
         "part 8 of the group at LSN ",
         "hand_over 'arcade'/'per': draw 0: 8 items from ",
         "restart_draws 'arcade'/'per': seed 99, next draw 20",
+        "hand_over 'arcade'/'per': draw 20: 8 items from ",
+        " trajectories; drawn at LSN ",
+        " by 'learner?' with seed 99, handed over 20",
+        ", and 5 more (--json)",
         "set_priorities 'arcade'/'per': 2 priorities from 0.25 to 4",
         "set_priorities 'arcade'/'per': 4,000 priorities, each its own",
         "set_all 'arcade'/'per': all 21 items to 2",
@@ -111,6 +116,36 @@ TEST_F(LogCommandTest, RecordsSayWhatTheyDo) {
   }
   EXPECT_EQ(LinesWith(run.out, "DAMAGED"), 0U);
   EXPECT_EQ(LinesWith(run.out, ", sealed"), 1U);
+}
+
+TEST_F(LogCommandTest, AuditsHaveAllRowsOfABatch) {
+  size_t audits = 0;
+  const Json json = RunJson("log", {"-n", "0"});
+  for (const Json& record : json["records"].items()) {
+    for (const Json& operation : record["operations"].items()) {
+      if (!operation.has("audit")) continue;
+      ++audits;
+      const Json& audit = operation["audit"];
+      EXPECT_EQ(audit.keys(),
+                (Keys{"sampler", "draw", "seed", "first_draw", "drawn_lsn", "handed_us", "rows"}));
+      EXPECT_EQ(audit["sampler"].text(), "learner\x01");
+      EXPECT_EQ(audit["draw"].integer(), 20);
+      EXPECT_EQ(audit["first_draw"].integer(), 20);
+      EXPECT_EQ(audit["seed"].integer(), 99);
+      EXPECT_GT(audit["drawn_lsn"].integer(), 0);
+      EXPECT_LE(audit["drawn_lsn"].integer(), record["lsn"].integer());
+      EXPECT_GT(audit["handed_us"].integer(), 0);
+      ASSERT_EQ(audit["rows"].items().size(), 8U);
+      for (size_t i = 0; i < 8; ++i) {
+        const Json& row = audit["rows"][i];
+        EXPECT_EQ(row.keys(),
+                  (Keys{"trajectory", "anchor", "priority", "probability", "draw_row"}));
+        EXPECT_EQ(row["draw_row"].integer(), static_cast<int64_t>(i));
+        EXPECT_EQ(row["priority"].number(), 1);
+      }
+    }
+  }
+  EXPECT_EQ(audits, 1U);
 }
 
 TEST_F(LogCommandTest, ALongLogIsReadInPieces) {

@@ -79,7 +79,11 @@ TableSpec ArcadeSpec() {
   TableSpec spec;
   spec.name = "arcade";
   spec.columns = {
-      {.name = "frame", .dtype = DType::kU8, .shape = {2, 3}, .in_final_row = true},
+      {.name = "frame",
+       .dtype = DType::kU8,
+       .shape = {2, 3},
+       .in_final_row = true,
+       .compression = Compression::kXorDelta},
       {.name = "half", .dtype = DType::kF16},
       {.name = "brain", .dtype = DType::kBf16},
       {.name = "alive", .dtype = DType::kBool},
@@ -177,6 +181,8 @@ void DrawAndSet(Table* table, const ArcadeIds& ids) {
   }
   options.seed = 99;
   options.restart_draw = 20;
+  options.audit = true;
+  options.name = "learner\x01";
   Must(Must(per->NewSampler(options))->Next());
   // More than one record holds: in parts.
   const std::vector<RowId> again(4'000, RowId{ids.terminated, 1});

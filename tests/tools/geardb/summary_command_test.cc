@@ -79,7 +79,7 @@ TEST_F(SummaryCommandTest, KeysOfATablesJsonAreStable) {
   EXPECT_EQ(table["places"][0].keys(), (Keys{"group", "frame_bytes", "pages", "framed", "in_log",
                                              "in_cold", "in_both", "only_framed"}));
   EXPECT_EQ(table["columns"][0].keys(),
-            (Keys{"name", "dtype", "shape", "kind", "in_final_row", "group", "default"}));
+            (Keys{"name", "dtype", "shape", "kind", "in_final_row", "group", "default", "compression"}));
   const Keys priority_keys = {"name",
                               "item",
                               "selector",
@@ -152,6 +152,8 @@ TEST_F(SummaryCommandTest, SchemasAreThoseThatWereStored) {
   EXPECT_EQ(frame["dtype"].text(), "u8");
   EXPECT_EQ(frame["shape"][1].integer(), 3);
   EXPECT_TRUE(frame["in_final_row"].truth());
+  EXPECT_EQ(frame["compression"].text(), "xor_delta");
+  EXPECT_EQ(Named(arcade["columns"], "half")["compression"].text(), "lz4");
   EXPECT_EQ(Named(arcade["columns"], "weights")["kind"].text(), "per_trajectory");
   const Json& walkers = Named(json["tables"], "walkers");
   EXPECT_TRUE(walkers["stream"].truth());
@@ -286,7 +288,7 @@ TEST_F(SummaryCommandTest, PeopleReadWhatThereIs) {
         "table arcade (number 1): 25 steps in 6 trajectories (0 open, 4 closed, 2 orphaned)",
         "at most 1,000 trajectories, then the oldest leave", "episodes with a final row",
         "table walkers (number 3): 400 steps in 1 trajectory", "streams without a final row",
-        "\n  frame    u8     [2, 3]  step        yes\n",
+        "\n  frame    u8     [2, 3]  step        yes                           xor_delta\n",
         "windows {1, 2, 1}, stride 2, left pad, "
         "right require",
         "whole trajectories", "quote\" back\\slash?ä"}) {

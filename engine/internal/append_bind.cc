@@ -1,0 +1,266 @@
+#include "engine/internal/append_bind.h"
+
+#include "engine/internal/append.h"
+
+namespace geardb::engine {
+namespace {
+
+/// How the values of a call are shaped: [outer..., row shape].
+struct Outer {
+  Shape dims;              // None for a single row, {rows} or {lanes} otherwise.
+  bool any_count = false;  // The only dimension may be any number ≥ 1.
+};
+
+/// Which columns a set of values must name: all of a kind, or any.
+enum class Wanted { kAllStepColumns, kFinalColumns, kSomeTrajectoryColumns };
+
+/// What of a value does not fit a column of this dtype whose rows have `row_shape`.
+Status WrongType(const TableLayout& layout, const ColumnValue& given, DType dtype,
+                 const Shape& row_shape, const Outer& outer) {
+  const TensorView& value = given.value;
+  const std::string row =
+      row_shape.rank() == 0 ? "one row is a scalar" : "one row has shape " + row_shape.ToString();
+  if (value.dtype != dtype) {
+    return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+                                   "' takes ", DTypeName(dtype), ", not ", DTypeName(value.dtype),
+                                   " (", row, "; the value has shape ", value.shape.ToString(),
+                                   ")");
+  }
+  std::string expected = outer.any_count ? "rows" : "";
+  const auto append = [&](const Shape& shape) {
+    for (const int64_t dim : shape.dims()) {
+      expected += (expected.empty() ? "" : ", ") + std::to_string(dim);
+    }
+  };
+  if (!outer.any_count) append(outer.dims);
+  append(row_shape);
+  return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+                                 "' takes ", DTypeName(dtype), "[", expected, "], not ",
+                                 DTypeName(value.dtype), value.shape.ToString(), " (", row, ")");
+}
+
+/// Checks one value against its column, and learns the count from the first of a call.
+Status CheckValue(const TableLayout& layout, const ColumnValue& given, DType dtype,
+                  const Shape& row_shape, Outer* outer) {
+  Shape expected = outer->dims;
+  const int outer_rank = expected.rank();
+  for (const int64_t dim : row_shape.dims()) expected.Append(dim);
+  if (given.value.dtype != dtype || given.value.shape.rank() != expected.rank()) {
+    return WrongType(layout, given, dtype, row_shape, *outer);
+  }
+  if (outer->any_count && outer_rank == 1) {
+    const int64_t count = given.value.shape[0];
+    if (count < 1) {
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+                                     "' has ", count, " rows; expected at least 1");
+    }
+    outer->dims = Shape({count});
+    outer->any_count = false;
+    return CheckValue(layout, given, dtype, row_shape, outer);
+  }
+  if (!(given.value.shape == expected)) return WrongType(layout, given, dtype, row_shape, *outer);
+  if (given.value.bytes == nullptr) {
+    return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+                                   "' has no bytes");
+  }
+  return Status::Ok();
+}
+
+/// Base pointers by column number; null where a column is not given.
+using Bases = std::vector<const std::byte*>;
+
+Result<Bases> BindStepColumns(const TableLayout& layout, ColumnValues values, Wanted wanted,
+                              Outer* outer) {
+  const auto columns = layout.step_columns();
+  Bases bases(columns.size(), nullptr);
+  for (const ColumnValue& given : values) {
+    const auto number = layout.FindStepColumn(given.column);
+    if (!number || (wanted == Wanted::kFinalColumns && !columns[*number].in_final_row)) {
+      if (!number && !layout.FindTrajectoryColumn(given.column)) {
+        return layout.NoSuchColumn(given.column);
+      }
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+                                     "' is ", number ? "not in the final row" : "per trajectory",
+                                     "; it cannot be given here");
+    }
+    const engine::StepColumn& column = columns[*number];
+    if (layout.group(column.group).late) {
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+                                     "' is in the late group '", layout.group(column.group).name,
+                                     "'; Patch fills it");
+    }
+    if (bases[*number] != nullptr) {
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+                                     "' is given twice");
+    }
+    GEARDB_RETURN_IF_ERROR(CheckValue(layout, given, column.dtype, column.shape, outer));
+    bases[*number] = static_cast<const std::byte*>(given.value.bytes);
+  }
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (layout.group(columns[c].group).late) continue;
+    const bool needed = wanted == Wanted::kAllStepColumns || columns[c].in_final_row;
+    if (needed && bases[c] == nullptr) {
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", columns[c].name,
+                                     "' is missing",
+                                     wanted == Wanted::kFinalColumns ? " from the final row" : "");
+    }
+  }
+  return bases;
+}
+
+Result<Bases> BindTrajectoryColumns(const TableLayout& layout, ColumnValues values, Outer* outer) {
+  const auto columns = layout.trajectory_columns();
+  Bases bases(values.empty() ? 0 : columns.size(), nullptr);
+  for (const ColumnValue& given : values) {
+    const auto number = layout.FindTrajectoryColumn(given.column);
+    if (!number) {
+      if (!layout.FindStepColumn(given.column)) return layout.NoSuchColumn(given.column);
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+                                     "' is per step; it cannot be given here");
+    }
+    if (bases[*number] != nullptr) {
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+                                     "' is given twice");
+    }
+    const engine::TrajectoryColumn& column = columns[*number];
+    GEARDB_RETURN_IF_ERROR(CheckValue(layout, given, column.dtype, column.shape, outer));
+    bases[*number] = static_cast<const std::byte*>(given.value.bytes);
+  }
+  return bases;
+}
+
+Status CheckEnd(const TableLayout& layout, End end) {
+  if (static_cast<uint8_t>(end) > static_cast<uint8_t>(End::kSkip)) {
+    return Status::InvalidArgument("table '", layout.spec().name, "': unknown end ",
+                                   static_cast<int>(end));
+  }
+  return Status::Ok();
+}
+
+bool NeedsFinal(const TableLayout& layout, End end) {
+  return layout.spec().final_row && (end == End::kTerminated || end == End::kTruncated);
+}
+
+/// Of the calls that append to one lane.
+Result<BoundAppend> BindLane(Writer::Impl* impl, ColumnValues rows, Outer outer,
+                             const AppendOptions& options) {
+  const TableLayout& layout = impl->layout();
+  GEARDB_RETURN_IF_ERROR(CheckLane(impl, options.lane));
+  GEARDB_RETURN_IF_ERROR(CheckEnd(layout, options.end));
+  if (options.end == End::kSkip) {
+    return Status::InvalidArgument("table '", layout.spec().name,
+                                   "': skip is for AppendLanes; leave out the call instead");
+  }
+  GEARDB_RETURN_IF_ERROR(impl->CheckPriorities(options.priorities));
+  LaneRows call{.lane = options.lane, .end = options.end};
+  GEARDB_ASSIGN_OR_RETURN(call.columns,
+                          BindStepColumns(layout, rows, Wanted::kAllStepColumns, &outer));
+  call.rows = static_cast<uint64_t>(outer.dims.elements());
+  Outer single;
+  if (NeedsFinal(layout, options.end)) {
+    GEARDB_ASSIGN_OR_RETURN(call.final_columns,
+                            BindStepColumns(layout, options.final, Wanted::kFinalColumns, &single));
+  } else if (!options.final.empty()) {
+    return Status::InvalidArgument("table '", layout.spec().name,
+                                   "': a final row is given, but the call does not end with "
+                                   "terminated or truncated in a table with final_row");
+  }
+  GEARDB_ASSIGN_OR_RETURN(call.trajectory,
+                          BindTrajectoryColumns(layout, options.trajectory, &single));
+  const bool nothing_left = layout.spec().final_row && !layout.spec().stream &&
+                            options.end == End::kCut && impl->lane(options.lane).id == 0 &&
+                            call.rows == 1;
+  BoundAppend bound;
+  (nothing_left ? bound.nothing : bound.calls).push_back(std::move(call));
+  return bound;
+}
+
+}  // namespace
+
+Status CheckLane(Writer::Impl* impl, uint32_t lane) {
+  GEARDB_RETURN_IF_ERROR(impl->CheckProcess());
+  if (lane < impl->options().lanes) return Status::Ok();
+  return Status::InvalidArgument("table '", impl->layout().spec().name, "': lane ", lane,
+                                 " of a writer with ", impl->options().lanes, " lanes");
+}
+
+Result<BoundAppend> BindAppend(Writer::Impl* impl, AppendKind kind, ColumnValues rows,
+                               const AppendOptions& options) {
+  const TableLayout& layout = impl->layout();
+  if (kind == AppendKind::kOneRow) return BindLane(impl, rows, Outer{}, options);
+  if (kind == AppendKind::kTrajectory) {
+    GEARDB_RETURN_IF_ERROR(CheckLane(impl, options.lane));
+    if (options.end == End::kGo) {
+      return Status::InvalidArgument("table '", layout.spec().name,
+                                     "': a whole trajectory must end; its end is go");
+    }
+    Lane& lane = impl->lane(options.lane);
+    impl->ForgetRemoved(&lane);
+    const bool busy = layout.spec().stream ? !lane.episode_ended : lane.id != 0;
+    if (busy) {
+      return Status::FailedPrecondition("table '", layout.spec().name, "': lane ", options.lane,
+                                        " has ", layout.spec().stream ? "an episode of " : "",
+                                        "trajectory ", lane.id, " open");
+    }
+  }
+  return BindLane(impl, rows, Outer{Shape({1}), true}, options);
+}
+
+Result<BoundAppend> BindAppendLanes(Writer::Impl* impl, ColumnValues rows,
+                                    const AppendLanesOptions& options) {
+  const TableLayout& layout = impl->layout();
+  const uint32_t lanes = impl->options().lanes;
+  GEARDB_RETURN_IF_ERROR(impl->CheckProcess());
+  if (!options.ends.empty() && options.ends.size() != lanes) {
+    return Status::InvalidArgument("table '", layout.spec().name, "': ", options.ends.size(),
+                                   " ends for ", lanes, " lanes");
+  }
+  bool any_final = false;
+  for (const End end : options.ends) {
+    GEARDB_RETURN_IF_ERROR(CheckEnd(layout, end));
+    any_final |= NeedsFinal(layout, end);
+  }
+  GEARDB_RETURN_IF_ERROR(impl->CheckPriorities(options.priorities));
+  Outer outer{Shape({lanes}), false};
+  GEARDB_ASSIGN_OR_RETURN(const Bases bases,
+                          BindStepColumns(layout, rows, Wanted::kAllStepColumns, &outer));
+  Bases final_bases;
+  if (any_final) {
+    GEARDB_ASSIGN_OR_RETURN(final_bases,
+                            BindStepColumns(layout, options.final, Wanted::kFinalColumns, &outer));
+  } else if (!options.final.empty() && !layout.spec().final_row) {
+    return Status::InvalidArgument("table '", layout.spec().name,
+                                   "': final rows are given, but the table has no final_row");
+  }
+  GEARDB_ASSIGN_OR_RETURN(const Bases trajectory_bases,
+                          BindTrajectoryColumns(layout, options.trajectory, &outer));
+
+  BoundAppend bound;
+  bound.calls.reserve(lanes);
+  for (uint32_t i = 0; i < lanes; ++i) {
+    const End end = options.ends.empty() ? End::kGo : options.ends[i];
+    if (end == End::kSkip) continue;
+    const bool nothing_left = layout.spec().final_row && !layout.spec().stream &&
+                              end == End::kCut && impl->lane(i).id == 0;
+    LaneRows call{.lane = i, .rows = 1, .end = end};
+    call.columns.resize(bases.size());
+    if (NeedsFinal(layout, end)) call.final_columns.resize(bases.size(), nullptr);
+    for (size_t c = 0; c < bases.size(); ++c) {
+      if (bases[c] == nullptr) continue;  // A late column.
+      const uint64_t row_bytes = layout.step_columns()[c].row_bytes;
+      call.columns[c] = bases[c] + i * row_bytes;
+      if (!call.final_columns.empty() && final_bases[c] != nullptr) {
+        call.final_columns[c] = final_bases[c] + i * row_bytes;
+      }
+    }
+    call.trajectory.resize(trajectory_bases.size(), nullptr);
+    for (size_t c = 0; c < trajectory_bases.size(); ++c) {
+      if (trajectory_bases[c] == nullptr) continue;
+      call.trajectory[c] = trajectory_bases[c] + i * layout.trajectory_columns()[c].bytes;
+    }
+    (nothing_left ? bound.nothing : bound.calls).push_back(std::move(call));
+  }
+  return bound;
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,103 @@
+// Write: changes of several tables together, refused whole or made whole.
+#include "engine/write_batch.h"
+
+#include "tests/engine/write_batch_fixture.h"
+
+namespace geardb {
+namespace {
+
+using testing::Rows;
+using testing::StepSpec;
+using testing::WindowSpec;
+
+TEST_F(WriteBatchTest, AllKindsOfOperationsAreOneRecord) {
+  const TrajectoryId old = AppendClosed(0, 5);
+  const TrajectoryId kept = AppendClosed(10, 4);
+  const Rows demo(100, 6), steps(200, 3), first(300, 1);
+  const std::vector<ColumnValue> last = demo.final_row();
+  WriteBatch batch;
+  const RowId item[] = {{kept, 2}, {old, 1}, {99, 0}};
+  const float priorities[] = {4, 9, 1};
+  const RowId gone[] = {{kept, 0}};
+  const TrajectoryId removed[] = {old};
+  const std::byte blob[] = {std::byte{1}, std::byte{2}};
+  EXPECT_EQ(batch.WriteTag("cut", blob), 0u);
+  EXPECT_EQ(batch.AppendTrajectory(b_writer_.get(), demo.many(),
+                                   {.end = End::kTerminated, .final = last}),
+            1u);
+  EXPECT_EQ(batch.Remove(table_, removed), 2u);
+  EXPECT_EQ(batch.AppendSteps(writer_.get(), steps.many(), {.lane = 1}), 3u);
+  EXPECT_EQ(batch.Set(per(), item, priorities), 4u);
+  EXPECT_EQ(batch.Delete(per(), gone), 5u);
+  EXPECT_EQ(batch.Append(writer_.get(), first.one(), {.lane = 2}), 6u);
+  EXPECT_EQ(batch.size(), 7u);
+  const Lsn before = database_->Stats().log_end;
+  ASSERT_OK_AND_ASSIGN(const WriteOutcome outcome, database_->Write(batch));
+  ASSERT_EQ(outcome.operations.size(), 7u);
+  const Appended demonstrated = outcome.operations[1].appended[0];
+  EXPECT_EQ(demonstrated.rows, 6);
+  EXPECT_EQ(demonstrated.end_lsn, outcome.end_lsn);
+  EXPECT_EQ(outcome.operations[3].appended[0].id, writer_->open_trajectory(1));
+  EXPECT_EQ(outcome.operations[6].appended[0].id, writer_->open_trajectory(2));
+  EXPECT_EQ(outcome.operations[4].applied, 2u);
+  EXPECT_EQ(outcome.operations[4].stale, 1u);
+  EXPECT_EQ(outcome.operations[5].applied, 1u);
+  ASSERT_OK_AND_ASSIGN(const Tag tag, database_->LastTag("cut"));
+  EXPECT_EQ(tag.lsn, before) << "more than one record";
+  EXPECT_EQ(tag.blob, std::vector<std::byte>(std::begin(blob), std::end(blob)));
+  const std::string live = Dump();
+  for (int opened = 0; opened < 2; ++opened) {
+    EXPECT_STATUS(kNotFound, table_->Find(old), "");
+    EXPECT_EQ(Numbers(outcome.operations[3].appended[0].id), testing::Count(200, 3));
+    EXPECT_EQ(Numbers(outcome.operations[6].appended[0].id), testing::Count(300, 1));
+    ASSERT_OK_AND_ASSIGN(const TrajectoryRecord found, b_->Find(demonstrated.id));
+    EXPECT_EQ(found.rows_end, 7);
+    EXPECT_EQ(*per()->Priority({kept, 2}), 4);
+    EXPECT_STATUS(kNotFound, per()->Priority({kept, 0}), "is no item");
+    // The priority of what the batch removed counts: it was set before.
+    EXPECT_EQ(per()->MaxPriority(), 9);
+    EXPECT_EQ(*per()->Priority({outcome.operations[6].appended[0].id, 0}), opened == 0 ? 9 : 9);
+    EXPECT_EQ(database_->LastTag("cut")->blob, tag.blob);
+    ReopenBoth();
+  }
+}
+
+TEST_F(WriteBatchTest, NothingIsLoggedForNothing) {
+  const Lsn end = database_->Stats().log_end;
+  WriteBatch batch;
+  ASSERT_OK_AND_ASSIGN(WriteOutcome outcome, database_->Write(batch));
+  EXPECT_EQ(outcome.end_lsn, 0u);
+  const Rows row(0, 1);
+  const RowId none[] = {{5, 5}};
+  const float value[] = {1};
+  batch.AppendTrajectory(b_writer_.get(), row.many(), {.end = End::kCut});  // Its only row.
+  batch.Set(per(), none, value);
+  batch.Delete(per(), none);
+  batch.Remove(table_, {});
+  ASSERT_OK_AND_ASSIGN(outcome, database_->Write(batch));
+  EXPECT_EQ(outcome.end_lsn, 0u);
+  EXPECT_EQ(outcome.operations[0].appended[0].id, 0u);
+  EXPECT_EQ(outcome.operations[1].stale, 1u);
+  EXPECT_EQ(outcome.operations[2].stale, 1u);
+  EXPECT_EQ(database_->Stats().log_end, end);
+  batch.Clear();
+  EXPECT_EQ(batch.size(), 0u);
+}
+
+TEST_F(WriteBatchTest, DeletedItemsTakeTheirTrajectoriesAlongWhereTheTableSaysSo) {
+  TableSpec spec = StepSpec();
+  spec.name = "once";
+  spec.priority_tables = {WindowSpec("only")};
+  spec.priority_tables[0].remove_when_exhausted = true;
+  Create(spec);
+  const TrajectoryId id = AppendClosed(0, 2);
+  const RowId both[] = {{id, 0}, {id, 1}};
+  WriteBatch batch;
+  batch.Delete(table_->priority_table("only"), both);
+  ASSERT_OK_AND_ASSIGN(const WriteOutcome outcome, database_->Write(batch));
+  EXPECT_EQ(outcome.operations[0].applied, 2u);
+  EXPECT_STATUS(kNotFound, table_->Find(id), "");
+}
+
+}  // namespace
+}  // namespace geardb
