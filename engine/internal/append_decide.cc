@@ -224,6 +224,7 @@ void Writer::Impl::TakeNumbers(Calls calls, AppendPlan* plan) {
     }
     for (Lane::Tail& tail : lane.tail) {
       tail.frame = plan->frames[at++];
+      tail.shows_defaults = false;
       plan->previous_lsns.push_back(tail.lsn);
     }
     page.lpn = lane.tail_lpn;
@@ -285,11 +286,11 @@ void Writer::Impl::BuildBody(Calls calls, Priorities priorities, const AppendPla
   const auto values_offset = values.empty() ? 0 : body.CreateVector(values);
   const auto items = BuildItems(calls, priorities, &body);
   const auto items_offset = items.empty() ? 0 : body.CreateVector(items);
-  change->FinishBody(
-      {.table = layout().id()}, fb::Change::Append,
-      fb::CreateAppend(body, removed_offset, trimmed_offset, opened_offset, rows_offset,
-                       pages_offset, pieces_offset, sets_offset, values_offset, items_offset)
-          .Union());
+  change->FinishBody({.table = layout().id()}, fb::Change::Append,
+                     fb::CreateAppend(body, removed_offset, trimmed_offset, opened_offset,
+                                      rows_offset, pages_offset, pieces_offset, sets_offset,
+                                      values_offset, items_offset, layout().version())
+                         .Union());
 }
 
 void Writer::Impl::AdvanceLanes(Calls calls, const AppendPlan& plan,

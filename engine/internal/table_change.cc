@@ -326,6 +326,7 @@ void RememberColumns(const TableLayout& layout, std::span<const size_t> columns,
   for (size_t i = 0; i < columns.size(); ++i) {
     size_t offset = 0;
     for (size_t c = 0; c < columns[i]; ++c) offset += layout.trajectory_columns()[c].bytes;
+    if (offset >= lane->columns.size()) continue;  // It came later than the writer.
     std::memcpy(lane->columns.data() + offset, values[i].value.bytes,
                 layout.trajectory_columns()[columns[i]].bytes);
   }
@@ -394,7 +395,7 @@ Status CheckInitialColumn(const TableState& state, const PriorityTableSpec& spec
   Status status;
   state.trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
     float value = 0;
-    std::memcpy(&value, state.trajectories().column(column, slot).data(), sizeof(value));
+    std::memcpy(&value, state.ValueOf(column, slot).data(), sizeof(value));
     if (index::ValidPriority(value) || !status.ok()) return;
     status = Status::InvalidArgument(
         "priority table '", spec.name, "' takes priorities from column '",
@@ -419,6 +420,7 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   GEARDB_RETURN_IF_ERROR(ValidatePriorityTableSpec(table->layout().spec(), spec));
+  GEARDB_RETURN_IF_ERROR(CheckRequiredNumbers(table->layout(), spec));
   FunctionChange change(nullptr);
   const auto stored = EncodePriorityTableSpec(&change.body, spec);
   const CommitOptions how = AppendUrgency();
