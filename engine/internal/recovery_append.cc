@@ -118,7 +118,8 @@ void Recovery::PackFrames() {
   for (const auto& table : core_->AllTables()) table->state->frames().Pack();
 }
 
-Status Recovery::Append(const fb::Append& append, const wal::RecordView& record, TableCore* table) {
+Status Recovery::Append(const fb::Append& append, const wal::RecordView& record, TableCore* table)
+    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {  // The caller has the state's mutex.
   TableState& state = *table->state;
   TablePlan& plan = *table->plan;
   if (append.column_changes() > state.layout().version()) {
