@@ -437,6 +437,9 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
     {
       MutexLock state_lock(&table->state->mutex);
       number = table->state->priority_table_count();
+      // A column may have been dropped since.
+      GEARDB_RETURN_IF_ERROR(ValidatePriorityTableSpec(table->layout().spec(), spec));
+      GEARDB_RETURN_IF_ERROR(CheckRequiredNumbers(table->layout(), spec));
       for (size_t i = 0; i < number; ++i) {
         if (table->state->priority(i).spec().name == spec.name) {
           return Status::AlreadyExists("table '", table->layout().spec().name,
