@@ -232,7 +232,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   GEARDB_RETURN_IF_ERROR(ValidateTableSpec(spec));
   GEARDB_RETURN_IF_ERROR(engine::CheckRemoverTable(spec));
   const TableSpec chosen = engine::WithChosenSteps(core, spec);
-  GEARDB_RETURN_IF_ERROR(engine::CheckTableFits(core, chosen));
+  GEARDB_RETURN_IF_ERROR(engine::CheckTableFits(core, engine::TableLayout(chosen, 0)));
   if (core.timekeeper != nullptr) GEARDB_RETURN_IF_ERROR(core.timekeeper->Watch(chosen));
   std::shared_ptr<engine::TableCore> table;
   engine::FunctionChange change([](Lsn, Lsn) {});
@@ -251,7 +251,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
     if (core.FindTable(spec.name) != nullptr) {
       return Status::AlreadyExists("database '", core.directory, "' has a table '", spec.name, "'");
     }
-    GEARDB_RETURN_IF_ERROR(engine::CheckFitsBesideOthers(core, chosen));
+    GEARDB_RETURN_IF_ERROR(engine::CheckFitsBesideOthers(core, engine::TableLayout(chosen, id)));
     auto added = AddTable(&core, chosen, id);
     if (!added.ok()) return engine::NameIndexBudget(added.status(), core, chosen);
     table = std::move(*added);

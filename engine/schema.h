@@ -20,6 +20,9 @@ namespace geardb {
 inline constexpr size_t kNameLengthMax = 64;
 inline constexpr size_t kColumnsMax = 256;      ///< Per-step and per-trajectory ones together.
 inline constexpr size_t kColumnGroupsMax = 32;  ///< The first, unnamed one included.
+/// Columns, and groups, that a table ever has: dropped ones keep their numbers.
+inline constexpr size_t kColumnNumbersMax = 1024;
+inline constexpr size_t kColumnGroupNumbersMax = 256;
 /// Dimensions of a column: a batch shows it as [batch, rows, stack, ...], and a Shape has 8.
 inline constexpr int kColumnRankMax = Shape::kRankMax - 3;
 inline constexpr uint64_t kColumnRowBytesMax = uint64_t{64} << 20;  ///< Of one row of one column.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "engine/internal/append.h"
+#include "engine/internal/column_change.h"
 #include "engine/internal/core.h"
 #include "engine/internal/filter_bind.h"
 #include "engine/internal/patch.h"
@@ -205,19 +206,27 @@ Result<PatchOutcome> Table::Patch(std::span<const RowSpan> spans, ColumnValues v
 Result<int64_t> Table::Filled(TrajectoryId id, std::string_view group) const {
   GEARDB_RETURN_IF_ERROR(impl_->database->CheckTable(*impl_->table));
   const engine::TableState& state = *impl_->table->state;
-  const engine::TableLayout& layout = state.layout();
   MutexLock lock(&impl_->table->state->mutex);
-  for (size_t g = 1; g < layout.group_count(); ++g) {
-    if (layout.group(g).name != group) continue;
-    if (!layout.group(g).late) {
-      return Status::InvalidArgument("table '", layout.spec().name, "': group '", group,
-                                     "' is not late: appends fill it");
-    }
-    const Slot slot = state.trajectories().FindById(id);
-    if (slot != kNoSlot) return static_cast<int64_t>(state.Filled(g, slot));
-    return Status::NotFound("table '", layout.spec().name, "' has no trajectory ", id);
+  const engine::TableLayout& layout = state.layout();
+  const auto found = layout.FindGroup(group);
+  if (!found) {
+    return Status::NotFound("table '", layout.spec().name, "' has no column group '", group, "'");
   }
-  return Status::NotFound("table '", layout.spec().name, "' has no column group '", group, "'");
+  if (!layout.group(*found).late) {
+    return Status::InvalidArgument("table '", layout.spec().name, "': group '", group,
+                                   "' is not late: appends fill it");
+  }
+  const Slot slot = state.trajectories().FindById(id);
+  if (slot != kNoSlot) return static_cast<int64_t>(state.Filled(*found, slot));
+  return Status::NotFound("table '", layout.spec().name, "' has no trajectory ", id);
+}
+
+Status Table::AddColumns(std::span<const Column> columns, std::span<const ColumnGroup> groups) {
+  return engine::AddColumns(impl_->database.get(), impl_->table, columns, groups);
+}
+
+Status Table::DropColumns(std::span<const std::string_view> names) {
+  return engine::DropColumns(impl_->database.get(), impl_->table, names);
 }
 
 Result<uint64_t> Table::CloseOrphans(int64_t older_than_ms) {

@@ -58,8 +58,8 @@ inline constexpr uint32_t kNoPage = UINT32_MAX;
 /// The page number to which page `page_number` jumps; kNoPage where it has none (pages 0, 2, 6, …).
 uint32_t JumpOf(uint32_t page_number);
 
-/// Column groups of a page table.
-inline constexpr size_t kPageGroupsMax = 32;
+/// Column groups of a page table, those that nobody uses any more included.
+inline constexpr size_t kPageGroupsMax = 256;
 
 /// First bytes of a page table's region. Fixed layout; offsets are from IndexMemory::base(), since
 /// groups that come later have regions of their own.

@@ -80,6 +80,11 @@ Status TrajectoryIndex::AddColumn(uint32_t bytes) {
   return Status::Ok();
 }
 
+void TrajectoryIndex::RemoveLastColumn() {
+  columns_.pop_back();
+  column_bytes_.pop_back();
+}
+
 uint64_t TrajectoryIndex::committed_bytes() const {
   uint64_t bytes = region_.committed_bytes() + hash_region_.committed_bytes();
   for (const Region& column : columns_) bytes += column.committed_bytes();

@@ -105,6 +105,8 @@ class TrajectoryIndex {
   /// Adds a per-trajectory column of `bytes` (1…64) for each slot, zero for those that are there.
   /// Its number is how many there were before it.
   Status AddColumn(uint32_t bytes);
+  /// Takes back an AddColumn, the last one that has not been taken back.
+  void RemoveLastColumn();
   /// Makes slots [0, slot_count) usable, and the hash large enough for all of them. The hash may
   /// move (readers are ordered by the owner); records and columns never do.
   Status Reserve(uint64_t slot_count);

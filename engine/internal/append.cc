@@ -136,9 +136,9 @@ Status Writer::Impl::TakeFrames(Calls calls, Deadline deadline, AppendPlan* plan
   for (const PageRows& page : plan->pages) {
     const Lane& lane = *lanes_[calls[page.call].lane];
     for (size_t a = 0; a < groups.size(); ++a, ++at) {
-      const FrameRef there = page.new_page ? FrameRef{} : lane.tail[a].frame;
-      if (there.valid() && there != state.default_frame(groups[a])) {
-        plan->frames[at] = there;
+      const Lane::Tail there = page.new_page ? Lane::Tail{} : lane.tail[a];
+      if (there.frame.valid() && !there.shows_defaults) {
+        plan->frames[at] = there.frame;
         continue;
       }
       GEARDB_ASSIGN_OR_RETURN(
@@ -146,7 +146,7 @@ Status Writer::Impl::TakeFrames(Calls calls, Deadline deadline, AppendPlan* plan
           database_->TakeFrame(state.pool(groups[a]), plan->pages.size(), deadline));
       plan->frames[at] = plan->new_frames[at];
       // The page has rows that nobody wrote in this group.
-      if (there.valid()) state.CopyDefaults(groups[a], plan->frames[at]);
+      if (there.frame.valid()) state.CopyDefaults(groups[a], plan->frames[at]);
     }
   }
   return Status::Ok();

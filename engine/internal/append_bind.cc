@@ -97,7 +97,7 @@ Result<Bases> BindStepColumns(const TableLayout& layout, ColumnValues values, Wa
     bases[*number] = static_cast<const std::byte*>(given.value.bytes);
   }
   for (size_t c = 0; c < columns.size(); ++c) {
-    if (layout.group(columns[c].group).late) continue;
+    if (columns[c].dropped || layout.group(columns[c].group).late) continue;
     const bool needed = wanted == Wanted::kAllStepColumns || columns[c].in_final_row;
     if (needed && bases[c] == nullptr) {
       return Status::InvalidArgument("table '", layout.spec().name, "': column '", columns[c].name,

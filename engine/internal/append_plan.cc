@@ -64,15 +64,19 @@ void CopyRowsIntoPage(const PageCopy& copy) {
   size_t place = 0;
   for (size_t c = 0; c < layout.step_columns().size(); ++c) {
     const StepColumn& column = layout.step_columns()[c];
-    if (layout.group(column.group).late) continue;
+    if (layout.group(column.group).late || layout.group(column.group).dropped) continue;
     while (groups[place] != column.group) place = (place + 1) % groups.size();
     const uint64_t row_bytes = column.row_bytes;
     const DType dtype = column.dtype;
     std::byte* into = copy.frames[place] + layout.RowOffset(c, copy.page->offset);
     if (user_end > begin) {
-      CopyElements(dtype, into,
-                   {call.columns[c] + begin * row_bytes, (user_end - begin) * row_bytes});
-      into += (user_end - begin) * row_bytes;
+      const uint64_t bytes = (user_end - begin) * row_bytes;
+      if (column.dropped) {
+        FillElements(dtype, column.default_bits, {into, bytes});
+      } else {
+        CopyElements(dtype, into, {call.columns[c] + begin * row_bytes, bytes});
+      }
+      into += bytes;
     }
     if (end == user_end) continue;
     if (call.final_columns[c] != nullptr) {

@@ -17,18 +17,24 @@ using engine::LaneRows;
 
 namespace {
 
-/// The value of an f32 per-trajectory column in a lane's copy of them.
-float LaneColumnValue(const engine::TableLayout& layout, const Lane& lane, std::string_view name) {
+/// The value of an f32 per-trajectory column in a lane's copy of them; of one that came later than
+/// the writer, its default.
+float LaneColumnValue(const engine::TableLayout& layout, const Lane& lane,
+                      const engine::TableLayout& now, std::string_view name) {
   size_t offset = 0;
   for (const engine::TrajectoryColumn& column : layout.trajectory_columns()) {
-    if (column.name == name) {
+    if (!column.dropped && column.name == name) {
       float value = 0;
       std::memcpy(&value, lane.columns.data() + offset, sizeof(value));
       return index::ValidPriority(value) ? value : 0.0f;
     }
     offset += column.bytes;
   }
-  return 0.0f;
+  const auto later = now.FindTrajectoryColumn(name);
+  if (!later) return 0.0f;
+  float value = 0;
+  std::memcpy(&value, &now.trajectory_columns()[*later].default_bits, sizeof(value));
+  return index::ValidPriority(value) ? value : 0.0f;
 }
 
 }  // namespace
@@ -125,12 +131,12 @@ float Writer::Impl::LargestIncoming(uint32_t priority_table, Calls calls,
   if (spec.initial != InitialPriority::kColumn) {
     return InitialPriorityOf(priority_table, *lanes_[calls[0].lane]);
   }
-  const size_t column = *layout().FindTrajectoryColumn(spec.initial_priority_column);
+  const auto column = layout().FindTrajectoryColumn(spec.initial_priority_column);
   float largest = 0;
   for (const LaneRows& call : calls) {
     float value = InitialPriorityOf(priority_table, *lanes_[call.lane]);
-    if (!call.trajectory.empty() && call.trajectory[column] != nullptr) {
-      std::memcpy(&value, call.trajectory[column], sizeof(value));
+    if (column && !call.trajectory.empty() && call.trajectory[*column] != nullptr) {
+      std::memcpy(&value, call.trajectory[*column], sizeof(value));
     }
     if (index::ValidPriority(value)) largest = std::max(largest, value);
   }
@@ -172,7 +178,7 @@ float Writer::Impl::InitialPriorityOf(uint32_t priority_table, const Lane& lane)
     case InitialPriority::kConstant:
       return spec.initial_priority_value;
     case InitialPriority::kColumn:
-      return LaneColumnValue(layout(), lane, spec.initial_priority_column);
+      return LaneColumnValue(layout(), lane, table_->layout(), spec.initial_priority_column);
     case InitialPriority::kMax:
       break;
   }

@@ -200,7 +200,7 @@ Status BatchBuilder::BuildTrajectoryColumn(size_t v, BatchOutput* output) {
   GEARDB_RETURN_IF_ERROR(output->buffer.Resize(items_.size() * view.out_row_bytes, budget_));
   for (size_t i = 0; i < items_.size(); ++i) {
     const TableState& state = *items_[i].part->state;
-    const auto value = state.trajectories().column(ViewOf(v, i).column, items_[i].slot);
+    const auto value = state.ValueOf(ViewOf(v, i).column, items_[i].slot);
     std::byte* into = output->buffer.get() + i * view.out_row_bytes;
     if (view.convert == GatherConvert::kToF32) {
       ConvertToFloat(view.stored, value.data(), view.row_bytes / DTypeBytes(view.stored),

@@ -241,6 +241,7 @@ Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<Col
     } else {
       read.resize(pages.frame_bytes());
       frame = read.data();
+      table->state->CopyDefaults(page.place.group, read.data());
       const Status status = database_->page_source->Read(page.place, &scratch, read.data());
       if (status.code() == StatusCode::kCorruption) {
         damaged.push_back(page.place.trajectory);
@@ -315,6 +316,10 @@ Result<ImageHead> Cleaner::TakeImage(Lsn log_start) {
 }
 
 Status Cleaner::DeleteGone(TableState* state, ColdBatch* batch) {
+  for (const uint32_t group : state->frames().TakeDroppedGroups()) {
+    GEARDB_RETURN_IF_ERROR(batch->DeleteTrajectoryPages(
+        {.table = state->layout().id(), .group = static_cast<uint16_t>(group), .end = kIdsEnd}));
+  }
   std::vector<GonePage> gone = state->frames().TakeGone();
   if (gone.empty()) return Status::Ok();
   std::sort(gone.begin(), gone.end());

@@ -268,7 +268,9 @@ void DatabaseCore::KeepFrames(TableState* state, uint64_t pages) {
     // Pages that can lose their frames need none kept.
     if (!options.resident && state->layout().group(g).logged()) continue;
     // With the one of its defaults.
-    const uint64_t frames = pages == 0 ? 0 : pages + (state->default_frame(g).valid() ? 1 : 0);
+    const uint64_t frames = pages == 0 || state->layout().group(g).dropped
+                                ? 0
+                                : pages + (state->default_frame(g).valid() ? 1 : 0);
     arena->Keep(state->pool(g), frames);
   }
 }

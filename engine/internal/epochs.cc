@@ -30,7 +30,7 @@ bool TableState::IsCovered(const PriorityState& priority, Slot slot) const {
     priority.selector().ForEachMember({slot, uint64_t{slot} + 1}, visit);
     return any && all;
   }
-  const uint64_t steps = layout_.steps_per_page();
+  const uint64_t steps = layout().steps_per_page();
   for (Lpn lpn = record.head_lpn; lpn != kNoLpn && all; lpn = pages_->page(lpn).next) {
     priority.selector().ForEachMember({lpn * steps, (lpn + 1) * steps}, visit);
   }

@@ -65,7 +65,7 @@ Result<FilterColumn> BindColumn(const Sources& sources, const FilterOperand& ope
   FilterColumn bound{.stride = column.bytes, .dtype = column.dtype};
   if (sources.trajectories != nullptr) {
     bound.base =
-        sources.trajectories->column(number, 0).data() + element * DTypeBytes(column.dtype);
+        sources.trajectories->column(column.place, 0).data() + element * DTypeBytes(column.dtype);
   }
   return bound;
 }

@@ -33,7 +33,7 @@ float TableState::LargestPriority(size_t priority_table, Slot slot) const {
     priority.selector().ForEachMember({slot, uint64_t{slot} + 1}, visit);
     return largest;
   }
-  const uint64_t steps = layout_.steps_per_page();
+  const uint64_t steps = layout().steps_per_page();
   const index::TrajectoryRecord& record = trajectories_->record(slot);
   for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
     priority.selector().ForEachMember({lpn * steps, (lpn + 1) * steps}, visit);

@@ -52,8 +52,12 @@ std::string CheckGroupPage(const GroupLayout& group, const index::GroupPageRecor
   if (group.late) rows = std::min(rows, std::max(page.filled, page.first) - page.first);
   const bool written = record.birth_lsn != kNoLsn;
   // Of a late group, rows that were trimmed before anybody wrote them count as filled.
-  const bool may_be_unwritten = group.late && page.filled <= page.first;
-  if (written ? record.rows_filled != rows : record.rows_filled != 0 || !may_be_unwritten) {
+  const bool may_be_unwritten = group.late ? page.filled <= page.first : group.added;
+  // In one that came later, a page may have rows without it, before and behind those with it.
+  const bool fills =
+      record.rows_filled == rows ||
+      (group.added && !group.late && record.rows_filled > 0 && record.rows_filled < rows);
+  if (written ? !fills : record.rows_filled != 0 || !may_be_unwritten) {
     return "it has " + std::to_string(record.rows_filled) + " of " + std::to_string(rows) + " rows";
   }
   if ((record.flags & ~kPageFlagsSaved) != 0) {

@@ -14,9 +14,9 @@ uint64_t PerChunk(uint64_t bytes) {
 
 /// Numbers of a chunk.
 struct Numbers {
-  Numbers(uint64_t chunk, uint64_t per_chunk, uint64_t end)
-      : first(static_cast<uint32_t>(chunk * per_chunk)),
-        count(std::min((chunk + 1) * per_chunk, end) - chunk * per_chunk) {}
+  Numbers(const ChunkOf& of, uint64_t per_chunk)
+      : first(static_cast<uint32_t>(of.chunk * per_chunk)),
+        count(std::min((of.chunk + 1) * per_chunk, of.numbers_end) - of.chunk * per_chunk) {}
   uint32_t first;
   size_t count;
 };
@@ -25,39 +25,37 @@ struct Numbers {
 
 ImageShape::ImageShape(const TableLayout& layout) {
   uint64_t slot_bytes = 75;
-  for (const TrajectoryColumn& column : layout.trajectory_columns()) slot_bytes += column.bytes;
+  for (const TrajectoryColumn& column : layout.trajectory_columns()) {
+    slot_bytes += column.dropped ? 0 : column.bytes;
+  }
   uint64_t page_bytes = 16 + (layout.spec().stream ? layout.steps_per_page() : 0);
   for (const GroupLayout& group : layout.groups()) {
-    page_bytes += 32;
+    page_bytes += group.dropped ? 0 : 32;
     if (KeepsFilled(group)) slot_bytes += 8;
   }
   slots_per_chunk = PerChunk(slot_bytes);
   lpns_per_chunk = PerChunk(page_bytes);
 }
 
-size_t FilledColumn(const TableLayout& layout, size_t group) {
-  size_t column = layout.trajectory_columns().size();
-  for (size_t g = 0; g < group; ++g) column += layout.group(g).late ? 1u : 0u;
-  return column;
-}
-
 // ---- Trajectories.
 
-TrajectoriesCopy::TrajectoriesCopy(const TableState& state, uint64_t number, uint64_t slots_end)
-    : chunk(number) {
-  const TableLayout& layout = state.layout();
+TrajectoriesCopy::TrajectoriesCopy(const TableState& state, const TableLayout& layout,
+                                   const ChunkOf& of)
+    : chunk(of.chunk) {
   const index::TrajectoryIndex& trajectories = state.trajectories();
-  const Numbers slots(chunk, ImageShape(layout).slots_per_chunk, slots_end);
+  const Numbers slots(of, ImageShape(layout).slots_per_chunk);
   first = slots.first;
   const index::TrajectoryRecord* begin = &trajectories.record(first);
   records.assign(begin, begin + slots.count);
-  const auto copy = [&](size_t column) {
-    const std::span<const std::byte> value = trajectories.column(column, first);
+  const auto copy = [&](size_t place) {
+    const std::span<const std::byte> value = trajectories.column(place, first);
     columns.emplace_back(value.data(), value.data() + value.size() * slots.count);
   };
-  for (size_t c = 0; c < layout.trajectory_columns().size(); ++c) copy(c);
-  for (size_t g = 0; g < layout.group_count(); ++g) {
-    if (KeepsFilled(layout.group(g))) copy(FilledColumn(layout, g));
+  for (const TrajectoryColumn& column : layout.trajectory_columns()) {
+    if (!column.dropped) copy(column.place);
+  }
+  for (const GroupLayout& group : layout.groups()) {
+    if (KeepsFilled(group)) copy(group.filled_place);
   }
 }
 
@@ -93,10 +91,10 @@ Status TrajectoriesCopy::Give(const TableLayout& layout, Lsn lsn, const ImageSin
 
 // ---- Pages.
 
-PagesCopy::PagesCopy(const TableState& state, uint64_t number, uint64_t lpns_end) : chunk(number) {
-  const TableLayout& layout = state.layout();
+PagesCopy::PagesCopy(const TableState& state, const TableLayout& layout, const ChunkOf& of)
+    : chunk(of.chunk) {
   const index::PageTable& table = state.pages();
-  const Numbers lpns(chunk, ImageShape(layout).lpns_per_chunk, lpns_end);
+  const Numbers lpns(of, ImageShape(layout).lpns_per_chunk);
   first = lpns.first;
   const index::PageRecord* begin = &table.page(first);
   pages.assign(begin, begin + lpns.count);

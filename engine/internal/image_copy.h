@@ -23,30 +23,38 @@ struct ImageShape {
   }
 };
 
-/// Which of the index's columns says how far a late group is filled.
-size_t FilledColumn(const TableLayout& layout, size_t group);
 /// A late group in the log: an image says how far it is filled.
-inline bool KeepsFilled(const GroupLayout& group) { return group.late && group.logged(); }
+inline bool KeepsFilled(const GroupLayout& group) {
+  return group.late && group.logged() && !group.dropped;
+}
 /// A group of which an image has something: a reopen finds nothing of the others.
-inline bool IsInImage(const GroupLayout& group) { return !group.late || group.logged(); }
+inline bool IsInImage(const GroupLayout& group) {
+  return (!group.late || group.logged()) && !group.dropped;
+}
+
+/// A chunk, and where the numbers of all chunks end.
+struct ChunkOf {
+  uint64_t chunk = 0;
+  uint64_t numbers_end = 0;
+};
 
 /// Slots of a chunk, free ones included.
 struct TrajectoriesCopy {
   TrajectoriesCopy() = default;
-  /// Of the slots of a chunk that lie below `slots_end`. The state's mutex is held.
-  TrajectoriesCopy(const TableState& state, uint64_t chunk, uint64_t slots_end);
+  /// Of the slots of a chunk. The state's mutex is held, and `layout` is one that it has or had.
+  TrajectoriesCopy(const TableState& state, const TableLayout& layout, const ChunkOf& slots);
   Status Give(const TableLayout& layout, Lsn lsn, const ImageSink& sink) const;
 
   uint64_t chunk = 0;
   Slot first = 0;
   std::vector<index::TrajectoryRecord> records;
-  std::vector<std::vector<std::byte>> columns;  ///< Per-trajectory ones, then FilledColumns.
+  std::vector<std::vector<std::byte>> columns;  ///< Per-trajectory ones, then of late groups.
 };
 
 /// LPNs of a chunk, free ones included.
 struct PagesCopy {
   PagesCopy() = default;
-  PagesCopy(const TableState& state, uint64_t chunk, uint64_t lpns_end);
+  PagesCopy(const TableState& state, const TableLayout& layout, const ChunkOf& lpns);
   Status Give(const TableLayout& layout, Lsn lsn, const ImageSink& sink) const;
 
   uint64_t chunk = 0;

@@ -76,13 +76,18 @@ Status PageSource::ReadPieces(const PagePlace& place, wal::AlignedBuffer* scratc
                               std::byte* frame) {
   const PageLayout& pages = place.layout->group(place.group).pages;
   Lsn lsn = place.newest_lsn;
-  for (uint32_t end = place.rows; end > 0;) {
+  // Of a group that came later, a page may have rows without it: before them all or, where a patch
+  // was followed by some, between pieces. The frame has the defaults there.
+  const bool may_lack = place.layout->group(place.group).added;
+  for (uint32_t end = place.rows; end > 0 && !(may_lack && lsn == kNoLsn);) {
     log_reads_.fetch_add(1, std::memory_order_relaxed);
     GEARDB_ASSIGN_OR_RETURN(const wal::RecordIndex record, log_.ReadIndex(lsn, scratch));
     GEARDB_ASSIGN_OR_RETURN(const fb::Body* body, ReadBody(record.body()));
     const FoundPiece found = FindPiece(*body, record, place);
+    const uint32_t rows_end =
+        found.rows == nullptr ? 0 : uint32_t{found.rows->first()} + found.rows->count();
     if (found.rows == nullptr || found.rows->count() == 0 ||
-        uint32_t{found.rows->first()} + found.rows->count() != end ||
+        (may_lack && end < place.rows ? rows_end > end : rows_end != end) ||
         found.piece->bytes != PieceColumns(pages, found.rows->count()).bytes()) {
       return Status::Corruption("the record at LSN ", lsn, " has no piece of it up to row ", end);
     }

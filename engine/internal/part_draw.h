@@ -20,6 +20,7 @@ struct SamplerSource {
   std::shared_ptr<PriorityTable::Impl> priority_table;
   PriorityTableSpec items;  ///< As its spec, but for windows within.
   ViewPlan plan;
+  const TableLayout* layout = nullptr;  ///< That the plan is for.
   SamplerPart share = {};
 
   TableState* state() const { return priority_table->table->state.get(); }

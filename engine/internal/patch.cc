@@ -395,9 +395,6 @@ void PatchCall::FreeFrames() {
 }
 
 Result<PatchOutcome> PatchCall::Run(const ResolvePatch& resolve, Ack ack) {
-  // One at a time: what a late group is filled up to, and whose copy a page gets, changes by
-  // patches alone.
-  MutexLock one(&table_->patches);
   GEARDB_RETURN_IF_ERROR(database_->CatchUp());
   {
     MutexLock lock(&table_->state->mutex);
@@ -431,9 +428,12 @@ Result<PatchOutcome> PatchTable(DatabaseCore* database, const std::shared_ptr<Ta
     return Status::InvalidArgument("table '", table->layout().spec().name,
                                    "': unknown acknowledgement ", static_cast<int>(ack));
   }
-  GEARDB_ASSIGN_OR_RETURN(const PatchValues bound, BindPatchValues(table->layout(), values));
   const Deadline deadline = Deadline::AfterMs(options.admission_timeout_ms);
-  auto outcome = WithLogRoom(database, deadline, [&] {
+  auto outcome = WithLogRoom(database, deadline, [&]() -> Result<PatchOutcome> {
+    // One at a time: what a late group is filled up to, and whose copy a page gets, changes by
+    // patches alone. Nor do columns come or leave meanwhile.
+    MutexLock one(&table->patches);
+    GEARDB_ASSIGN_OR_RETURN(const PatchValues bound, BindPatchValues(table->layout(), values));
     return PatchCall(database, table, bound, deadline).Run(resolve, ack);
   });
   if (table->follow_up_due.load()) FollowUp(database, table);

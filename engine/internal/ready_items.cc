@@ -7,7 +7,7 @@ namespace {
 
 float ColumnValue(const TableState& state, size_t column, Slot slot,
                   std::span<const ColumnGiven> given) {
-  const void* from = state.trajectories().column(column, slot).data();
+  const void* from = state.ValueOf(column, slot).data();
   for (const ColumnGiven& one : given) {
     if (one.column == column) from = one.value;
   }

@@ -61,6 +61,10 @@ Status Recovery::Apply(const fb::Operation& operation, const wal::RecordView& re
     core_->ForgetTable(id);
     return Status::Ok();
   }
+  if (operation.change_type() == fb::Change::AddColumns ||
+      operation.change_type() == fb::Change::DropColumns) {
+    return ChangeColumns(operation, record, table.get());
+  }
   MutexLock lock(&table->state->mutex);
   return ApplyToTable(operation, record, table.get());
 }
@@ -216,6 +220,7 @@ Status Recovery::CreatePriorityTable(const fb::Operation& operation, const wal::
   const TableSpec& table_spec = table->layout().spec();
   GEARDB_RETURN_IF_ERROR(Fits(record, ValidatePriorityTableSpec(table_spec, *spec)));
   GEARDB_RETURN_IF_ERROR(Fits(record, CheckStandingFilter(*spec, table->layout())));
+  GEARDB_RETURN_IF_ERROR(Fits(record, CheckRequiredNumbers(table->layout(), *spec)));
   if (!index::ValidPriority(create.initial())) {
     return BadRecord(record, "priority table '", spec->name, "' begins with priority ",
                      create.initial());

@@ -45,6 +45,9 @@ class Recovery {
   Status CreateTable(const fb::Operation& operation, const wal::RecordView& record);
   Status CreatePriorityTable(const fb::Operation& operation, const wal::RecordView& record,
                              TableCore* table);
+  /// AddColumns or DropColumns. Without the state's mutex.
+  Status ChangeColumns(const fb::Operation& operation, const wal::RecordView& record,
+                       TableCore* table);
   Status Append(const fb::Append& append, const wal::RecordView& record, TableCore* table);
   Result<FrameRef> TakeFrame(TableCore* table, size_t group);
   /// Likewise, and it shows the group's defaults.
@@ -54,9 +57,14 @@ class Recovery {
   /// Pages lie elsewhere than when they were written, perhaps in more slabs: puts them into as few
   /// as they need.
   void PackFrames();
+  /// An append to a table, by a writer that knew this layout.
+  struct AppendOf {
+    TableCore* table = nullptr;
+    const TableLayout* layout = nullptr;
+  };
   /// Copies an append's pieces into frames: new ones, in `frames` (PageFrames), or those of pages
   /// that go on. `places` likewise.
-  Status TakePageFrames(const fb::Append& append, const wal::RecordView& record, TableCore* table,
+  Status TakePageFrames(const fb::Append& append, const wal::RecordView& record, const AppendOf& of,
                         std::vector<FrameRef>* frames, std::vector<wal::PiecePlace>* places);
   /// A piece of an append, of `rows`.
   struct PieceOf {

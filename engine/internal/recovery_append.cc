@@ -10,9 +10,9 @@
 namespace geardb::engine {
 
 Status Recovery::TakePageFrames(const fb::Append& append, const wal::RecordView& record,
-                                TableCore* table, std::vector<FrameRef>* frames,
+                                const AppendOf& of, std::vector<FrameRef>* frames,
                                 std::vector<wal::PiecePlace>* places) {
-  const auto groups = table->layout().appended_groups();
+  const auto groups = of.layout->appended_groups();
   uint32_t piece = 0;
   for (const fb::Rows* rows : *append.rows()) {
     uint64_t row = rows->first_row();
@@ -28,8 +28,9 @@ Status Recovery::TakePageFrames(const fb::Append& append, const wal::RecordView&
         while (groups[a] != where.group()) ++a;
         const wal::PieceView& read = record.pieces[piece];
         if (read.good) (*places)[page + a] = {read.at, read.checksum};
-        GEARDB_RETURN_IF_ERROR(CopyPiece(
-            {.table = table, .rows = rows, .where = &where, .piece = &read}, &(*frames)[page + a]));
+        GEARDB_RETURN_IF_ERROR(
+            CopyPiece({.table = of.table, .rows = rows, .where = &where, .piece = &read},
+                      &(*frames)[page + a]));
       }
       row += first.count();
     }
@@ -42,10 +43,11 @@ Status Recovery::CopyPiece(const PieceOf& of, FrameRef* fresh) {
   const size_t g = of.where->group();
   const GroupLayout& group = state.layout().group(g);
   FrameRef frame;
-  if (of.where->first() == 0) {
+  // In a group that came later, rows that no writer knew it for may follow.
+  if (of.where->first() == 0 && !group.added) {
     GEARDB_ASSIGN_OR_RETURN(*fresh, TakeFrame(of.table, g));
     frame = *fresh;
-  } else if (state.frames().ShowsDefaults(g, of.where->lpn())) {
+  } else if (of.where->first() == 0 || state.frames().ShowsDefaults(g, of.where->lpn())) {
     GEARDB_ASSIGN_OR_RETURN(*fresh, TakeUnwrittenFrame(of.table, g));
     frame = *fresh;
   } else {
@@ -116,13 +118,20 @@ void Recovery::PackFrames() {
   for (const auto& table : core_->AllTables()) table->state->frames().Pack();
 }
 
-Status Recovery::Append(const fb::Append& append, const wal::RecordView& record, TableCore* table) {
+Status Recovery::Append(const fb::Append& append, const wal::RecordView& record, TableCore* table)
+    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {  // The caller has the state's mutex.
   TableState& state = *table->state;
   TablePlan& plan = *table->plan;
-  GEARDB_RETURN_IF_ERROR(Fits(
-      record,
-      append_check_.Check(
-          {.state = &state, .append = &append, .pieces = record.pieces, .next_id = plan.next_id})));
+  if (append.column_changes() > state.layout().version()) {
+    return BadRecord(record, "its columns are those after ", append.column_changes(),
+                     " changes of them; there were ", state.layout().version());
+  }
+  const TableLayout& layout = state.LayoutAt(append.column_changes());
+  GEARDB_RETURN_IF_ERROR(Fits(record, append_check_.Check({.state = &state,
+                                                           .append = &append,
+                                                           .layout = &layout,
+                                                           .pieces = record.pieces,
+                                                           .next_id = plan.next_id})));
   const uint64_t lpns_end = append_check_.lpns_end();
   GEARDB_RETURN_IF_ERROR(plan.ReserveNumbers(lpns_end, append_check_.slots_end()));
   if (append.pages()) {
@@ -142,8 +151,8 @@ Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
   state.Leave(append.removed(), append.trimmed(), {RemovalReason::kCapacity});
   std::vector<FrameRef> frames;
   std::vector<wal::PiecePlace> places;
-  GEARDB_RETURN_IF_ERROR(TakePageFrames(append, record, table, &frames, &places));
-  state.Apply(append, record.lsn, {&table->layout(), frames, places});
+  GEARDB_RETURN_IF_ERROR(TakePageFrames(append, record, {table, &layout}, &frames, &places));
+  state.Apply(append, record.lsn, {&layout, frames, places});
   return Status::Ok();
 }
 

@@ -170,7 +170,7 @@ Status AppendCheck::FindTail(const TableState& state, const fb::Rows& rows, Tail
 Status AppendCheck::CheckPieces(const Input& input, const fb::Rows& rows, Tail tail,
                                 uint32_t* pieces, uint32_t* pages) const {
   const fb::Append& append = *input.append;
-  const TableLayout& layout = input.state->layout();
+  const TableLayout& layout = *input.layout;
   const uint64_t end = tail.rows_end + rows.count();
   for (uint64_t row = tail.rows_end; row < end;) {
     const uint32_t offset = layout.OffsetInPage(static_cast<int64_t>(row));
@@ -212,7 +212,7 @@ Status AppendCheck::CheckPiece(const Input& input, uint32_t number,
                               wanted.first, " into LPN ", wanted.lpn, ", group ", wanted.group);
   }
   const wal::PieceView& bytes = input.pieces[number];
-  const PageLayout& pages = input.state->layout().group(wanted.group).pages;
+  const PageLayout& pages = input.layout->group(wanted.group).pages;
   const uint64_t bytes_wanted = PieceColumns(pages, wanted.count).bytes();
   if (!bytes.good || bytes.bytes.size() == bytes_wanted) return Status::Ok();
   return Status::Corruption("piece ", number, " has ", bytes.bytes.size(), " bytes; its ",

@@ -18,6 +18,7 @@ class AppendCheck {
   struct Input {
     const TableState* state = nullptr;
     const fb::Append* append = nullptr;
+    const TableLayout* layout = nullptr;  ///< That its writer knew.
     std::span<const wal::PieceView> pieces;
     uint64_t next_id = 1;
   };

@@ -231,6 +231,10 @@ void Sampler::Impl::AuditPart(Drawn* batch, size_t part, size_t begin) const {
 }
 
 Status Sampler::Impl::DrawLocked(Drawn* batch) {
+  for (const engine::SamplerSource& source : sources_) {
+    const engine::TableLayout& now = source.state()->layout();
+    if (&now != source.layout) GEARDB_RETURN_IF_ERROR(source.plan.CheckColumns(now));
+  }
   GEARDB_RETURN_IF_ERROR(CheckHandOverFits());
   if (options_.tokens_max == 0) {  // Else the batch is known by what is drawn.
     const auto windows = static_cast<size_t>(options_.within ? options_.within->count : 1);

@@ -229,6 +229,7 @@ Result<std::vector<SamplerSource>> CheckSampler(
     sources.push_back({.priority_table = tables[p],
                        .items = std::move(items),
                        .plan = std::move(plan),
+                       .layout = &layout,
                        .share = parts[p]});
     sources.back().share.priority_table.reset();
   }

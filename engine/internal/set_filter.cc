@@ -66,7 +66,6 @@ Status SetStandingFilter(PriorityTable::Impl* impl, const std::string& filter,
   PriorityTableSpec spec = impl->spec;
   spec.filter = filter;
   spec.filter_action = action;
-  GEARDB_RETURN_IF_ERROR(CheckStandingFilter(spec, impl->table->layout()));
   FunctionChange change(nullptr);
   change.set_apply([&](Lsn, Lsn end) {
     ApplyLock lock(&state, end);
@@ -84,6 +83,8 @@ Status SetStandingFilter(PriorityTable::Impl* impl, const std::string& filter,
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, {}, &waited));
     GEARDB_RETURN_IF_ERROR(scope.status());
+    // Nobody drops a column that it names from here on.
+    GEARDB_RETURN_IF_ERROR(CheckStandingFilter(spec, impl->table->layout()));
     {
       MutexLock lock(&state.mutex);
       GEARDB_RETURN_IF_ERROR(state.PrepareFilter(impl->number));

@@ -19,7 +19,18 @@ bool AsksTimesSampled(const FilterExpression& expression) {
   return false;
 }
 
+void AddColumns(const FilterExpression& expression, std::vector<std::string>* names) {
+  if (!expression.operand.column.empty()) names->push_back(expression.operand.column);
+  for (const FilterExpression& child : expression.children) AddColumns(child, names);
+}
+
 }  // namespace
+
+std::vector<std::string> ColumnsOfFilter(const std::string& text) {
+  std::vector<std::string> names;
+  if (!text.empty()) AddColumns(Filter::Parse(text).value().impl().expression, &names);
+  return names;
+}
 
 Status CheckStandingFilter(const PriorityTableSpec& spec, const TableLayout& layout) {
   const std::string where = "the filter of priority table '" + spec.name + "'";

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "engine/internal/table_layout.h"
@@ -28,6 +29,9 @@ class DatabaseCore;
 
 /// InvalidArgument, or NotFound for a column, naming what is wrong with the filter of `spec`.
 Status CheckStandingFilter(const PriorityTableSpec& spec, const TableLayout& layout);
+
+/// The columns that the text of a valid filter names, some of them more than once.
+std::vector<std::string> ColumnsOfFilter(const std::string& text);
 
 /// The filter of one priority table, and whom it fails. Guarded as its PriorityState.
 class StandingFilter {

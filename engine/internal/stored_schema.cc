@@ -30,6 +30,87 @@ Status DecodeRemover(const fb::TableSpec& stored, TableSpec* spec) {
   return Status::Ok();
 }
 
+/// With `added` and `dropped` in images alone: a record says them by being where it is.
+flatbuffers::Offset<fb::Column> EncodeColumn(flatbuffers::FlatBufferBuilder* builder,
+                                             const ColumnHistory& known, uint32_t added = 0,
+                                             uint32_t dropped = 0) {
+  const Column& column = known.column;
+  const auto name = builder->CreateString(column.name);
+  const auto dims = column.shape.dims();
+  const auto shape = builder->CreateVector(dims.data(), dims.size());
+  return fb::CreateColumn(*builder, name, static_cast<uint8_t>(column.dtype), shape,
+                          static_cast<uint8_t>(column.kind), column.in_final_row,
+                          static_cast<uint16_t>(known.group), column.default_value,
+                          static_cast<uint8_t>(column.compression), added, dropped);
+}
+
+flatbuffers::Offset<fb::ColumnGroup> EncodeGroup(flatbuffers::FlatBufferBuilder* builder,
+                                                 const ColumnGroup& group, uint32_t added = 0) {
+  const auto name = builder->CreateString(group.name);
+  return fb::CreateColumnGroup(*builder, name, group.late, group.is_volatile, added);
+}
+
+Result<Column> DecodeColumn(const fb::Column& stored, std::string_view table) {
+  if (stored.name() == nullptr || stored.name()->size() > kStoredNameMax ||
+      (stored.shape() && stored.shape()->size() > Shape::kRankMax)) {
+    return Status::Corruption("table '", table, "' is stored with a column that is none");
+  }
+  Column decoded;
+  decoded.name = stored.name()->str();
+  decoded.dtype = static_cast<DType>(stored.dtype());
+  if (stored.shape()) {
+    for (const int64_t dim : *stored.shape()) decoded.shape.Append(dim);
+  }
+  decoded.kind = static_cast<ColumnKind>(stored.kind());
+  decoded.in_final_row = stored.in_final_row();
+  decoded.default_value = stored.default_value();
+  decoded.compression = static_cast<Compression>(stored.compression());
+  if (decoded.compression > kCompressionLast) {
+    return Status::Unsupported("written by a newer GearDB: column '", decoded.name, "' of table '",
+                               table, "' has compression ",
+                               static_cast<int>(stored.compression()));
+  }
+  return decoded;
+}
+
+Result<ColumnGroup> DecodeGroup(const fb::ColumnGroup& stored, std::string_view table) {
+  if (stored.name() == nullptr || stored.name()->size() > kStoredNameMax) {
+    return Status::Corruption("table '", table, "' is stored with a column group that is none");
+  }
+  return ColumnGroup{stored.name()->str(), stored.late(), stored.is_volatile()};
+}
+
+/// Everything but the columns and groups.
+Result<TableSpec> DecodeOptions(const fb::TableSpec* stored) {
+  if (stored == nullptr || stored->name() == nullptr || stored->columns() == nullptr) {
+    return Status::Corruption("a table is stored without its name or columns");
+  }
+  if (stored->name()->size() > kStoredNameMax || stored->columns()->size() > kColumnNumbersMax) {
+    return Status::Corruption("a table is stored with a name of ", stored->name()->size(),
+                              " characters and ", stored->columns()->size(), " columns");
+  }
+  TableSpec spec;
+  spec.name = stored->name()->str();
+  if (stored->partitions() == 0) {
+    return Status::Corruption("table '", spec.name, "' is stored with 0 partitions");
+  }
+  if (stored->partitions() > 1) {
+    return Status::Unsupported("written by a newer GearDB: table '", spec.name, "' has ",
+                               stored->partitions(), " partitions");
+  }
+  spec.final_row = stored->final_row();
+  spec.stream = stored->stream();
+  spec.steps_per_page = stored->steps_per_page();
+  spec.expected_steps = stored->expected_steps();
+  spec.trajectories_max = stored->trajectories_max();
+  spec.steps_max = stored->steps_max();
+  spec.bytes_max = stored->bytes_max();
+  GEARDB_RETURN_IF_ERROR(DecodeRemover(*stored, &spec));
+  spec.ttl_ms = stored->ttl_ms();
+  spec.orphan_timeout_ms = stored->orphan_timeout_ms();
+  return spec;
+}
+
 }  // namespace
 
 Status DecodeFilter(const flatbuffers::String* filter, uint8_t action, PriorityTableSpec* spec) {
@@ -125,26 +206,18 @@ Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* s
   return spec;
 }
 
-flatbuffers::Offset<fb::TableSpec> EncodeTableSpec(flatbuffers::FlatBufferBuilder* builder,
-                                                   const TableSpec& spec) {
+flatbuffers::Offset<fb::TableSpec> EncodeTableHistory(flatbuffers::FlatBufferBuilder* builder,
+                                                      const TableHistory& history) {
   std::vector<flatbuffers::Offset<fb::Column>> columns;
-  for (const Column& column : spec.columns) {
-    const auto name = builder->CreateString(column.name);
-    const auto dims = column.shape.dims();
-    const auto shape = builder->CreateVector(dims.data(), dims.size());
-    const auto group = std::find_if(spec.groups.begin(), spec.groups.end(),
-                                    [&](const auto& known) { return known.name == column.group; });
-    const auto number = column.group.empty() ? 0 : group - spec.groups.begin() + 1;
-    columns.push_back(fb::CreateColumn(*builder, name, static_cast<uint8_t>(column.dtype), shape,
-                                       static_cast<uint8_t>(column.kind), column.in_final_row,
-                                       static_cast<uint16_t>(number), column.default_value,
-                                       static_cast<uint8_t>(column.compression)));
+  for (const ColumnHistory& known : history.columns) {
+    const uint32_t dropped = known.dropped == kNotDropped ? 0 : known.dropped;
+    columns.push_back(EncodeColumn(builder, known, known.added, dropped));
   }
   std::vector<flatbuffers::Offset<fb::ColumnGroup>> groups;
-  for (const ColumnGroup& group : spec.groups) {
-    const auto name = builder->CreateString(group.name);
-    groups.push_back(fb::CreateColumnGroup(*builder, name, group.late, group.is_volatile));
+  for (const GroupHistory& known : history.groups) {
+    groups.push_back(EncodeGroup(builder, known.group, known.added));
   }
+  const TableSpec& spec = history.options;
   const auto name = builder->CreateString(spec.name);
   const auto columns_offset = builder->CreateVector(columns);
   const auto groups_offset = groups.empty() ? 0 : builder->CreateVector(groups);
@@ -154,73 +227,116 @@ flatbuffers::Offset<fb::TableSpec> EncodeTableSpec(flatbuffers::FlatBufferBuilde
                              spec.steps_per_page, spec.expected_steps, spec.trajectories_max,
                              spec.steps_max, spec.bytes_max, static_cast<uint8_t>(spec.remover),
                              /*partitions=*/1, groups_offset, spec.ttl_ms, spec.orphan_timeout_ms,
-                             by_offset, spec.remover_seed);
+                             by_offset, spec.remover_seed, history.version);
+}
+
+flatbuffers::Offset<fb::TableSpec> EncodeTableSpec(flatbuffers::FlatBufferBuilder* builder,
+                                                   const TableSpec& spec) {
+  TableHistory history(spec);
+  history.options.steps_per_page = spec.steps_per_page;
+  return EncodeTableHistory(builder, history);
+}
+
+flatbuffers::Offset<fb::AddColumns> EncodeAddColumns(flatbuffers::FlatBufferBuilder* builder,
+                                                     const TableHistory& after) {
+  std::vector<flatbuffers::Offset<fb::Column>> columns;
+  for (const ColumnHistory& known : after.columns) {
+    if (known.added == after.version) columns.push_back(EncodeColumn(builder, known));
+  }
+  std::vector<flatbuffers::Offset<fb::ColumnGroup>> groups;
+  for (const GroupHistory& known : after.groups) {
+    if (known.added == after.version) groups.push_back(EncodeGroup(builder, known.group));
+  }
+  const auto columns_offset = builder->CreateVector(columns);
+  const auto groups_offset = groups.empty() ? 0 : builder->CreateVector(groups);
+  return fb::CreateAddColumns(*builder, columns_offset, groups_offset);
 }
 
 Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored) {
-  if (stored == nullptr || stored->name() == nullptr || stored->columns() == nullptr) {
-    return Status::Corruption("a table is stored without its name or columns");
+  GEARDB_ASSIGN_OR_RETURN(const TableHistory history, DecodeTableHistory(stored));
+  bool as_created = history.version == 0;
+  for (const ColumnHistory& known : history.columns) {
+    as_created &= known.added == 0 && known.dropped == kNotDropped;
   }
-  if (stored->name()->size() > kStoredNameMax || stored->columns()->size() > kStoredColumnsMax) {
-    return Status::Corruption("a table is stored with a name of ", stored->name()->size(),
-                              " characters and ", stored->columns()->size(), " columns");
+  for (const GroupHistory& known : history.groups) as_created &= known.added == 0;
+  if (as_created) {
+    TableSpec spec = history.options;
+    for (const ColumnHistory& known : history.columns) spec.columns.push_back(known.column);
+    for (const GroupHistory& known : history.groups) spec.groups.push_back(known.group);
+    spec.steps_per_page = stored->steps_per_page();
+    return spec;
   }
-  TableSpec spec;
-  spec.name = stored->name()->str();
-  if (stored->partitions() == 0) {
-    return Status::Corruption("table '", spec.name, "' is stored with 0 partitions");
-  }
-  if (stored->partitions() > 1) {
-    return Status::Unsupported("written by a newer GearDB: table '", spec.name, "' has ",
-                               stored->partitions(), " partitions");
-  }
+  return Status::Corruption("table '", history.options.name, "' is created with changes of its ",
+                            "columns");
+}
+
+Result<TableHistory> DecodeTableHistory(const fb::TableSpec* stored) {
+  GEARDB_ASSIGN_OR_RETURN(const TableSpec options, DecodeOptions(stored));
+  TableHistory history(options);
+  history.options.steps_per_page = options.steps_per_page;
+  history.version = stored->column_changes();
   for (uint32_t i = 0; stored->groups() != nullptr && i < stored->groups()->size(); ++i) {
-    const fb::ColumnGroup* group = stored->groups()->Get(i);
-    if (group->name() == nullptr || group->name()->size() > kStoredNameMax ||
-        i >= kColumnGroupsMax) {
-      return Status::Corruption("table '", spec.name,
-                                "' is stored with a column group that is none");
+    const fb::ColumnGroup& group = *stored->groups()->Get(i);
+    if (i >= kColumnGroupNumbersMax) {
+      return Status::Corruption("table '", options.name, "' is stored with ",
+                                stored->groups()->size(), " column groups");
     }
-    spec.groups.push_back({group->name()->str(), group->late(), group->is_volatile()});
+    GEARDB_ASSIGN_OR_RETURN(ColumnGroup decoded, DecodeGroup(group, options.name));
+    history.groups.push_back({.group = std::move(decoded), .added = group.added()});
   }
   for (const fb::Column* column : *stored->columns()) {
-    if (column->name() == nullptr || column->name()->size() > kStoredNameMax ||
-        (column->shape() && column->shape()->size() > Shape::kRankMax)) {
-      return Status::Corruption("table '", spec.name, "' is stored with a column that is none");
+    GEARDB_ASSIGN_OR_RETURN(Column decoded, DecodeColumn(*column, options.name));
+    if (column->group() > history.groups.size()) {
+      return Status::Corruption("table '", options.name, "' is stored with a column in group ",
+                                column->group(), " of ", history.groups.size() + 1);
     }
-    Column decoded;
-    decoded.name = column->name()->str();
-    decoded.dtype = static_cast<DType>(column->dtype());
-    if (column->shape()) {
-      for (const int64_t dim : *column->shape()) decoded.shape.Append(dim);
-    }
-    decoded.kind = static_cast<ColumnKind>(column->kind());
-    decoded.in_final_row = column->in_final_row();
-    decoded.default_value = column->default_value();
-    decoded.compression = static_cast<Compression>(column->compression());
-    if (decoded.compression > kCompressionLast) {
-      return Status::Unsupported("written by a newer GearDB: column '", decoded.name,
-                                 "' of table '", spec.name, "' has compression ",
-                                 static_cast<int>(column->compression()));
-    }
-    if (column->group() > spec.groups.size()) {
-      return Status::Corruption("table '", spec.name, "' is stored with a column in group ",
-                                column->group(), " of ", spec.groups.size() + 1);
-    }
-    if (column->group() > 0) decoded.group = spec.groups[column->group() - 1u].name;
-    spec.columns.push_back(std::move(decoded));
+    if (column->group() > 0) decoded.group = history.groups[column->group() - 1u].group.name;
+    history.columns.push_back(
+        {.column = std::move(decoded),
+         .group = column->group(),
+         .added = column->added(),
+         .dropped = column->dropped() == 0 ? kNotDropped : column->dropped()});
   }
-  spec.final_row = stored->final_row();
-  spec.stream = stored->stream();
-  spec.steps_per_page = stored->steps_per_page();
-  spec.expected_steps = stored->expected_steps();
-  spec.trajectories_max = stored->trajectories_max();
-  spec.steps_max = stored->steps_max();
-  spec.bytes_max = stored->bytes_max();
-  GEARDB_RETURN_IF_ERROR(DecodeRemover(*stored, &spec));
-  spec.ttl_ms = stored->ttl_ms();
-  spec.orphan_timeout_ms = stored->orphan_timeout_ms();
-  return spec;
+  return history;
+}
+
+Result<TableHistory> DecodeAddColumns(const fb::AddColumns& stored, const TableHistory& before) {
+  const std::string& table = before.options.name;
+  std::vector<ColumnGroup> groups;
+  for (uint32_t i = 0; stored.groups() != nullptr && i < stored.groups()->size(); ++i) {
+    if (i >= kColumnGroupNumbersMax) {
+      return Status::Corruption("table '", table, "' gets ", stored.groups()->size(), " groups");
+    }
+    GEARDB_ASSIGN_OR_RETURN(groups.emplace_back(), DecodeGroup(*stored.groups()->Get(i), table));
+  }
+  std::vector<Column> columns;
+  for (uint32_t i = 0; stored.columns() != nullptr && i < stored.columns()->size(); ++i) {
+    const fb::Column& column = *stored.columns()->Get(i);
+    const size_t first = before.groups.size() + 1;  // Number of the first group that comes.
+    const bool in_group = column.group() >= first && column.group() < first + groups.size();
+    const bool per_step = column.kind() == static_cast<uint8_t>(ColumnKind::kPerStep);
+    if (i >= kColumnNumbersMax || (per_step ? !in_group : column.group() != 0)) {
+      return Status::Corruption("table '", table, "' gets ", stored.columns()->size(),
+                                " columns, number ", i, " of them in group ", column.group(),
+                                ", which does not come with it");
+    }
+    GEARDB_ASSIGN_OR_RETURN(columns.emplace_back(), DecodeColumn(column, table));
+    if (per_step) columns.back().group = groups[column.group() - first].name;
+  }
+  return WithColumns(before, columns, groups);
+}
+
+Result<TableHistory> DecodeDropColumns(const fb::DropColumns& stored, const TableHistory& before) {
+  std::vector<std::string_view> names;
+  for (uint32_t i = 0; stored.names() != nullptr && i < stored.names()->size(); ++i) {
+    const auto* name = stored.names()->Get(i);
+    if (i >= kColumnNumbersMax || name->size() > kStoredNameMax) {
+      return Status::Corruption("table '", before.options.name, "' loses ", stored.names()->size(),
+                                " columns, one with a name of ", name->size(), " characters");
+    }
+    names.push_back(name->string_view());
+  }
+  return WithoutColumns(before, names);
 }
 
 }  // namespace geardb::engine

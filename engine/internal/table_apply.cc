@@ -34,7 +34,7 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& fram
     RowsChange change{rows->slot(), static_cast<int64_t>(record.rows_end), 0, false};
     taken += ExtendRows(*rows, lsn, pages + taken, frames, &written);
     const End end = static_cast<End>(rows->end());
-    const bool cut_row_is_final = end == End::kCut && layout_.spec().final_row;
+    const bool cut_row_is_final = end == End::kCut && layout().spec().final_row;
     if (cut_row_is_final) --steps_;
     // A stream's last row may be a final row while it goes on.
     const bool last_is_final = rows->has_final() || cut_row_is_final;
@@ -81,18 +81,18 @@ void TableState::Apply(const fb::Close& close, Lsn lsn) {
     index::TrajectoryRecord* record = trajectories_->FindLive(ended->slot(), ended->generation());
     if (record == nullptr || record->state == index::TrajectoryState::kClosed) continue;
     const auto rows_end = static_cast<int64_t>(record->rows_end);
-    bool last_is_final = layout_.spec().final_row;
-    if (layout_.spec().stream) {
+    bool last_is_final = layout().spec().final_row;
+    if (layout().spec().stream) {
       RowCursor cursor(*this, *record);
       const uint8_t flags = cursor.FlagsOf(rows_end - 1);
       if ((flags & kRowEndMask) == 0) {
-        const uint8_t final_flag = layout_.spec().final_row ? kRowFinal : uint8_t{0};
+        const uint8_t final_flag = layout().spec().final_row ? kRowFinal : uint8_t{0};
         SetRowFlags(*record, rows_end - 1, static_cast<uint8_t>(flags | kRowCut | final_flag));
-        if (layout_.spec().final_row) --steps_;
+        if (layout().spec().final_row) --steps_;
       } else {
         last_is_final = (flags & kRowFinal) != 0;
       }
-    } else if (layout_.spec().final_row) {
+    } else if (layout().spec().final_row) {
       --steps_;
     }
     CloseTrajectory(record, static_cast<End>(ended->end()), last_is_final);
@@ -126,6 +126,7 @@ void TableState::Apply(const fb::Adopt& adopt, Lsn lsn) {
     record->last_lsn = lsn;
     frames_->HoldAll(record->tail_lpn, false);
     Refilter(adopted->slot());
+    if (adopted->orphaned()) ReleaseDropped(record->tail_lpn);
     open_count_ += (adopted->orphaned() ? 0u : 1u);
     open_count_ -= (was_open ? 1 : 0);
   }
@@ -195,12 +196,12 @@ void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
   for (const PatchedPage& page : patched.pages) {
     index::GroupPageRecord& record = pages_->group_page(page.group, page.lpn);
     if (frames_->ShowsDefaults(page.group, page.lpn)) {
-      frame_bytes_ += layout_.group(page.group).pages.frame_bytes();
+      frame_bytes_ += layout().group(page.group).pages.frame_bytes();
     }
     frames_->Replace(page.group, page.lpn, page.frame);
     record.flags = static_cast<uint8_t>(record.flags & ~kPageInCold);
     record.rows_filled = static_cast<uint16_t>(page.rows);
-    if (!layout_.group(page.group).logged()) continue;
+    if (!layout().group(page.group).logged()) continue;
     if (record.birth_lsn == kNoLsn) record.birth_lsn = lsn;
     record.newest_lsn = lsn;
     record.piece_count = 1;
@@ -212,16 +213,16 @@ void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
   std::vector<uint64_t> filled_before;
   for (const PatchedGroup& group : patched.groups) {
     filled_before.push_back(0);
-    if (!layout_.group(group.group).late) continue;
+    if (!layout().group(group.group).late) continue;
     filled_before.back() = Filled(group.group, group.slot);
     const uint64_t filled = std::max(group.filled, filled_before.back());
-    std::memcpy(trajectories_->column(filled_[group.group], group.slot).data(), &filled,
-                sizeof(filled));
+    std::memcpy(trajectories_->column(layout().group(group.group).filled_place, group.slot).data(),
+                &filled, sizeof(filled));
   }
   size_t entry = 0;  // Of the record: it has none for groups that are not logged.
   for (size_t k = 0; k < patched.groups.size(); ++k) {
     const PatchedGroup& group = patched.groups[k];
-    if (!layout_.group(group.group).logged()) continue;
+    if (!layout().group(group.group).logged()) continue;
     const size_t place = entry++;
     if (group.filled <= filled_before[k]) continue;
     for (size_t i = 0; i < priorities_.size(); ++i) {
@@ -248,9 +249,9 @@ void TableState::Apply(const fb::CreatePriorityTable& create, size_t priority_ta
     }
     float value = create.initial();
     if (priority.spec().initial == InitialPriority::kColumn) {
-      const auto column = layout_.FindTrajectoryColumn(priority.spec().initial_priority_column);
+      const auto column = layout().FindTrajectoryColumn(priority.spec().initial_priority_column);
       if (column) {
-        std::memcpy(&value, trajectories().column(*column, slot).data(), sizeof(value));
+        std::memcpy(&value, ValueOf(*column, slot).data(), sizeof(value));
         if (!index::ValidPriority(value)) value = create.initial();
       }
     }
@@ -269,7 +270,7 @@ PriorityOutcome TableState::ApplySet(std::span<const fb::Item> items, size_t pri
   const index::Membership members = priority.selector().members();
   for (const fb::Item& item : items) {
     if (!priority.draws_windows() || item.leaf() >= priority.selector().reserved()) continue;
-    __builtin_prefetch(&pages_->page(layout_.LpnOfLeaf(item.leaf())));
+    __builtin_prefetch(&pages_->page(layout().LpnOfLeaf(item.leaf())));
     members.Prefetch(item.leaf());
   }
   for (const fb::Item& item : items) {
@@ -343,6 +344,7 @@ uint64_t TableState::OrphanOpenTrajectories() {
     if (record.state == index::TrajectoryState::kClosed) return;
     trajectories_->record(slot).state = index::TrajectoryState::kOrphaned;
     Refilter(slot);
+    ReleaseDropped(record.tail_lpn);
     ++orphaned;
   });
   open_count_ = 0;

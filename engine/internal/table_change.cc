@@ -322,6 +322,7 @@ void RememberColumns(const TableLayout& layout, std::span<const size_t> columns,
   for (size_t i = 0; i < columns.size(); ++i) {
     size_t offset = 0;
     for (size_t c = 0; c < columns[i]; ++c) offset += layout.trajectory_columns()[c].bytes;
+    if (offset >= lane->columns.size()) continue;  // It came later than the writer.
     std::memcpy(lane->columns.data() + offset, values[i].value.bytes,
                 layout.trajectory_columns()[columns[i]].bytes);
   }
@@ -390,7 +391,7 @@ Status CheckInitialColumn(const TableState& state, const PriorityTableSpec& spec
   Status status;
   state.trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
     float value = 0;
-    std::memcpy(&value, state.trajectories().column(column, slot).data(), sizeof(value));
+    std::memcpy(&value, state.ValueOf(column, slot).data(), sizeof(value));
     if (index::ValidPriority(value) || !status.ok()) return;
     status = Status::InvalidArgument(
         "priority table '", spec.name, "' takes priorities from column '",
@@ -398,6 +399,13 @@ Status CheckInitialColumn(const TableState& state, const PriorityTableSpec& spec
         "; expected a finite value of at least 0");
   });
   return status;
+}
+
+/// What a priority table names is there.
+Status CheckFits(const TableLayout& layout, const PriorityTableSpec& spec) {
+  GEARDB_RETURN_IF_ERROR(ValidatePriorityTableSpec(layout.spec(), spec));
+  GEARDB_RETURN_IF_ERROR(CheckStandingFilter(spec, layout));
+  return CheckRequiredNumbers(layout, spec);
 }
 
 /// What the table would be with one more.
@@ -414,8 +422,7 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
                            const PriorityTableSpec& spec) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
-  GEARDB_RETURN_IF_ERROR(ValidatePriorityTableSpec(table->layout().spec(), spec));
-  GEARDB_RETURN_IF_ERROR(CheckStandingFilter(spec, table->layout()));
+  GEARDB_RETURN_IF_ERROR(CheckFits(table->layout(), spec));
   FunctionChange change(nullptr);
   const auto stored = EncodePriorityTableSpec(&change.body, spec);
   const CommitOptions how = AppendUrgency();
@@ -433,6 +440,8 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
     {
       MutexLock state_lock(&table->state->mutex);
       number = table->state->priority_table_count();
+      // A column may have been dropped since.
+      GEARDB_RETURN_IF_ERROR(CheckFits(table->layout(), spec));
       for (size_t i = 0; i < number; ++i) {
         if (table->state->priority(i).spec().name == spec.name) {
           return Status::AlreadyExists("table '", table->layout().spec().name,

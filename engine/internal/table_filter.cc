@@ -16,7 +16,7 @@ void TableState::ForEachItemOf(const PriorityState& priority, Slot slot, Visit v
     priority.selector().ForEachMember({slot, uint64_t{slot} + 1}, visit);
     return;
   }
-  const uint64_t steps = layout_.steps_per_page();
+  const uint64_t steps = layout().steps_per_page();
   const index::TrajectoryRecord& record = trajectories().record(slot);
   for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
     priority.selector().ForEachMember({lpn * steps, (lpn + 1) * steps}, visit);
@@ -51,7 +51,7 @@ void TableState::Refilter(PriorityState* priority, Slot slot) {
 void TableState::UseFilter(size_t priority_table) {
   PriorityState& priority = *priorities_[priority_table];
   if (priority.filter() == nullptr) return;
-  priority.filter()->Use(priority.spec().filter, layout_, *trajectories_);
+  priority.filter()->Use(priority.spec().filter, layout(), *trajectories_);
   trajectories_->ForEach([&](Slot slot, const index::TrajectoryRecord&) { Refilter(slot); });
 }
 

@@ -39,6 +39,7 @@ std::optional<uint64_t> BoundInPages(const TableLayout& layout) {
 uint64_t SlabsOfPages(uint64_t pages, const TableLayout& layout) {
   uint64_t slabs = 0;
   for (const GroupLayout& group : layout.groups()) {
+    if (group.dropped) continue;
     slabs += SlabsFor(pages + (group.may_be_unwritten() ? 1 : 0), group.pages.frame_bytes());
   }
   return slabs;
@@ -47,6 +48,7 @@ uint64_t SlabsOfPages(uint64_t pages, const TableLayout& layout) {
 uint64_t PagesIn(uint64_t slabs, const TableLayout& layout) {
   uint64_t most = UINT64_MAX;
   for (const GroupLayout& group : layout.groups()) {
+    if (group.dropped) continue;
     most = std::min(most, FramesIn(slabs, group.pages.frame_bytes()));
   }
   uint64_t fit = 0;
@@ -79,8 +81,8 @@ TableSpec WithChosenSteps(const DatabaseCore& database, const TableSpec& spec) {
   return chosen;
 }
 
-Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec) {
-  const TableLayout layout(spec, 0);
+Status CheckTableFits(const DatabaseCore& database, const TableLayout& layout) {
+  const TableSpec& spec = layout.spec();
   const uint64_t record_max = database.log->record_bytes_max();
   const uint64_t piece = layout.piece_bytes_max();
   if (piece + kRecordOverhead > record_max) {
@@ -120,15 +122,16 @@ Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec) {
   return Status::Ok();
 }
 
-Status CheckFitsBesideOthers(const DatabaseCore& database, const TableSpec& spec) {
+Status CheckFitsBesideOthers(const DatabaseCore& database, const TableLayout& layout) {
   if (!database.options.resident) return Status::Ok();
-  const TableLayout layout(spec, 0);
+  const TableSpec& spec = layout.spec();
   const std::optional<uint64_t> pages = BoundInPages(layout);
   if (!pages) return Status::Ok();
   const uint64_t budget_bytes = database.arena->budget_bytes();
   uint64_t others_bytes = 0;
   for (const auto& table : database.AllTables()) {
     const TableLayout& other = table->layout();
+    if (other.id() == layout.id()) continue;
     const uint64_t kept = PagesKept(other);
     if (kept > 0) others_bytes += SlabsOfPages(kept, other) * kSlabBytes;
   }

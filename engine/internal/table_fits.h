@@ -28,11 +28,11 @@ TableSpec WithChosenSteps(const DatabaseCore& database, const TableSpec& spec);
 /// InvalidArgument for a page that fits no record of the log or no frame, and, where all pages stay
 /// in memory, for a bound in bytes or steps that leaves less than a sixteenth of the frames to the
 /// calls under way.
-Status CheckTableFits(const DatabaseCore& database, const TableSpec& spec);
+Status CheckTableFits(const DatabaseCore& database, const TableLayout& layout);
 
 /// The same of what the other tables leave of the frames, where all pages stay in memory: each has
 /// whole slabs, for its bound in bytes or steps and a sixteenth beside it. What has no such bound
 /// is not counted: nobody knows how much it will hold.
-Status CheckFitsBesideOthers(const DatabaseCore& database, const TableSpec& spec);
+Status CheckFitsBesideOthers(const DatabaseCore& database, const TableLayout& layout);
 
 }  // namespace geardb::engine

@@ -6,15 +6,10 @@
 namespace geardb::engine {
 
 TableFrames::TableFrames(const Memory& memory, const TableLayout* layout)
-    : memory_(memory),
-      layout_(layout),
-      defaults_(layout->group_count()),
-      hands_(layout->group_count(), 0) {
-  for (const GroupLayout& group : layout->groups()) {
-    std::string owner = "table '" + layout->spec().name + "'";
-    if (!group.name.empty()) owner += ", group '" + group.name + "'";
-    pools_.push_back(memory.arena->NewPool(group.pages.frame_bytes(), std::move(owner)));
-  }
+    : memory_(memory), layout_(layout), hands_(layout->group_count(), 0) {
+  for (auto& frame : defaults_) frame.store(FrameRef{}.bits, std::memory_order_relaxed);
+  pools_.reserve(kColumnGroupNumbersMax);
+  for (size_t g = 0; g < layout->group_count(); ++g) pools_.push_back(NewPool(*layout, g));
 }
 
 TableFrames::~TableFrames() {
@@ -35,34 +30,27 @@ TableFrames::~TableFrames() {
     });
   }
   for (size_t g = 0; g < pools_.size(); ++g) {
-    if (defaults_[g].valid()) memory_.arena->Retire(pools_[g], defaults_[g]);
+    if (IsArenaFrame(default_frame(g))) memory_.arena->Retire(pools_[g], default_frame(g));
     memory_.arena->DropPool(pools_[g]);
   }
 }
 
 Status TableFrames::MakeDefaults(Kept kept) {
   for (size_t g = 0; g < pools_.size(); ++g) {
-    if (!layout_->group(g).may_be_unwritten()) continue;
-    auto taken = memory_.arena->Allocate(pools_[g], Deadline::Now(), kept);
-    if (taken.status().code() == StatusCode::kResourceExhausted && memory_.make_room != nullptr) {
-      memory_.make_room(pools_[g]);
-      taken = memory_.arena->Allocate(pools_[g], Deadline::Now(), kept);
-    }
-    GEARDB_ASSIGN_OR_RETURN(defaults_[g], std::move(taken));
-    std::byte* frame = memory_.arena->Resolve(defaults_[g]);
-    for (const size_t c : layout_->group(g).columns) {
-      const StepColumn& column = layout_->step_columns()[c];
-      FillElements(
-          column.dtype, column.default_bits,
-          {frame + layout_->RowOffset(c, 0), column.row_bytes * layout_->steps_per_page()});
+    if (layout_->group(g).dropped) {
+      SetDefaults(g, MakeDroppedDefaults(g));
+    } else if (layout_->group(g).may_be_unwritten()) {
+      GEARDB_ASSIGN_OR_RETURN(const FrameRef frame, NewDefaults(*layout_, g, pools_[g], kept));
+      SetDefaults(g, frame);
     }
   }
   return Status::Ok();
 }
 
 void TableFrames::CopyDefaults(size_t group, std::byte* into) const {
-  if (!defaults_[group].valid()) return;
-  std::memcpy(into, memory_.arena->Resolve(defaults_[group]), pools_[group]->frame_bytes());
+  const FrameRef defaults = default_frame(group);
+  if (!defaults.valid()) return;
+  std::memcpy(into, memory_.arena->Resolve(defaults), pools_[group]->frame_bytes());
 }
 
 // ---- Bringing in.
@@ -194,7 +182,7 @@ void TableFrames::DropFrame(size_t group, Lpn lpn) {
 void TableFrames::Replace(size_t group, Lpn lpn, FrameRef frame) {
   const FrameRef before = FrameOf(group, lpn);
   if (before == frame) return;
-  if (before.valid() && before != defaults_[group]) DropFrame(group, lpn);
+  if (before.valid() && before != default_frame(group)) DropFrame(group, lpn);
   Give(group, lpn, frame);
 }
 
@@ -203,23 +191,24 @@ void TableFrames::Retire(Lpn lpn) {
   for (size_t g = 0; g < pools_.size(); ++g) {
     has_cold |= (pages_->residency(g, lpn).flags & kPageHasCold) != 0;
     const FrameRef frame = FrameOf(g, lpn);
-    if (frame.valid() && frame != defaults_[g]) DropFrame(g, lpn);
+    if (frame.valid() && frame != default_frame(g)) DropFrame(g, lpn);
   }
   const index::PageRecord& page = pages_->page(lpn);
   if (has_cold) gone_.push_back({trajectories_->record(page.slot).id, page.page_number});
 }
 
 void TableFrames::Pack() {
-  std::vector<FrameRef> moved = defaults_;
+  std::vector<FrameRef> moved;
   for (size_t g = 0; g < pools_.size(); ++g) {
-    if (moved[g].valid()) memory_.arena->MoveDown(pools_[g], &moved[g]);
+    moved.push_back(default_frame(g));
+    if (IsArenaFrame(moved[g])) memory_.arena->MoveDown(pools_[g], &moved[g]);
   }
   trajectories_->ForEach([&](Slot, const index::TrajectoryRecord& record) {
     for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
       for (size_t g = 0; g < pools_.size(); ++g) {
         FrameRef& frame = pages_->residency(g, lpn).frame;
         if (!frame.valid()) continue;
-        if (frame == defaults_[g]) {
+        if (frame == default_frame(g)) {
           frame = moved[g];
         } else {
           memory_.arena->MoveDown(pools_[g], &frame);
@@ -227,7 +216,7 @@ void TableFrames::Pack() {
       }
     }
   });
-  defaults_ = std::move(moved);
+  for (size_t g = 0; g < pools_.size(); ++g) SetDefaults(g, moved[g]);
 }
 
 // ---- Dropping.
@@ -235,11 +224,11 @@ void TableFrames::Pack() {
 TableFrames::Fate TableFrames::FateOf(size_t group, Lpn lpn, const ReadableLog& log) const {
   const index::PageRecord& page = pages_->page(lpn);
   const index::GroupPageRecord& record = pages_->residency(group, lpn);
-  if (page.in_use == 0 || !record.frame.valid() || record.frame == defaults_[group]) {
+  if (page.in_use == 0 || !record.frame.valid() || record.frame == default_frame(group)) {
     return Fate::kStay;
   }
   if (memory_.loader == nullptr || !layout_->group(group).logged() ||
-      (record.flags & kPageHeld) != 0) {
+      layout_->group(group).dropped || (record.flags & kPageHeld) != 0) {
     return Fate::kStay;
   }
   const bool goes_on = page.next == kNoLpn &&

@@ -6,9 +6,14 @@
 //   puts rows there. So has a page of a volatile group, whose bytes are nowhere else.
 // - A frame leaves through the arena's retirement: who found it under the mutex, and holds an epoch
 //   guard from then on, can read it.
+// - In a group that was dropped, pages show its defaults, but for the last page of a trajectory
+// that
+//   is open: its writer may not know yet. These defaults are in memory of the process.
 // - A page is in `loading_` at most once, and the load is of what the page holds, or is replaced.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -83,14 +88,34 @@ class TableFrames {
   /// The frames that show the defaults. ResourceExhausted.
   Status MakeDefaults(Kept kept);
 
+  // Columns that come and leave.
+
+  /// What a group needs before its pages are there.
+  struct NewGroup {
+    FramePool* pool = nullptr;
+    FrameRef defaults;
+  };
+  /// Of the groups that `layout` has and this has not. ResourceExhausted, with nothing left behind.
+  Result<std::vector<NewGroup>> PrepareGroups(const TableLayout& layout, Kept kept);
+  void GiveUpGroups(std::span<const NewGroup> groups);
+  /// Uses `layout` from here on. Pages that are there show the defaults of the groups that come
+  /// and, but for the last ones of open trajectories, of those that leave.
+  void ChangeLayout(const TableLayout* layout, std::span<const NewGroup> groups);
+  /// The page of a group that was dropped shows its defaults from here on, if it did not.
+  void ShowDefaults(size_t group, Lpn lpn);
+
+  /// Any thread may ask, of a group of a layout that it has seen.
   FramePool* pool(size_t group) const { return pools_[group]; }
   HostArena& arena() const { return *memory_.arena; }
   PageLoader& loader() const { return *memory_.loader; }
   /// See TableState::default_frame.
-  FrameRef default_frame(size_t group) const { return defaults_[group]; }
+  FrameRef default_frame(size_t group) const {
+    return FrameRef{defaults_[group].load(std::memory_order_acquire)};
+  }
   /// Nobody has written in the page in that group.
   bool ShowsDefaults(size_t group, Lpn lpn) const {
-    return defaults_[group].valid() && FrameOf(group, lpn) == defaults_[group];
+    const FrameRef defaults = default_frame(group);
+    return defaults.valid() && FrameOf(group, lpn) == defaults;
   }
   /// Not valid: it was dropped.
   FrameRef FrameOf(size_t group, Lpn lpn) const { return pages_->residency(group, lpn).frame; }
@@ -171,6 +196,9 @@ class TableFrames {
   void MarkCold(const ColdWork& page);
   /// What has left since the last call.
   std::vector<GonePage> TakeGone() { return std::exchange(gone_, {}); }
+  /// Groups that were dropped, of which the cold store may have pages: since the last call, and
+  /// before the table was opened.
+  std::vector<uint32_t> TakeDroppedGroups() { return std::exchange(dropped_groups_, {}); }
   /// Pages come from an image, and have no frames: what is not in the log from `log_start` on is in
   /// the cold store.
   void ResolvePlaces(Lsn log_start);
@@ -195,16 +223,32 @@ class TableFrames {
   /// Its rows are in pieces of the log at or beyond `log_start`.
   static bool IsInLog(const index::GroupPageRecord& record, Lsn log_start);
 
+  FramePool* NewPool(const TableLayout& layout, size_t group) const;
+  /// The frame of defaults of a group that may have pages in which nobody has written.
+  Result<FrameRef> NewDefaults(const TableLayout& layout, size_t group, FramePool* pool,
+                               Kept kept) const;
+  /// Those of a group that is dropped, in memory of the process.
+  FrameRef MakeDroppedDefaults(size_t group);
+  void SetDefaults(size_t group, FrameRef frame) {
+    defaults_[group].store(frame.bits, std::memory_order_release);
+  }
+  /// It is of the arena.
+  static bool IsArenaFrame(FrameRef frame) {
+    return frame.valid() && frame.arena() != kProcessMemory;
+  }
+
   const Memory memory_;
-  const TableLayout* const layout_;
-  std::vector<FramePool*> pools_;   // By group.
-  std::vector<FrameRef> defaults_;  // By group.
-  std::vector<Lpn> hands_;          // By group: where the last look ended.
+  const TableLayout* layout_;
+  std::vector<FramePool*> pools_;  // By group. Its elements never move.
+  std::array<std::atomic<uint64_t>, kColumnGroupNumbersMax> defaults_;  // FrameRefs, likewise.
+  std::vector<Lpn> hands_;  // By group: where the last look ended.
+  std::vector<std::unique_ptr<std::byte[]>> dropped_defaults_;
   index::PageTable* pages_ = nullptr;
   index::TrajectoryIndex* trajectories_ = nullptr;
   std::map<Key, std::shared_ptr<PageLoad>> loading_;
   std::map<PageLoad*, std::shared_ptr<PageLoad>> unfinished_;
   std::vector<GonePage> gone_;
+  std::vector<uint32_t> dropped_groups_;
   FrameStats stats_;
 };
 

@@ -29,6 +29,10 @@ void ForEachWritten(const index::PageTable& pages, size_t group, uint64_t looks,
 
 void TableFrames::CountInLog(size_t group, uint64_t looks, uint64_t segment_bytes, Lpn* next,
                              std::map<Lsn, uint64_t>* pages) const {
+  if (layout_->group(group).dropped) {
+    *next = kNoLpn;
+    return;
+  }
   ForEachWritten(*pages_, group, looks, next, [&](Lpn lpn) {
     const index::GroupPageRecord& record = pages_->residency(group, lpn);
     if ((record.flags & kPageInCold) != 0) return true;
@@ -60,7 +64,7 @@ void TableFrames::CountPlaces(size_t group, uint64_t looks, Lpn* next, GroupPlac
 
 void TableFrames::CollectForCold(const CollectRequest& request, Lpn* next,
                                  std::vector<ColdWork>* work) {
-  if (!layout_->group(request.group).logged()) {
+  if (!layout_->group(request.group).logged() || layout_->group(request.group).dropped) {
     *next = kNoLpn;
     return;
   }
@@ -98,8 +102,8 @@ void TableFrames::ResolvePlaces(Lsn log_start) {
     ForEachWritten(*pages_, g, UINT64_MAX, &next, [&](Lpn lpn) {
       index::GroupPageRecord& record = pages_->group_page(g, lpn);
       record.flags &= kPageFlagsSaved;
-      if (!layout_->group(g).logged()) {
-        record.frame = defaults_[g];
+      if (!layout_->group(g).logged() || layout_->group(g).dropped) {
+        record.frame = default_frame(g);
       } else if (!IsInLog(record, log_start)) {
         record.flags |= kPageInCold | kPageHasCold;
         record.piece_at = kNoLsn;

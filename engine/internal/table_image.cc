@@ -16,7 +16,7 @@ ChunkWriter MakeHead(const TableState& state, const PlanNumbers& numbers, Lsn ls
     priorities.push_back(ItemsImage::SaveHead(&builder, state.priority(i)));
   }
   const auto priorities_offset = builder.CreateVector(priorities);
-  const auto spec = EncodeTableSpec(&builder, layout.spec());
+  const auto spec = EncodeTableHistory(&builder, state.history());
   builder.Finish(fb::CreateTableHead(
       builder, layout.id(), spec, state.trajectories().reserved(), state.pages().reserved(),
       state.trajectories().count(), state.page_count(), state.steps(), numbers.next_id,
@@ -38,16 +38,19 @@ PlanNumbers NumbersOf(const TablePlan& plan) {
 }
 
 TableImage::TableImage(TableState* state, const PlanNumbers& numbers, Lsn lsn)
-    : state_(state), lsn_(lsn), head_(MakeHead(*state, numbers, lsn)) {
-  const ImageShape shape(state->layout());
+    : state_(state), layout_(&state->layout()), lsn_(lsn), head_(MakeHead(*state, numbers, lsn)) {
+  const TableLayout* const layout = layout_;
+  const ImageShape shape(*layout);
   const uint64_t slots = state->trajectories().reserved();
   trajectories_ = std::make_unique<KeptChunks<TrajectoriesCopy>>(
-      ImageShape::Chunks(slots, shape.slots_per_chunk), shape.slots_per_chunk,
-      [state, slots](uint64_t chunk) { return TrajectoriesCopy(*state, chunk, slots); });
+      ImageShape::Chunks(slots, shape.slots_per_chunk), shape.slots_per_chunk, [=](uint64_t chunk) {
+        return TrajectoriesCopy(*state, *layout, {chunk, slots});
+      });
   const uint64_t lpns = state->pages().reserved();
   pages_ = std::make_unique<KeptChunks<PagesCopy>>(
-      ImageShape::Chunks(lpns, shape.lpns_per_chunk), shape.lpns_per_chunk,
-      [state, lpns](uint64_t chunk) { return PagesCopy(*state, chunk, lpns); });
+      ImageShape::Chunks(lpns, shape.lpns_per_chunk), shape.lpns_per_chunk, [=](uint64_t chunk) {
+        return PagesCopy(*state, *layout, {chunk, lpns});
+      });
   chunks_ += trajectories_->chunks() + pages_->chunks();
   for (uint32_t i = 0; i < state->priority_table_count(); ++i) {
     const PriorityState* priority = &state->priority(i);
@@ -89,7 +92,7 @@ Status TableImage::GiveNext(const ImageSink& sink) {
       MutexLock lock(&state_->mutex);
       copy = trajectories_->Take(number);
     }
-    return copy.Give(state_->layout(), lsn_, sink);
+    return copy.Give(*layout_, lsn_, sink);
   }
   number -= trajectories_->chunks();
   if (number < pages_->chunks()) {
@@ -98,7 +101,7 @@ Status TableImage::GiveNext(const ImageSink& sink) {
       MutexLock lock(&state_->mutex);
       copy = pages_->Take(number);
     }
-    return copy.Give(state_->layout(), lsn_, sink);
+    return copy.Give(*layout_, lsn_, sink);
   }
   return GiveItems(number - pages_->chunks(), sink);
 }

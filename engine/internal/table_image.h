@@ -101,6 +101,7 @@ class TableImage {
   Status GiveItems(uint64_t number, const ImageSink& sink) GEARDB_EXCLUDES(state_->mutex);
 
   TableState* const state_;
+  const TableLayout* const layout_;  // Of the beginning: columns that come or leave change nothing.
   const Lsn lsn_;
   ChunkWriter head_;
   std::unique_ptr<KeptChunks<TrajectoriesCopy>> trajectories_;

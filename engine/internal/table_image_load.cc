@@ -138,13 +138,13 @@ Status TableImageLoad::ReadHead() {
 }
 
 Status TableImageLoad::Create(const TableState::Memory& memory, LoadedTable* table) {
-  const Result<TableSpec> spec = DecodeTableSpec(head_->spec());
-  if (spec.status().code() == StatusCode::kUnsupported) return spec.status();
-  if (!spec.ok()) return BadChunk(head_chunk_, spec.status().message());
-  const Status valid = ValidateTableSpec(*spec);
+  Result<TableHistory> history = DecodeTableHistory(head_->spec());
+  if (history.status().code() == StatusCode::kUnsupported) return history.status();
+  if (!history.ok()) return BadChunk(head_chunk_, history.status().message());
+  const Status valid = ValidateHistory(*history);
   if (!valid.ok()) return BadChunk(head_chunk_, valid.message());
-  if (spec->steps_per_page == 0) return BadChunk(head_chunk_, "pages have no size");
-  GEARDB_ASSIGN_OR_RETURN(table->state, TableState::Create(memory, *spec, id_));
+  if (history->options.steps_per_page == 0) return BadChunk(head_chunk_, "pages have no size");
+  GEARDB_ASSIGN_OR_RETURN(table->state, TableState::Create(memory, std::move(*history), id_));
   GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(memory.index, table->state.get()));
   state_ = table->state.get();
   state_->removals_.Restore(head_->removed_ever());
@@ -166,6 +166,8 @@ Status TableImageLoad::LoadPriorityTables() {
     if (!valid.ok()) return BadChunk(head_chunk_, valid.message());
     const Status filter = CheckStandingFilter(*spec, state_->layout());
     if (!filter.ok()) return BadChunk(head_chunk_, filter.message());
+    const Status numbers = CheckRequiredNumbers(state_->layout(), *spec);
+    if (!numbers.ok()) return BadChunk(head_chunk_, numbers.message());
     for (size_t other = 0; other < i; ++other) {
       if (state_->priority(other).spec().name != spec->name) continue;
       return BadChunk(head_chunk_, "two priority tables are called '", spec->name, "'");
@@ -188,14 +190,14 @@ Status TableImageLoad::LoadTrajectories(uint64_t chunk) {
   const TableLayout& layout = state_->layout();
   const auto count = reader.Get<uint32_t>();
   const TrajectoryArrays arrays(&reader, count);
-  std::vector<std::span<const std::byte>> columns;
+  std::vector<std::pair<const TrajectoryColumn*, std::span<const std::byte>>> columns;
   for (const TrajectoryColumn& column : layout.trajectory_columns()) {
-    columns.push_back(reader.Bytes(column.bytes, count));
+    if (!column.dropped) columns.emplace_back(&column, reader.Bytes(column.bytes, count));
   }
   std::vector<std::pair<size_t, ChunkArray<uint64_t>>> filled;
   for (size_t g = 0; g < layout.group_count(); ++g) {
     if (!KeepsFilled(layout.group(g))) continue;
-    filled.emplace_back(FilledColumn(layout, g), reader.Array<uint64_t>(count));
+    filled.emplace_back(layout.group(g).filled_place, reader.Array<uint64_t>(count));
   }
   GEARDB_RETURN_IF_ERROR(reader.CheckEnd());
   const uint64_t each = ImageShape(layout).slots_per_chunk;
@@ -217,10 +219,9 @@ Status TableImageLoad::LoadTrajectories(uint64_t chunk) {
     if (!why.empty()) return BadChunk(name, "trajectory ", record.id, " in slot ", slot, ": ", why);
     state_->trajectories_->Insert(
         {.slot = slot, .generation = record.generation, .id = record.id}) = record;
-    for (size_t c = 0; c < columns.size(); ++c) {
-      const std::span<std::byte> into = state_->trajectories_->column(c, slot);
-      CopyElements(layout.trajectory_columns()[c].dtype, into.data(),
-                   columns[c].subspan(i * into.size(), into.size()));
+    for (const auto& [column, values] : columns) {
+      const std::span<std::byte> into = state_->trajectories_->column(column->place, slot);
+      CopyElements(column->dtype, into.data(), values.subspan(i * into.size(), into.size()));
     }
     for (const auto& [column, ends] : filled) {
       const uint64_t end = ends[i];
@@ -339,7 +340,7 @@ Status TableImageLoad::LoadGroup(ChunkReader* reader, size_t group, const NewPag
     of.rows = std::min<uint64_t>(layout.steps_per_page(), trajectory.rows_end - of.first);
     if (layout.group(group).late) {
       std::memcpy(&of.filled,
-                  state_->trajectories_->column(FilledColumn(layout, group), page.slot).data(),
+                  state_->trajectories_->column(layout.group(group).filled_place, page.slot).data(),
                   sizeof(of.filled));
     }
     const std::string why = CheckGroupPage(layout.group(group), record, of, lsn_);
@@ -375,8 +376,8 @@ Status TableImageLoad::LinkPages() {
         const GroupLayout& group = layout.group(g);
         index::GroupPageRecord& record = state_->pages_->group_page(g, lpn);
         if (IsInImage(group)) record = kept[g];
-        const bool unwritten = group.late && record.birth_lsn == kNoLsn;
-        const bool defaults = unwritten || !group.logged();
+        const bool unwritten = (group.late || group.added) && record.birth_lsn == kNoLsn;
+        const bool defaults = unwritten || !group.logged() || group.dropped;
         record.frame = defaults ? state_->default_frame(g) : FrameRef{};
         if (!defaults) state_->frame_bytes_ += group.pages.frame_bytes();
       }

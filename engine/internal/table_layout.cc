@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "index/trajectory_index.h"
 #include "kernels/convert.h"
 
 namespace geardb::engine {
@@ -12,66 +13,123 @@ void FillElements(DType dtype, uint64_t bits, std::span<std::byte> into) {
   for (size_t at = 0; at < into.size(); at += bytes) std::memcpy(into.data() + at, &bits, bytes);
 }
 
-TableLayout::TableLayout(TableSpec spec, TableId id) : spec_(std::move(spec)), id_(id) {
-  spec_.steps_per_page = ChooseStepsPerPage(spec_);
+TableLayout::TableLayout(TableSpec spec, TableId id)
+    : TableLayout(TableHistory(std::move(spec)), 0, id) {}
+
+TableLayout::TableLayout(const TableHistory& history, uint32_t version, TableId id)
+    : version_(version), spec_(history.SpecAt(version)), id_(id) {
   groups_.emplace_back();
-  for (const ColumnGroup& group : spec_.groups) {
-    groups_.push_back({.name = group.name, .late = group.late, .is_volatile = group.is_volatile});
+  for (const GroupHistory& known : history.groups) {
+    if (known.added > version) break;
+    groups_.push_back({.name = known.group.name,
+                       .late = known.group.late,
+                       .is_volatile = known.group.is_volatile,
+                       .added = known.added > 0,
+                       .dropped = true});
   }
   std::vector<std::vector<uint64_t>> row_bytes(groups_.size());
-  for (const Column& column : spec_.columns) {
-    const uint64_t bytes =
-        static_cast<uint64_t>(column.shape.elements()) * DTypeBytes(column.dtype);
-    const uint64_t default_bits = ElementBits(column.dtype, column.default_value);
-    if (column.kind == ColumnKind::kPerTrajectory) {
-      trajectory_columns_.push_back(TrajectoryColumn{column.name, column.dtype, column.shape,
-                                                     static_cast<uint32_t>(bytes), default_bits});
-      unset_trajectory_.resize(unset_trajectory_.size() + bytes);
-      FillElements(column.dtype, default_bits, std::span(unset_trajectory_).last(bytes));
-      continue;
-    }
-    const auto group = static_cast<uint32_t>(
-        std::find_if(groups_.begin(), groups_.end(),
-                     [&](const GroupLayout& known) { return known.name == column.group; }) -
-        groups_.begin());
-    groups_[group].columns.push_back(step_columns_.size());
-    step_columns_.push_back({.name = column.name,
-                             .dtype = column.dtype,
-                             .shape = column.shape,
-                             .row_bytes = bytes,
-                             .in_final_row = column.in_final_row,
-                             .group = group,
-                             .place = static_cast<uint32_t>(row_bytes[group].size()),
-                             .default_bits = default_bits});
-    final_column_count_ += column.in_final_row ? 1 : 0;
-    row_bytes[group].push_back(bytes);
+  for (const ColumnHistory& known : history.columns) {
+    if (known.added > version) break;
+    AddColumn(known, !known.IsThere(version), &row_bytes);
   }
   if (spec_.stream) {
     flags_column_ = row_bytes[0].size();
     row_bytes[0].push_back(1);
   }
-  for (uint32_t g = 0; g < groups_.size(); ++g) {
-    groups_[g].pages = PageLayout(row_bytes[g], spec_.steps_per_page);
-    const uint64_t step_bytes = groups_[g].pages.bytes_per_step();
-    page_bytes_ += groups_[g].pages.frame_bytes();
-    bytes_per_step_ += step_bytes;
-    piece_bytes_max_ = std::max(piece_bytes_max_, step_bytes * spec_.steps_per_page);
-    if (groups_[g].late) continue;
-    appended_groups_.push_back(g);
-    if (groups_[g].logged()) logged_groups_.push_back(g);
+  for (uint32_t g = 0; g < groups_.size(); ++g) LayOutGroup(g, row_bytes[g]);
+  PlaceColumns(history);
+}
+
+void TableLayout::AddColumn(const ColumnHistory& known, bool dropped,
+                            std::vector<std::vector<uint64_t>>* row_bytes) {
+  const Column& column = known.column;
+  const uint64_t bytes = static_cast<uint64_t>(column.shape.elements()) * DTypeBytes(column.dtype);
+  const uint64_t default_bits = ElementBits(column.dtype, column.default_value);
+  if (column.kind == ColumnKind::kPerTrajectory) {
+    trajectory_columns_.push_back({.name = column.name,
+                                   .dtype = column.dtype,
+                                   .shape = column.shape,
+                                   .bytes = static_cast<uint32_t>(bytes),
+                                   .default_bits = default_bits,
+                                   .dropped = dropped});
+    unset_trajectory_.resize(unset_trajectory_.size() + bytes);
+    FillElements(column.dtype, default_bits, std::span(unset_trajectory_).last(bytes));
+    return;
+  }
+  GroupLayout& group = groups_[known.group];
+  group.dropped &= dropped;
+  group.columns.push_back(step_columns_.size());
+  std::vector<uint64_t>& of_group = (*row_bytes)[known.group];
+  step_columns_.push_back({.name = column.name,
+                           .dtype = column.dtype,
+                           .shape = column.shape,
+                           .row_bytes = bytes,
+                           .in_final_row = column.in_final_row,
+                           .group = known.group,
+                           .place = static_cast<uint32_t>(of_group.size()),
+                           .default_bits = default_bits,
+                           .dropped = dropped});
+  final_column_count_ += column.in_final_row && !dropped ? 1 : 0;
+  of_group.push_back(bytes);
+}
+
+void TableLayout::LayOutGroup(uint32_t number, std::span<const uint64_t> row_bytes) {
+  GroupLayout& group = groups_[number];
+  group.pages = PageLayout(row_bytes, spec_.steps_per_page);
+  if (group.dropped) {
+    dropped_groups_.push_back(number);
+    return;
+  }
+  const uint64_t step_bytes = group.pages.bytes_per_step();
+  page_bytes_ += group.pages.frame_bytes();
+  bytes_per_step_ += step_bytes;
+  piece_bytes_max_ = std::max(piece_bytes_max_, step_bytes * spec_.steps_per_page);
+  if (group.late) return;
+  appended_groups_.push_back(number);
+  if (group.logged()) logged_groups_.push_back(number);
+}
+
+void TableLayout::PlaceColumns(const TableHistory& history) {
+  // In the order of the changes that they came with; of one change, columns before groups.
+  std::vector<uint32_t> column_added;
+  for (const ColumnHistory& known : history.columns) {
+    if (known.column.kind == ColumnKind::kPerTrajectory) column_added.push_back(known.added);
+  }
+  size_t column = 0;
+  size_t group = 1;
+  while (column < trajectory_columns_.size() || group < groups_.size()) {
+    const bool takes_column =
+        column < trajectory_columns_.size() &&
+        (group == groups_.size() || column_added[column] <= history.groups[group - 1].added);
+    if (takes_column) {
+      trajectory_columns_[column].place = place_bytes_.size();
+      place_bytes_.push_back(trajectory_columns_[column++].bytes);
+      continue;
+    }
+    GroupLayout& of_group = groups_[group++];
+    if (!of_group.late) continue;
+    of_group.filled_place = place_bytes_.size();
+    place_bytes_.push_back(sizeof(uint64_t));
   }
 }
 
 std::optional<size_t> TableLayout::FindStepColumn(std::string_view name) const {
   for (size_t i = 0; i < step_columns_.size(); ++i) {
-    if (step_columns_[i].name == name) return i;
+    if (!step_columns_[i].dropped && step_columns_[i].name == name) return i;
   }
   return std::nullopt;
 }
 
 std::optional<size_t> TableLayout::FindTrajectoryColumn(std::string_view name) const {
   for (size_t i = 0; i < trajectory_columns_.size(); ++i) {
-    if (trajectory_columns_[i].name == name) return i;
+    if (!trajectory_columns_[i].dropped && trajectory_columns_[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<uint32_t> TableLayout::FindGroup(std::string_view name) const {
+  for (uint32_t g = 1; g < groups_.size(); ++g) {
+    if (!groups_[g].dropped && groups_[g].name == name) return g;
   }
   return std::nullopt;
 }
@@ -82,6 +140,18 @@ Status TableLayout::NoSuchColumn(std::string_view name) const {
     names += (names.empty() ? "" : ", ") + column.name;
   }
   return Status::NotFound("table '", spec_.name, "' has no column '", name, "'; it has ", names);
+}
+
+Status CheckRequiredNumbers(const TableLayout& layout, const PriorityTableSpec& spec) {
+  for (const std::string& name : spec.required) {
+    const auto column = layout.FindTrajectoryColumn(name);
+    if (!column || *column < index::kColumnsSetBits) continue;
+    return Status::InvalidArgument("priority table '", spec.name, "' requires column '", name,
+                                   "', per-trajectory column number ", *column,
+                                   ", dropped ones counted; only the first ",
+                                   index::kColumnsSetBits, " can be required");
+  }
+  return Status::Ok();
 }
 
 }  // namespace geardb::engine

@@ -1,5 +1,6 @@
-// TableLayout: a table's spec compiled into what the data path needs: columns by number, their row
-// sizes, and the layout of pages. Immutable once made.
+// TableLayout: a table's columns, as of one of their changes, compiled into what the data path
+// needs: columns by number, their row sizes, and the layout of pages. Immutable once made. Columns
+// and groups that were dropped keep their numbers and places; no name finds them.
 #pragma once
 
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "base/page_view.h"
 #include "base/types.h"
+#include "engine/internal/table_history.h"
 #include "engine/schema.h"
 
 namespace geardb::engine {
@@ -52,6 +54,7 @@ struct StepColumn {
   uint32_t group = 0;
   uint32_t place = 0;         ///< In the pages of its group.
   uint64_t default_bits = 0;  ///< Of an element (kernels/convert.h, ElementBits).
+  bool dropped = false;
 };
 
 /// A column group. Its pages have its columns in the order of the schema, in group 0 of a stream
@@ -60,13 +63,17 @@ struct GroupLayout {
   std::string name;
   bool late = false;
   bool is_volatile = false;
+  bool added = false;    ///< It came later than the table: pages may be older than it.
+  bool dropped = false;  ///< All its columns were. Its pages show defaults, but for the last ones
+                         ///< of trajectories that are open.
+  size_t filled_place = 0;  ///< Of a late one: which column of the trajectories says how far.
   PageLayout pages = {};
   std::vector<size_t> columns = {};  ///< Numbers of its step columns, by place.
 
   /// Its pieces are in the log.
   bool logged() const { return !is_volatile; }
   /// Pages of it may be there in which nobody has written: they show the defaults.
-  bool may_be_unwritten() const { return late || is_volatile; }
+  bool may_be_unwritten() const { return late || is_volatile || added; }
 };
 
 /// A per-trajectory column.
@@ -76,6 +83,8 @@ struct TrajectoryColumn {
   Shape shape;
   uint32_t bytes = 0;
   uint64_t default_bits = 0;
+  size_t place = 0;  ///< Which column of the trajectories (index::TrajectoryIndex) it is.
+  bool dropped = false;
 };
 
 /// Writes a column's default into all elements of `into`.
@@ -85,8 +94,12 @@ class TableLayout {
  public:
   /// `spec` is valid (ValidateTableSpec); its steps_per_page is replaced by the one chosen.
   TableLayout(TableSpec spec, TableId id);
+  /// After the first `version` changes of the columns.
+  TableLayout(const TableHistory& history, uint32_t version, TableId id);
 
+  /// With the columns and groups that there are, in the order of their numbers.
   const TableSpec& spec() const { return spec_; }
+  uint32_t version() const { return version_; }
   TableId id() const { return id_; }
   uint32_t steps_per_page() const { return groups_[0].pages.steps_per_page(); }
   uint32_t steps_shift() const { return groups_[0].pages.steps_shift(); }
@@ -97,14 +110,19 @@ class TableLayout {
   std::span<const uint32_t> appended_groups() const { return appended_groups_; }
   /// Of these, those whose pieces are in the log.
   std::span<const uint32_t> logged_groups() const { return logged_groups_; }
-  /// Bytes of the frames of a page, in all groups.
+  /// Numbers of the groups that have left.
+  std::span<const uint32_t> dropped_groups() const { return dropped_groups_; }
+  /// Bytes of the frames of a page, in all groups that there are.
   uint64_t page_bytes() const { return page_bytes_; }
-  /// True bytes of a row, in all groups.
+  /// True bytes of a row, in all groups that there are.
   uint64_t bytes_per_step() const { return bytes_per_step_; }
   /// Of the group whose pages are largest: bytes of a whole page in the log.
   uint64_t piece_bytes_max() const { return piece_bytes_max_; }
   std::span<const StepColumn> step_columns() const { return step_columns_; }
   std::span<const TrajectoryColumn> trajectory_columns() const { return trajectory_columns_; }
+  /// Row sizes of the columns of the trajectories, by their places: those of the user's, and how
+  /// far late groups are filled.
+  std::span<const uint32_t> place_bytes() const { return place_bytes_; }
   /// Number of columns that a final row carries.
   size_t final_column_count() const { return final_column_count_; }
   /// The place of the flags column in the pages of group 0; only stream tables have one.
@@ -123,6 +141,8 @@ class TableLayout {
 
   std::optional<size_t> FindStepColumn(std::string_view name) const;
   std::optional<size_t> FindTrajectoryColumn(std::string_view name) const;
+  /// Of a group besides the first.
+  std::optional<uint32_t> FindGroup(std::string_view name) const;
   /// NotFound that names the column and those there are.
   Status NoSuchColumn(std::string_view name) const;
 
@@ -137,6 +157,12 @@ class TableLayout {
   Lpn LpnOfLeaf(uint64_t leaf) const { return static_cast<Lpn>(leaf >> steps_shift()); }
 
  private:
+  void AddColumn(const ColumnHistory& known, bool dropped,
+                 std::vector<std::vector<uint64_t>>* row_bytes);
+  void PlaceColumns(const TableHistory& history);
+  void LayOutGroup(uint32_t number, std::span<const uint64_t> row_bytes);
+
+  uint32_t version_ = 0;
   TableSpec spec_;
   TableId id_;
   std::vector<StepColumn> step_columns_;
@@ -144,6 +170,8 @@ class TableLayout {
   std::vector<GroupLayout> groups_;
   std::vector<uint32_t> appended_groups_;
   std::vector<uint32_t> logged_groups_;
+  std::vector<uint32_t> dropped_groups_;
+  std::vector<uint32_t> place_bytes_;
   std::vector<std::byte> unset_trajectory_;
   std::optional<size_t> flags_column_;
   size_t final_column_count_ = 0;
@@ -151,5 +179,9 @@ class TableLayout {
   uint64_t bytes_per_step_ = 0;
   uint64_t piece_bytes_max_ = 0;
 };
+
+/// InvalidArgument where a priority table requires a per-trajectory column whose number is too
+/// large: of dropped ones the numbers are not used again.
+Status CheckRequiredNumbers(const TableLayout& layout, const PriorityTableSpec& spec);
 
 }  // namespace geardb::engine

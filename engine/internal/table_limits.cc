@@ -96,7 +96,7 @@ bool TableState::IsFinished(Slot slot) const {
       }
     };
     if (priority->draws_windows()) {
-      const uint64_t steps = layout_.steps_per_page();
+      const uint64_t steps = layout().steps_per_page();
       for (Lpn lpn = record.head_lpn; lpn != kNoLpn && !drawable; lpn = pages_->page(lpn).next) {
         const index::LeafRange leaves{lpn * steps, (lpn + 1) * steps};
         priority->selector().ForEachMember(leaves, visit);

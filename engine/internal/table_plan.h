@@ -40,7 +40,8 @@ struct Lane {
   /// Of the tail page, in each of the writer's appended groups.
   struct Tail {
     FrameRef frame;
-    Lsn lsn = kNoLsn;  ///< Record of its newest piece.
+    Lsn lsn = kNoLsn;             ///< Record of its newest piece.
+    bool shows_defaults = false;  ///< Nobody has written in it: the frame is that of defaults.
   };
   std::vector<Tail> tail;
   /// What a Patch has made of the tail page, and the writer has yet to follow.

@@ -70,7 +70,7 @@ ColumnRows ReadTrajectoryColumn(const TableState& state, size_t column, Slot slo
   rows.column = found.name;
   rows.dtype = found.dtype;
   rows.shape = found.shape;
-  const auto value = state.trajectories().column(column, slot);
+  const auto value = state.ValueOf(column, slot);
   rows.bytes.assign(value.begin(), value.end());
   return rows;
 }
@@ -93,16 +93,17 @@ Result<std::vector<ColumnRows>> ReadRows(DatabaseCore* database, const TableCore
                                          TrajectoryId id, std::span<const std::string_view> columns,
                                          const RowRange& range) {
   GEARDB_RETURN_IF_ERROR(database->CheckTable(table));
-  const TableLayout& layout = table.layout();
   if (range.step == 0) return Status::InvalidArgument("a row range has step 0");
   std::vector<std::string_view> names(columns.begin(), columns.end());
-  if (names.empty()) {
-    for (const StepColumn& column : layout.step_columns()) names.push_back(column.name);
-  }
-  std::vector<ColumnRows> outputs(names.size());
+  std::vector<ColumnRows> outputs;
   RowsToCopy copies;
   {
     MutexLock lock(&table.state->mutex);
+    const TableLayout& layout = table.layout();
+    for (const StepColumn& column : layout.step_columns()) {
+      if (columns.empty() && !column.dropped) names.push_back(column.name);
+    }
+    outputs.resize(names.size());
     const TableState& state = *table.state;
     const Slot slot = state.trajectories().FindById(id);
     if (slot == kNoSlot) {
@@ -134,11 +135,11 @@ Result<std::vector<ColumnRows>> ReadRows(DatabaseCore* database, const TableCore
 Result<std::vector<ColumnRows>> GatherRows(DatabaseCore* database, const TableCore& table,
                                            std::span<const GatherColumn> columns) {
   GEARDB_RETURN_IF_ERROR(database->CheckTable(table));
-  const TableLayout& layout = table.layout();
   std::vector<ColumnRows> outputs(columns.size());
   RowsToCopy copies;
   {
     MutexLock lock(&table.state->mutex);
+    const TableLayout& layout = table.layout();
     const TableState& state = *table.state;
     for (size_t c = 0; c < columns.size(); ++c) {
       const auto column = layout.FindStepColumn(columns[c].column);

@@ -124,11 +124,15 @@ Result<StepSource> BindStepColumn(const FilterOperand& operand, const TableLayou
 }
 
 Result<PagesOfSteps> FindSteps(DatabaseCore* database, const TableCore& table, const Filter& filter,
-                               uint32_t group) {
+                               size_t number) {
   PagesOfSteps found;
   MutexLock lock(&table.state->mutex);
   const TableState& state = *table.state;
+  if (state.layout().step_columns()[number].dropped) {
+    return state.layout().NoSuchColumn(state.layout().step_columns()[number].name);
+  }
   GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(*table.state, filter));
+  const uint32_t group = state.layout().step_columns()[number].group;
   for (const Slot slot : slots) {
     AddSteps(state, state.trajectories().record(slot), group, &found);
   }
@@ -178,8 +182,7 @@ Status ScanColumn(DatabaseCore* database, const TableCore& table, const ColumnQu
   }
   if (const auto number = layout.FindStepColumn(operand->column)) {
     GEARDB_ASSIGN_OR_RETURN(const StepSource source, BindStepColumn(*operand, layout, *number));
-    GEARDB_ASSIGN_OR_RETURN(PagesOfSteps steps,
-                            FindSteps(database, table, query.filter, source.group));
+    GEARDB_ASSIGN_OR_RETURN(PagesOfSteps steps, FindSteps(database, table, query.filter, *number));
     // They are read a few at a time, each for this scan alone: a scan leaves in memory what draws
     // have brought there.
     ReadAhead missing(*table.state, source.group, steps.missing);

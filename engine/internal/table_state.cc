@@ -42,43 +42,48 @@ uint64_t LeafCapacity(const index::IndexMemory& memory, const TableLayout& layou
 
 }  // namespace
 
-TableState::TableState(const Memory& memory, const TableSpec& spec, TableId id)
+TableState::TableState(const Memory& memory, TableHistory history, TableId id)
     : memory_(memory),
-      layout_(spec, id),
+      history_(std::move(history)),
+      layouts_(history_.version + 1),
       frames_(std::make_unique<TableFrames>(TableFrames::Memory{.arena = memory.arena,
                                                                 .loader = memory.loader,
                                                                 .mutex = &mutex,
                                                                 .make_room = memory.make_room},
-                                            &layout_)) {}
+                                            FirstLayout(id))) {}
 
 TableState::~TableState() = default;
 
+const TableLayout* TableState::FirstLayout(TableId id) {
+  layouts_.back() = std::make_unique<TableLayout>(history_, history_.version, id);
+  layout_.store(layouts_.back().get());
+  return layouts_.back().get();
+}
+
 void TableState::RetireFrames(Lpn lpn) {
-  for (size_t g = 0; g < layout_.group_count(); ++g) {
-    if (!frames_->ShowsDefaults(g, lpn)) frame_bytes_ -= layout_.group(g).pages.frame_bytes();
+  for (size_t g = 0; g < layout().group_count(); ++g) {
+    if (!frames_->ShowsDefaults(g, lpn)) frame_bytes_ -= layout().group(g).pages.frame_bytes();
   }
   frames_->Retire(lpn);
 }
 
 Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, const TableSpec& spec,
                                                        TableId id) {
-  std::unique_ptr<TableState> state(new TableState(memory, spec, id));
-  std::vector<uint32_t> column_bytes;
-  for (const TrajectoryColumn& column : state->layout_.trajectory_columns()) {
-    column_bytes.push_back(column.bytes);
-  }
-  for (const GroupLayout& group : state->layout_.groups()) {
-    state->filled_.push_back(column_bytes.size());
-    if (group.late) column_bytes.push_back(sizeof(uint64_t));
-  }
-  auto pages =
-      index::PageTable::Create(memory.index, spec.name + " pages",
-                               {.lpn_capacity = LpnCapacity(*memory.index),
-                                .group_count = state->layout_.group_count(),
-                                .row_flags = spec.stream ? state->layout_.steps_per_page() : 0});
+  return Create(memory, TableHistory(spec), id);
+}
+
+Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, TableHistory history,
+                                                       TableId id) {
+  std::unique_ptr<TableState> state(new TableState(memory, std::move(history), id));
+  const TableLayout& layout = state->layout();
+  const TableSpec& spec = layout.spec();
+  auto pages = index::PageTable::Create(memory.index, spec.name + " pages",
+                                        {.lpn_capacity = LpnCapacity(*memory.index),
+                                         .group_count = layout.group_count(),
+                                         .row_flags = spec.stream ? layout.steps_per_page() : 0});
   auto trajectories = index::TrajectoryIndex::Create(
       memory.index, spec.name + " trajectories",
-      {.slot_capacity = SlotCapacity(*memory.index), .column_bytes = column_bytes});
+      {.slot_capacity = SlotCapacity(*memory.index), .column_bytes = layout.place_bytes()});
   if (!pages.ok() || !trajectories.ok()) {
     return pages.ok() ? trajectories.status() : pages.status();
   }
@@ -92,17 +97,16 @@ Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, con
 Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
   GEARDB_ASSIGN_OR_RETURN(
       auto priority,
-      PriorityState::Create(memory_.index, spec, LeafCapacity(*memory_.index, layout_, spec)));
+      PriorityState::Create(memory_.index, spec, LeafCapacity(*memory_.index, layout(), spec)));
+  GEARDB_RETURN_IF_ERROR(CheckRequiredNumbers(layout(), spec));
   for (const std::string& name : spec.required) {
-    if (const auto column = layout_.FindTrajectoryColumn(name)) {
+    if (const auto column = layout().FindTrajectoryColumn(name)) {
       priority->required.columns |= uint64_t{1} << *column;
-      continue;
-    }
-    for (uint32_t g = 1; g < layout_.group_count(); ++g) {
-      if (layout_.group(g).name == name) priority->required.groups.push_back(g);
+    } else if (const auto group = layout().FindGroup(name)) {
+      priority->required.groups.push_back(*group);
     }
   }
-  const uint64_t leaves = priority->draws_windows() ? pages_->reserved() * layout_.steps_per_page()
+  const uint64_t leaves = priority->draws_windows() ? pages_->reserved() * layout().steps_per_page()
                                                     : trajectories_->reserved();
   if (leaves > 0) GEARDB_RETURN_IF_ERROR(priority->Reserve(leaves));
   priorities_.push_back(std::move(priority));
@@ -112,7 +116,7 @@ Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
     priorities_.pop_back();
     return prepared;
   }
-  priorities_.back()->filter()->Use(spec.filter, layout_, *trajectories_);
+  priorities_.back()->filter()->Use(spec.filter, layout(), *trajectories_);
   return Status::Ok();
 }
 
@@ -131,11 +135,11 @@ Status TableState::Reserve(uint64_t lpn_count, uint64_t slot_count) {
       for (const auto& priority : priorities_) {
         if (!status.ok()) break;
         if (!priority->draws_windows()) continue;
-        status = priority->Reserve((lpn_count + extra) * layout_.steps_per_page());
+        status = priority->Reserve((lpn_count + extra) * layout().steps_per_page());
       }
       if (status.ok()) status = pages_->Reserve(lpn_count + extra);
       if (status.ok()) break;
-      if (extra == 0) return status.WithContext("table '" + layout_.spec().name + "'");
+      if (extra == 0) return status.WithContext("table '" + layout().spec().name + "'");
     }
   }
   if (slot_count > trajectories_->reserved()) {
@@ -151,14 +155,14 @@ Status TableState::Reserve(uint64_t lpn_count, uint64_t slot_count) {
       }
       if (status.ok()) status = trajectories_->Reserve(slot_count + extra);
       if (status.ok()) break;
-      if (extra == 0) return status.WithContext("table '" + layout_.spec().name + "'");
+      if (extra == 0) return status.WithContext("table '" + layout().spec().name + "'");
     }
   }
   return Status::Ok();
 }
 
 TableSpec TableState::WholeSpec() const {
-  TableSpec spec = layout_.spec();
+  TableSpec spec = layout().spec();
   for (const auto& priority : priorities_) spec.priority_tables.push_back(priority->spec());
   return spec;
 }
@@ -171,16 +175,17 @@ bool TableState::ScaleDue() const {
 }
 
 Status TableState::CheckColumnValue(size_t column, const void* value) const {
-  const TrajectoryColumn& given = layout_.trajectory_columns()[column];
+  const TrajectoryColumn& given = layout().trajectory_columns()[column];
   for (const auto& priority : priorities_) {
     const PriorityTableSpec& spec = priority->spec();
-    if (spec.initial != InitialPriority::kColumn || spec.initial_priority_column != given.name) {
+    if (spec.initial != InitialPriority::kColumn || given.dropped ||
+        spec.initial_priority_column != given.name) {
       continue;
     }
     float raw = 0;
     std::memcpy(&raw, value, sizeof(raw));
     if (index::ValidPriority(raw)) continue;
-    return Status::InvalidArgument("table '", layout_.spec().name, "': column '", given.name,
+    return Status::InvalidArgument("table '", layout().spec().name, "': column '", given.name,
                                    "' is the initial priority of '", spec.name, "' and is ", raw,
                                    "; expected a finite value of at least 0");
   }
@@ -191,7 +196,7 @@ bool TableState::IsTrajectoryItem(const index::TrajectoryRecord& record) const {
   if (record.state != index::TrajectoryState::kClosed) return false;
   const auto first = static_cast<int64_t>(record.first_row);
   int64_t last = StepsEnd(record) - 1;
-  if (layout_.spec().stream && layout_.spec().final_row) {
+  if (layout().spec().stream && layout().spec().final_row) {
     // Cut episodes of one row leave final rows alone: any number of them may end a stream.
     RowCursor cursor(*this, record);
     while (last >= first && IsFinalRow(&cursor, last)) --last;
@@ -204,8 +209,8 @@ uint64_t TableState::LeafOfRow(const index::TrajectoryRecord& record, int64_t ro
       row >= static_cast<int64_t>(record.rows_end)) {
     return UINT64_MAX;
   }
-  const Lpn lpn = pages_->Find(ListOf(record), layout_.PageNumber(row));
-  return lpn == kNoLpn ? UINT64_MAX : layout_.Leaf(lpn, layout_.OffsetInPage(row));
+  const Lpn lpn = pages_->Find(ListOf(record), layout().PageNumber(row));
+  return lpn == kNoLpn ? UINT64_MAX : layout().Leaf(lpn, layout().OffsetInPage(row));
 }
 
 uint64_t TableState::LeafOfItem(const PriorityState& priority, Slot slot, int64_t row) const {
@@ -216,8 +221,8 @@ uint64_t TableState::LeafOfItem(const PriorityState& priority, Slot slot, int64_
 bool TableState::GenerationOfLeaf(const PriorityState& priority, uint64_t leaf,
                                   uint32_t* generation) const {
   if (priority.draws_windows()) {
-    const Lpn lpn = layout_.LpnOfLeaf(leaf);
-    if (leaf >> layout_.steps_shift() >= pages_->reserved()) return false;
+    const Lpn lpn = layout().LpnOfLeaf(leaf);
+    if (leaf >> layout().steps_shift() >= pages_->reserved()) return false;
     const index::PageRecord& page = pages_->page(lpn);
     *generation = page.generation;
     return page.in_use;
@@ -230,7 +235,8 @@ bool TableState::GenerationOfLeaf(const PriorityState& priority, uint64_t leaf,
 
 uint64_t TableState::Filled(size_t group, Slot slot) const {
   uint64_t filled = 0;
-  std::memcpy(&filled, trajectories().column(filled_[group], slot).data(), sizeof(filled));
+  std::memcpy(&filled, trajectories().column(layout().group(group).filled_place, slot).data(),
+              sizeof(filled));
   return std::max(filled, trajectories().record(slot).first_row);
 }
 
@@ -260,7 +266,7 @@ void TableState::ReleaseHeadPage(index::TrajectoryRecord* record) {
   const Lpn lpn = pages_->UnlinkHead(&list);
   record->head_lpn = list.head;
   record->tail_lpn = list.tail;
-  const uint64_t steps = layout_.steps_per_page();
+  const uint64_t steps = layout().steps_per_page();
   for (const auto& priority : priorities_) {
     if (priority->draws_windows()) priority->Leave({lpn * steps, (lpn + 1) * steps});
   }
@@ -274,7 +280,7 @@ void TableState::RemoveTrajectory(const fb::Removed& removed, const RemovalCause
   rows_ -= record->rows_end - record->first_row;
   RowCursor cursor(*this, *record);
   uint64_t final_rows = (record->flags & index::kFinalRowStored) != 0 ? 1 : 0;
-  if (layout_.spec().stream && layout_.spec().final_row) {
+  if (layout().spec().stream && layout().spec().final_row) {
     final_rows = 0;
     for (uint64_t row = record->first_row; row < record->rows_end; ++row) {
       final_rows += IsFinalRow(&cursor, static_cast<int64_t>(row)) ? 1u : 0u;
@@ -301,7 +307,7 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
   }
   const uint64_t old_first = record->first_row;
   uint64_t final_rows = 0;
-  if (layout_.spec().stream) {
+  if (layout().spec().stream) {
     RowCursor cursor(*this, *record);
     for (uint64_t row = old_first; row < trimmed.first_row(); ++row) {
       final_rows += IsFinalRow(&cursor, static_cast<int64_t>(row)) ? 1u : 0u;
@@ -311,11 +317,11 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
   steps_ -= trimmed.first_row() - old_first - final_rows;
   trimmed_rows_ += trimmed.first_row() - old_first;
   record->first_row = trimmed.first_row();
-  const uint32_t first_page = layout_.PageNumber(static_cast<int64_t>(record->first_row));
+  const uint32_t first_page = layout().PageNumber(static_cast<int64_t>(record->first_row));
   while (pages_->page(record->head_lpn).page_number < first_page) ReleaseHeadPage(record);
   // Rows of the head page that are gone, and anchors that now reach before `first_row`.
-  const uint32_t offset = layout_.OffsetInPage(static_cast<int64_t>(record->first_row));
-  const uint64_t page_leaf = layout_.Leaf(record->head_lpn, 0);
+  const uint32_t offset = layout().OffsetInPage(static_cast<int64_t>(record->first_row));
+  const uint64_t page_leaf = layout().Leaf(record->head_lpn, 0);
   Refilter(trimmed.slot());
   for (size_t i = 0; i < priorities_.size(); ++i) {
     PriorityState& priority = *priorities_[i];
@@ -345,30 +351,33 @@ void TableState::Open(const fb::Opened& opened, Lsn lsn) {
   record.session = opened.session();
   record.lane = opened.lane();
   record.last_lsn = lsn;
-  for (size_t c = 0; c < layout_.trajectory_columns().size(); ++c) {
-    const TrajectoryColumn& column = layout_.trajectory_columns()[c];
+  for (size_t c = 0; c < layout().trajectory_columns().size(); ++c) {
+    const TrajectoryColumn& column = layout().trajectory_columns()[c];
     if (column.default_bits == 0) continue;
-    FillElements(column.dtype, column.default_bits, trajectories_->column(c, opened.slot()));
+    FillElements(column.dtype, column.default_bits,
+                 trajectories_->column(column.place, opened.slot()));
   }
   ++open_count_;
 }
 
-void TableState::WriteGroups(Lpn lpn, Lsn lsn, uint16_t rows_filled, const PageFrames& frames,
+void TableState::WriteGroups(const WrittenRows& rows, Lsn lsn, const PageFrames& frames,
                              size_t page) {
+  const Lpn lpn = rows.lpn;
   const auto groups = frames.layout->appended_groups();
   for (size_t a = 0; a < groups.size(); ++a) {
     index::GroupPageRecord& record = pages_->group_page(groups[a], lpn);
     if (const FrameRef given = frames.FrameOf(page, a); given.valid()) {
       frames_->Give(groups[a], lpn, given);
-      frame_bytes_ += layout_.group(groups[a]).pages.frame_bytes();
+      frame_bytes_ += layout().group(groups[a]).pages.frame_bytes();
     }
     record.flags = static_cast<uint8_t>(record.flags & ~kPageInCold);
     if (record.birth_lsn == kNoLsn) record.birth_lsn = lsn;
-    record.rows_filled = rows_filled;
-    if (!layout_.group(groups[a]).logged()) continue;
+    record.rows_filled = static_cast<uint16_t>(rows.end);
+    if (!layout().group(groups[a]).logged()) continue;
     record.newest_lsn = lsn;
-    const wal::PiecePlace whole =
-        record.piece_count == 0 ? frames.PieceOf(page, a) : wal::PiecePlace{};
+    // Before the first row of a group that came later, the page may have rows without it.
+    const bool is_whole = record.piece_count == 0 && rows.first == 0;
+    const wal::PiecePlace whole = is_whole ? frames.PieceOf(page, a) : wal::PiecePlace{};
     record.piece_at = whole.at;
     record.piece_checksum = static_cast<uint32_t>(whole.checksum);
     if (whole.at < lsn) record.flags |= kPageFromPart;
@@ -387,33 +396,35 @@ size_t TableState::ExtendRows(const fb::Rows& rows, Lsn lsn, const fb::NewPage* 
   index::TrajectoryRecord& record = trajectories_->record(rows.slot());
   StoredRows stored{.steps = rows.count() - (rows.has_final() ? 1u : 0u),
                     .end = static_cast<End>(rows.end())};
-  if (layout_.spec().stream) stored.begins_episode = BeginsEpisode(record);
+  if (layout().spec().stream) stored.begins_episode = BeginsEpisode(record);
   size_t taken = 0;
   uint64_t row = record.rows_end;
   const uint64_t end = row + rows.count();
   while (row < end) {
-    const uint32_t offset = layout_.OffsetInPage(static_cast<int64_t>(row));
+    const uint32_t offset = layout().OffsetInPage(static_cast<int64_t>(row));
     if (offset == 0) {
+      ReleaseDropped(record.tail_lpn);
       index::PageList list = ListOf(record);
       pages_->Append({.lpn = pages[taken].lpn(),
                       .slot = rows.slot(),
                       .generation = pages[taken].generation(),
-                      .page_number = layout_.PageNumber(static_cast<int64_t>(row))},
+                      .page_number = layout().PageNumber(static_cast<int64_t>(row))},
                      &list);
       record.head_lpn = list.head;
       record.tail_lpn = list.tail;
-      for (size_t g = 0; g < layout_.group_count(); ++g) {
+      for (size_t g = 0; g < layout().group_count(); ++g) {
         pages_->group_page(g, record.tail_lpn).frame = default_frame(g);
       }
       ++taken;
       ++page_count_;
     }
-    const uint64_t here = std::min<uint64_t>(end - row, layout_.steps_per_page() - offset);
-    WriteGroups(record.tail_lpn, lsn, static_cast<uint16_t>(offset + here), frames, (*page)++);
-    if (layout_.spec().stream) {
+    const uint64_t here = std::min<uint64_t>(end - row, layout().steps_per_page() - offset);
+    WriteGroups({record.tail_lpn, offset, static_cast<uint32_t>(offset + here)}, lsn, frames,
+                (*page)++);
+    if (layout().spec().stream) {
       uint8_t* flags = pages_->row_flags(record.tail_lpn) + offset;
       const uint64_t first = row - record.rows_end;
-      for (uint64_t k = 0; k < here; ++k) flags[k] = FlagsOfStoredRow(layout_, stored, first + k);
+      for (uint64_t k = 0; k < here; ++k) flags[k] = FlagsOfStoredRow(layout(), stored, first + k);
     }
     row += here;
   }
@@ -430,11 +441,12 @@ void TableState::CloseTrajectory(index::TrajectoryRecord* record, End end, bool 
   record->state = index::TrajectoryState::kClosed;
   record->end = end;
   if (last_row_is_final) record->flags |= index::kFinalRowStored;
+  ReleaseDropped(record->tail_lpn);
 }
 
 void TableState::SetRowFlags(const index::TrajectoryRecord& record, int64_t row, uint8_t flags) {
   RowCursor cursor(*this, record);
-  pages_->row_flags(cursor.PageOf(row))[layout_.OffsetInPage(row)] = flags;
+  pages_->row_flags(cursor.PageOf(row))[layout().OffsetInPage(row)] = flags;
 }
 
 void TableState::SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>* sets,
@@ -442,9 +454,9 @@ void TableState::SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>
   if (sets == nullptr || values == nullptr) return;
   const uint8_t* value = values->data();
   for (const fb::ColumnSet* set : *sets) {
-    const std::span<std::byte> into = trajectories_->column(set->column(), set->slot());
-    CopyElements(layout_.trajectory_columns()[set->column()].dtype, into.data(),
-                 std::as_bytes(std::span(value, into.size())));
+    const TrajectoryColumn& column = layout().trajectory_columns()[set->column()];
+    const std::span<std::byte> into = trajectories_->column(column.place, set->slot());
+    CopyElements(column.dtype, into.data(), std::as_bytes(std::span(value, into.size())));
     // Of the first 64 columns it is known whether they are set: one may be required.
     if (set->column() < index::kColumnsSetBits) {
       trajectories_->record(set->slot()).columns_set |= uint64_t{1} << set->column();

@@ -10,6 +10,7 @@
 // - The state is a function of the log's records alone: no clock, no address, no timing.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -111,6 +112,8 @@ class TableState {
   };
   static Result<std::unique_ptr<TableState>> Create(const Memory& memory, const TableSpec& spec,
                                                     TableId id);
+  static Result<std::unique_ptr<TableState>> Create(const Memory& memory, TableHistory history,
+                                                    TableId id);
   ~TableState();
 
   mutable Mutex mutex;
@@ -120,7 +123,9 @@ class TableState {
   /// Notified when something may have become drawable.
   ChangeSignal changed;
 
-  const TableLayout& layout() const { return layout_; }
+  /// As of the last change of the columns. It stays, with all before it, as long as this: whoever
+  /// has bound columns or groups by number can go on with the layout that it knows.
+  const TableLayout& layout() const { return *layout_.load(std::memory_order_acquire); }
   /// Which pages have frames. What a call of it changes is no part of what the table is.
   TableFrames& frames() const { return *frames_; }
   FramePool* pool(size_t group) const { return frames_->pool(group); }
@@ -134,6 +139,25 @@ class TableState {
   Status AddPriorityTable(const PriorityTableSpec& spec);
   /// The memory for a standing filter of a priority table.
   Status PrepareFilter(size_t priority_table);
+
+  // Columns that come and leave; engine/internal/table_columns.cc. Whoever changes them holds the
+  // commit mutex, or is recovery.
+
+  const TableHistory& history() const { return history_; }
+  TableHistory HistoryNow() const GEARDB_EXCLUDES(mutex) {
+    MutexLock lock(&mutex);
+    return history_;
+  }
+  /// The layout after the first `version` changes, of those there were.
+  const TableLayout& LayoutAt(uint32_t version) GEARDB_REQUIRES(mutex);
+  /// What a change needs, before anybody sees it.
+  struct ColumnChange;
+  /// Takes memory and frames for what `after` has and history() has not. ResourceExhausted, with
+  /// nothing left behind.
+  Result<std::unique_ptr<ColumnChange>> PrepareColumns(TableHistory after) GEARDB_EXCLUDES(mutex);
+  /// Columns that come hold their defaults, in all that is there. What leaves is not found any
+  /// more; the frames of groups of which nothing is left are retired.
+  void ApplyColumns(std::unique_ptr<ColumnChange> change) GEARDB_REQUIRES(mutex);
 
   // Applying. `lsn` is that of the record.
 
@@ -217,8 +241,13 @@ class TableState {
   FrameRef FrameOf(size_t group, Lpn lpn) const { return frames_->FrameOf(group, lpn); }
   /// The first byte of a row of a step column, in the page that has it: see TableFrames::ToRead.
   FrameRef RowToRead(size_t column, Lpn lpn, uint32_t offset_in_page, PageWaits* waits) const {
-    const FrameRef frame = frames_->ToRead(layout_.step_columns()[column].group, lpn, waits);
-    return FrameRef{frame.bits + layout_.RowOffset(column, offset_in_page)};
+    const TableLayout& now = layout();
+    const FrameRef frame = frames_->ToRead(now.step_columns()[column].group, lpn, waits);
+    return FrameRef{frame.bits + now.RowOffset(column, offset_in_page)};
+  }
+  /// The value of a per-trajectory column.
+  std::span<const std::byte> ValueOf(size_t column, Slot slot) const {
+    return trajectories().column(layout().trajectory_columns()[column].place, slot);
   }
   /// The row up to which a late group of a trajectory is filled.
   uint64_t Filled(size_t group, Slot slot) const;
@@ -229,6 +258,7 @@ class TableState {
   void CopyDefaults(size_t group, FrameRef into) const {
     frames_->CopyDefaults(group, memory_.arena->Resolve(into));
   }
+  void CopyDefaults(size_t group, std::byte* into) const { frames_->CopyDefaults(group, into); }
   /// The leaf of a row that is there, or UINT64_MAX.
   uint64_t LeafOfRow(const index::TrajectoryRecord& record, int64_t row) const;
   /// The leaf that (slot, row) has in a priority table, whether or not it is an item.
@@ -238,7 +268,7 @@ class TableState {
 
   /// The trajectory of a leaf of a priority table, whose place is not free.
   Slot SlotOfLeaf(const PriorityState& priority, uint64_t leaf) const {
-    return priority.draws_windows() ? pages_->page(layout_.LpnOfLeaf(leaf)).slot
+    return priority.draws_windows() ? pages_->page(layout().LpnOfLeaf(leaf)).slot
                                     : static_cast<Slot>(leaf);
   }
 
@@ -291,7 +321,8 @@ class TableState {
   friend class AnchorUpdate;
   friend class TableImageLoad;
 
-  TableState(const Memory& memory, const TableSpec& spec, TableId id);
+  TableState(const Memory& memory, TableHistory history, TableId id);
+  const TableLayout* FirstLayout(TableId id);
 
   /// An epoch of the priority table, which removes what it has covered, has covered all items of
   /// the closed trajectory.
@@ -306,9 +337,17 @@ class TableState {
   /// pages that were taken from `pages`.
   size_t ExtendRows(const fb::Rows& rows, Lsn lsn, const fb::NewPage* pages,
                     const PageFrames& frames, size_t* page);
-  /// Of the page that rows up to `offset_in_page` of it were written into.
-  void WriteGroups(Lpn lpn, Lsn lsn, uint16_t rows_filled, const PageFrames& frames, size_t page);
+  /// Rows of a page that were written.
+  struct WrittenRows {
+    Lpn lpn = kNoLpn;
+    uint32_t first = 0;
+    uint32_t end = 0;
+  };
+  void WriteGroups(const WrittenRows& rows, Lsn lsn, const PageFrames& frames, size_t page);
   void RetireFrames(Lpn lpn);
+  /// The page is no open trajectory's last any more: nobody needs its frames in groups that were
+  /// dropped.
+  void ReleaseDropped(Lpn lpn);
   void CloseTrajectory(index::TrajectoryRecord* record, End end, bool last_row_is_final);
   /// Items of a trajectory in the priority tables that were waiting for columns of it, of which
   /// `before` were set; `items` as in fb::SetColumns.
@@ -329,8 +368,9 @@ class TableState {
   void SetRowFlags(const index::TrajectoryRecord& record, int64_t row, uint8_t flags);
 
   const Memory memory_;
-  const TableLayout layout_;
-  std::vector<size_t> filled_;  // By group: of a late one, its column in trajectories_.
+  TableHistory history_;
+  std::vector<std::unique_ptr<const TableLayout>> layouts_;  // By version; null: not asked for yet.
+  std::atomic<const TableLayout*> layout_;                   // The last of them.
   std::unique_ptr<index::TrajectoryIndex> trajectories_;
   std::unique_ptr<index::PageTable> pages_;
   std::unique_ptr<TableFrames> frames_;  // Of these: goes before them.
@@ -347,6 +387,14 @@ class TableState {
   RemovalLog removals_;
   std::vector<SlotOfTrajectory> expired_;
   uint64_t trimmed_rows_ = 0;
+};
+
+/// Columns that are about to come, and to leave.
+struct TableState::ColumnChange {
+  explicit ColumnChange(TableHistory after_in) : after(std::move(after_in)) {}
+  TableHistory after;
+  std::unique_ptr<const TableLayout> layout;
+  std::vector<TableFrames::NewGroup> groups;
 };
 
 /// Holds a state's mutex while a record that ends at `end` is applied.

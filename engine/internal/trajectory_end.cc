@@ -133,6 +133,12 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&bound, 1}, how, &waited));
     GEARDB_RETURN_IF_ERROR(database_->CatchUp());
+    // So the rows of a page are, in each group, with it from one row on.
+    if (&table_->layout() != layout_) {
+      return Status::FailedPrecondition("table '", layout().spec().name, "': trajectory ", id,
+                                        " cannot be resumed by a writer that was made before the "
+                                        "table's columns changed: make another");
+    }
     GEARDB_RETURN_IF_ERROR(TakeOverOrphan(id, &lane));
     const fb::Adopted adopted(lane.slot, lane.generation, database_->manifest.epoch.open, number,
                               false);
@@ -169,7 +175,8 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
       const uint32_t group = layout().appended_groups()[a];
       GEARDB_ASSIGN_OR_RETURN(const FrameRef frame, state.frames().ReadNow(group, record.tail_lpn));
       lane->tail[a] = {.frame = frame,
-                       .lsn = state.pages().group_page(group, record.tail_lpn).newest_lsn};
+                       .lsn = state.pages().group_page(group, record.tail_lpn).newest_lsn,
+                       .shows_defaults = state.frames().ShowsDefaults(group, record.tail_lpn)};
     }
     state.frames().HoldAll(record.tail_lpn, true);  // Until it is this writer's.
   }
@@ -180,7 +187,7 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
   lane->id = id;  // Nothing fails any more.
   size_t offset = 0;
   for (size_t c = 0; c < layout().trajectory_columns().size(); ++c) {
-    const auto value = state.trajectories().column(c, slot);
+    const auto value = state.ValueOf(c, slot);
     std::memcpy(lane->columns.data() + offset, value.data(), value.size());
     offset += value.size();
   }

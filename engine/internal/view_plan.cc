@@ -245,6 +245,28 @@ int64_t ViewPlan::DrawnStack() const {
   return stack;
 }
 
+Status ViewPlan::CheckColumns(const TableLayout& now) const {
+  const auto gone = [&](std::string_view shown_by, std::string_view column) {
+    return Status::NotFound("table '", now.spec().name, "': column '", column, "', which ",
+                            shown_by, " shows, was dropped");
+  };
+  for (const CompiledView& view : views) {
+    const std::string shown_by = "view '" + view.name + "'";
+    if (view.per_trajectory) {
+      const TrajectoryColumn& column = now.trajectory_columns()[view.column];
+      if (column.dropped) return gone(shown_by, column.name);
+    } else if (const StepColumn& column = now.step_columns()[view.column]; column.dropped) {
+      return gone(shown_by, column.name);
+    }
+  }
+  if (!n_step) return Status::Ok();
+  for (const auto& number : {std::optional(n_step->reward), n_step->discount, n_step->life_loss}) {
+    if (!number || !now.step_columns()[*number].dropped) continue;
+    return gone("n_step", now.step_columns()[*number].name);
+  }
+  return Status::Ok();
+}
+
 Result<ViewPlan> CompileViews(const TableLayout& layout, const PriorityTableSpec& spec,
                               const SamplerOptions& options) {
   ViewPlan plan;

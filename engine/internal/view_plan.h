@@ -84,6 +84,8 @@ struct ViewPlan {
   std::vector<std::string> OutputNames() const;
   /// The largest stack of drawn rows.
   int64_t DrawnStack() const;
+  /// NotFound, naming it, for a column that was dropped since.
+  Status CheckColumns(const TableLayout& now) const;
 };
 
 /// InvalidArgument or NotFound, naming the view and what is wrong with it.

@@ -196,6 +196,34 @@ class EveryOperationTest : public StoreRecordsTest {
     ASSERT_OK(sampler->Next());
   }
 
+  /// Columns come, of which some are given by a writer, patched and set, and leave.
+  void ChangeColumns(TrajectoryId patched) {
+    const std::vector<ColumnGroup> groups = {{.name = "more"}, {.name = "filled", .late = true}};
+    ASSERT_OK(table_->AddColumns(
+        std::vector<Column>{{.name = "a", .group = "more", .default_value = 2},
+                            {.name = "b", .dtype = DType::kU8, .shape = {3}, .group = "more"},
+                            {.name = "c", .group = "filled"},
+                            {.name = "d", .kind = ColumnKind::kPerTrajectory}},
+        groups));
+    const float value[] = {4};
+    const ColumnValue c[] = {{"c", TensorView::Of(std::span<const float>(value))}};
+    const ColumnValue a[] = {{"a", c[0].value}};
+    const RowSpan span[] = {{patched, 0, 1}};
+    ASSERT_OK(table_->Patch(span, c));
+    ASSERT_OK(table_->Patch(span, a));
+    Append(70, 3, End::kGo, 1);  // By a writer that does not know them.
+    const std::string_view dropped[] = {"b", "c"};
+    ASSERT_OK(table_->DropColumns(dropped));
+    ASSERT_OK_AND_ASSIGN(auto writer, table_->NewWriter({}));
+    const testing::Rows rows(80, 1);
+    std::vector<ColumnValue> row = rows.one();
+    row.push_back({"a", TensorView::Scalar(value[0])});
+    const ColumnValue d[] = {{"d", TensorView::Scalar(value[0])}};
+    ASSERT_OK(writer->Append(row, {.trajectory = d}));
+    const std::string_view last[] = {"a"};
+    ASSERT_OK(table_->DropColumns(last));
+  }
+
   void ChangePriorities() {
     PriorityTable* per = priority("per");
     const std::vector<RowId> items = per->Items();
@@ -258,6 +286,7 @@ TEST_F(EveryOperationTest, ALogWithEveryOperationIsTakenUp) {
   ChangePriorities();
   ASSERT_OK(database_->WriteTag("tag", std::as_bytes(std::span(column[0].column))));
   ASSERT_OK(table_->Truncate(open, 5));
+  ChangeColumns(first);
   stream_.reset();
   Reopen();
   OpenAgain("steps");

@@ -181,18 +181,38 @@ class Table:
         self.steps = spec["steps_per_page"]
         self.columns = [column for column in spec["columns"] if column["kind"] == 0]
         self.groups = [{}, *spec.get("groups", [])]  # The first has no entry.
-        self.appended = [number for number, group in enumerate(self.groups)
-                         if not group.get("late") and not group.get("is_volatile")]
+        self.appended = []  # After each number of changes of the columns: the groups in appends.
+        self._note_appended()
         self.trajectories = {}
         self.held = {}  # (lpn, group) -> rows of the page from its first on.
         self.newest = {}  # (lpn, group) -> LSN of its newest piece.
-        self.patches = self.patches_in_parts = 0
+        self.patches = self.patches_in_parts = self.old_appends = 0
         self.batches = self.batches_in_parts = 0  # Written together with other tables.
+
+    def _note_appended(self):
+        there = {column["group"] for column in self.columns if not column.get("dropped")}
+        self.appended.append([number for number, group in enumerate(self.groups)
+                              if number in there and not group.get("late")
+                              and not group.get("is_volatile")])
+
+    def add_columns(self, change):
+        self.groups += change.get("groups", [])
+        self.columns += [dict(column, later=True) for column in change["columns"]
+                         if column["kind"] == 0]
+        self._note_appended()
+
+    def drop_columns(self, change):
+        for column in self.columns:
+            if not column.get("dropped"):
+                column["dropped"] = int(column["name"] in change["names"])
+        self._note_appended()
 
     def append(self, lsn, change, pieces):
         for opened in change.get("opened", []):
             self.trajectories[opened["slot"]] = {"id": opened["id"], "end": 0, "pages": [],
                                                  "generation": opened["generation"], "filled": {}}
+        appended = self.appended[change["column_changes"]]
+        self.old_appends += change["column_changes"] + 1 < len(self.appended)
         pages = iter(change.get("pages", []))
         named = iter(zip(change["pieces"], pieces))
         for rows in change["rows"]:
@@ -204,7 +224,7 @@ class Table:
                     trajectory["pages"].append(next(pages))
                 left = rows["first_row"] + rows["count"] - trajectory["end"]
                 count = min(self.steps - offset, left)
-                for group in self.appended:
+                for group in appended:
                     where, piece = next(named)
                     assert (where["first"], where["count"]) == (offset, count)
                     assert where["group"] == group
@@ -246,26 +266,32 @@ class Table:
         assert where["previous_lsn"] == self.newest.get(place, 2**64 - 1)
         self.newest[place] = lsn
         at, count, read = 0, where["count"], {}
-        for column in self.columns:
+        for number, column in enumerate(self.columns):
             if column["group"] == where["group"]:
-                read[column["name"]], at = values_of(column, count, piece, at)
+                read[number], at = values_of(column, count, piece, at)
         assert at == len(piece), "a piece holds its columns and nothing else"
         held = self.held.setdefault(place, [])
-        assert where["first"] == len(held)
-        held += [{name: rows[i] for name, rows in read.items()} for i in range(count)]
+        came_later = where["group"] not in {column["group"] for column in self.columns
+                                            if not column.get("later")}
+        assert where["first"] == len(held) or came_later and where["first"] > len(held)
+        held += [{} for _ in range(where["first"] - len(held))]  # Nobody knew it.
+        held += [{number: rows[i] for number, rows in read.items()} for i in range(count)]
 
     def rows(self, trajectory):
         """The rows of a trajectory, each {column: value}; what nobody wrote has its default."""
-        unwritten = {column["name"]: default_of(column) for column in self.columns}
+        unwritten = {number: default_of(column) for number, column in enumerate(self.columns)}
         shown = []
         for row in range(trajectory["end"]):
-            shown.append(dict(unwritten))
+            values = dict(unwritten)
             for number, group in enumerate(self.groups):
                 held = self.held.get((trajectory["pages"][row // self.steps]["lpn"], number), [])
                 written = trajectory["filled"].get(number, 0) if group.get("late") else row + 1
-                if row >= written or group.get("is_volatile"):
+                if row >= written or group.get("is_volatile") or row % self.steps >= len(held):
                     continue
-                shown[-1].update(held[row % self.steps])
+                values.update(held[row % self.steps])
+            shown.append({column["name"]: values[number]
+                          for number, column in enumerate(self.columns)
+                          if not column.get("dropped")})
         return shown
 
 
@@ -286,6 +312,10 @@ def tables_of(log):
                 pieces = pieces[count:]
                 table.batches += len(together) > 1
                 table.batches_in_parts += len(together) > 1 and in_parts
+            if operation["change_type"] == "AddColumns":
+                tables[operation["table_id"]].add_columns(change)
+            if operation["change_type"] == "DropColumns":
+                tables[operation["table_id"]].drop_columns(change)
             if operation["change_type"] == "Patch":
                 table = tables[operation["table_id"]]
                 table.patch(lsn, change, pieces)
@@ -356,13 +386,13 @@ class FormatTest(unittest.TestCase):
             self.assertEqual(table.rows(read), [row["columns"] for row in shown["rows"]])
             finals = [row["final"] for row in shown["rows"]]
             self.assertEqual(finals, [False] * (len(finals) - 1) + [final])
-        return len(listed), table.patches, table.patches_in_parts
+        return len(listed), table.patches, table.patches_in_parts, table.old_appends
 
     def test_second_reader_sees_the_same_rows_of_a_closed_store(self):
         for _ in range(2):
             subprocess.run([EXAMPLE, self.store], check=True, stdout=subprocess.DEVNULL)
         self.assert_records_agree()
-        self.assertEqual(self.assert_rows_agree(), (2, 0, 0))
+        self.assertEqual(self.assert_rows_agree(), (2, 0, 0, 0))
 
     def test_second_reader_sees_what_a_killed_store_has_in_ring_and_segments(self):
         for life in (1, 2):
@@ -371,7 +401,7 @@ class FormatTest(unittest.TestCase):
             self.assertTrue(seen[-1][1], "nothing was left in the ring")
             self.assertIn(PART, {record.type for record, _ in seen})
             self.assertGreater(len(Log(self.store).segments), 1)
-            self.assertEqual(self.assert_rows_agree(), (44 * life, 6 * life, life))
+            self.assertEqual(self.assert_rows_agree(), (48 * life, 8 * life, life, 21 * life))
             for table in tables_of(Log(self.store)).values():
                 self.assertEqual((table.batches, table.batches_in_parts), (2 * life, life))
 

@@ -113,6 +113,52 @@ Status WriteTogether(Database* database, Writer* writer, int64_t steps) {
   return Status::Ok();
 }
 
+/// Columns come and leave, some with rows of writers that know them; all have left in the end but
+/// one, of which the last writers know nothing.
+Status ChangeColumns(Table* table, const std::vector<TrajectoryId>& ids) {
+  const Column added[] = {
+      {.name = "extra", .shape = {2}, .in_final_row = true, .group = "more", .default_value = 1.5},
+      {.name = "spare", .dtype = DType::kU8, .group = "more", .default_value = 9},
+      {.name = "mark", .group = "marks", .default_value = -3}};
+  const ColumnGroup groups[] = {{.name = "more"}, {.name = "marks", .late = true}};
+  GEARDB_RETURN_IF_ERROR(table->AddColumns(added, groups));
+  const Column lasting[] = {{.name = "lasting", .default_value = 0.125}};
+  GEARDB_RETURN_IF_ERROR(table->AddColumns(lasting));
+  GEARDB_RETURN_IF_ERROR(Patch(table, "mark", {{ids[2], 0, 11}}));
+  GEARDB_RETURN_IF_ERROR(Patch(table, "lasting", {{ids[6], 3, 18}}));
+  GEARDB_ASSIGN_OR_RETURN(const auto writer, table->NewWriter({}));
+  const std::vector<float> obs = Values(21 * 4);
+  const std::vector<float> extra = Values(21 * 2);
+  const std::vector<float> reward = Values(21);
+  const std::vector<int32_t> note(21, 5);
+  const std::vector<uint8_t> spare(21, 6);
+  std::vector<ColumnValue> rows = {{"obs", TensorView::Of<float>(obs, {21, 4})},
+                                   {"reward", TensorView::Of<float>(reward)},
+                                   {"note", TensorView::Of<int32_t>(note)},
+                                   {"scratch", TensorView::Of<float>(reward)},
+                                   {"lasting", TensorView::Of<float>(reward)},
+                                   {"extra", TensorView::Of<float>(extra, {21, 2})},
+                                   {"spare", TensorView::Of<uint8_t>(spare)}};
+  const ColumnValue last[] = {{"obs", TensorView::Of<float>(std::span(obs).first(4))},
+                              {"extra", TensorView::Of<float>(std::span(extra).first(2))}};
+  GEARDB_RETURN_IF_ERROR(
+      writer->AppendSteps(rows, {.end = End::kTerminated, .final = last}).status());
+  const std::string_view spare_name[] = {"spare"};
+  GEARDB_RETURN_IF_ERROR(table->DropColumns(spare_name));
+  // By the writer that knows it, and by one that does not, whose group has it all the same.
+  GEARDB_RETURN_IF_ERROR(
+      writer->AppendSteps(rows, {.end = End::kTerminated, .final = last}).status());
+  rows.pop_back();
+  GEARDB_ASSIGN_OR_RETURN(const auto newer, table->NewWriter({}));
+  GEARDB_RETURN_IF_ERROR(
+      newer->AppendSteps(rows, {.end = End::kTerminated, .final = last}).status());
+  const std::string_view all[] = {"extra", "mark"};
+  GEARDB_RETURN_IF_ERROR(table->DropColumns(all));
+  rows.pop_back();
+  GEARDB_ASSIGN_OR_RETURN(const auto newest, table->NewWriter({}));
+  return newest->AppendSteps(rows, {.end = End::kTerminated, .final = {last, 1}}).status();
+}
+
 Status AppendAndDie(const std::string& directory) {
   DatabaseOptions options;
   options.segment_bytes = uint64_t{64} << 10;
@@ -130,6 +176,12 @@ Status AppendAndDie(const std::string& directory) {
                  {.name = "scratch", .is_volatile = true},
                  {.name = "wide"},
                  {.name = "guess", .late = true, .is_volatile = true}};
+  // In the second life the column that the first has added is there.
+  const auto known = database->OpenTable(spec.name);
+  if (known.ok()) {
+    const std::string_view lasting[] = {"lasting"};
+    GEARDB_RETURN_IF_ERROR((*known)->DropColumns(lasting));
+  }
   GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenOrCreateTable(spec));
   GEARDB_ASSIGN_OR_RETURN(const auto writer, table->NewWriter({}));
   std::vector<TrajectoryId> ids;
@@ -142,6 +194,7 @@ Status AppendAndDie(const std::string& directory) {
   GEARDB_RETURN_IF_ERROR(PatchSome(table.get(), writer.get(), ids));
   GEARDB_RETURN_IF_ERROR(WriteTogether(database.get(), writer.get(), 9));
   GEARDB_RETURN_IF_ERROR(WriteTogether(database.get(), writer.get(), 120));
+  GEARDB_RETURN_IF_ERROR(ChangeColumns(table.get(), ids));
   for (int episode = 0; episode < 20; ++episode) {
     GEARDB_RETURN_IF_ERROR(AppendSteps(writer.get(), 1 + 3 * episode, End::kTerminated).status());
   }

@@ -30,28 +30,37 @@ std::string MemoryText(uint64_t bytes) {
 
 // None where the record is none of a table: what it holds was never checked.
 std::vector<uint64_t> MemoryNeed::FrameBytes(const fb::TableSpec& spec) {
-  const uint32_t steps = spec.steps_per_page();
-  if (!std::has_single_bit(steps) || steps > kStepsPerPageMax || spec.columns() == nullptr) {
+  const size_t groups = 1 + (spec.groups() == nullptr ? 0 : spec.groups()->size());
+  return FrameBytesOf(
+      spec.columns(),
+      {.groups = groups, .steps = spec.steps_per_page(), .has_flags = spec.stream()});
+}
+
+std::vector<uint64_t> MemoryNeed::FrameBytesOf(
+    const flatbuffers::Vector<flatbuffers::Offset<fb::Column>>* columns, const Groups& of) {
+  if (!std::has_single_bit(of.steps) || of.steps > kStepsPerPageMax || columns == nullptr) {
     return {};
   }
-  const size_t groups = 1 + (spec.groups() == nullptr ? 0 : spec.groups()->size());
-  std::vector<std::vector<uint64_t>> row_bytes(groups);
-  for (const fb::Column* column : *spec.columns()) {
+  std::vector<std::vector<uint64_t>> row_bytes(of.groups);
+  for (const fb::Column* column : *columns) {
     if (column->kind() != 0) continue;  // One per trajectory: it has no place in a page.
-    if (column->dtype() >= kDTypeCount || column->group() >= groups) return {};
+    if (column->dtype() >= kDTypeCount || column->group() < of.first ||
+        column->group() - of.first >= of.groups) {
+      return {};
+    }
     uint64_t bytes = DTypeBytes(static_cast<DType>(column->dtype()));
     for (size_t i = 0; column->shape() != nullptr && i < column->shape()->size(); ++i) {
       const int64_t dim = column->shape()->Get(static_cast<uint32_t>(i));
       if (dim < 1 || static_cast<uint64_t>(dim) > kRowBytesMax / bytes) return {};
       bytes *= static_cast<uint64_t>(dim);
     }
-    row_bytes[column->group()].push_back(bytes);
+    row_bytes[column->group() - of.first].push_back(bytes);
   }
-  if (spec.stream()) row_bytes[0].push_back(1);
+  if (of.has_flags) row_bytes[0].push_back(1);
   std::vector<uint64_t> frame_bytes;
   for (const auto& group : row_bytes) {
     if (group.empty()) return {};
-    frame_bytes.push_back(PageLayout(group, steps).frame_bytes());
+    frame_bytes.push_back(PageLayout(group, of.steps).frame_bytes());
   }
   return frame_bytes;
 }
@@ -93,6 +102,13 @@ void MemoryNeed::FollowChange(const fb::Operation& operation, TablePages* table)
   } else if (const auto* remove = operation.change_as_Remove()) {
     Remove(remove->removed(), table);
     Trim(remove->trimmed(), table);
+  } else if (const auto* add = operation.change_as_AddColumns()) {
+    // What columns leave need is counted on: their groups may have others.
+    const std::vector<uint64_t> added = FrameBytesOf(
+        add->columns(), {.first = static_cast<uint32_t>(table->frame_bytes.size()),
+                         .groups = add->groups() == nullptr ? 0 : add->groups()->size(),
+                         .steps = static_cast<uint32_t>(table->steps_per_page)});
+    table->frame_bytes.insert(table->frame_bytes.end(), added.begin(), added.end());
   }
 }
 

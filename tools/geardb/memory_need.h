@@ -40,7 +40,17 @@ class MemoryNeed {
     std::map<Slot, Pages> trajectories = {};
   };
 
+  /// Column groups, numbered from `first`.
+  struct Groups {
+    uint32_t first = 0;
+    size_t groups = 0;
+    uint32_t steps = 0;  ///< Of a page.
+    bool has_flags = false;
+  };
   static std::vector<uint64_t> FrameBytes(const engine::fb::TableSpec& spec);
+  static std::vector<uint64_t> FrameBytesOf(
+      const flatbuffers::Vector<flatbuffers::Offset<engine::fb::Column>>* columns,
+      const Groups& of);
   static void FollowAppend(const engine::fb::Append& append, TablePages* table);
   static void Remove(const flatbuffers::Vector<const engine::fb::Removed*>* removed,
                      TablePages* table);

@@ -80,18 +80,32 @@ void AddRemovals(const Removed* removed, const flatbuffers::Vector<const fb::Tri
   }
 }
 
-std::string Describe(const fb::CreateTable& create) {
-  const fb::TableSpec* spec = create.spec();
-  if (spec == nullptr) return "a table without a schema";
-  std::string text = Quoted(spec->name());
-  uint32_t number = 0;
-  for (uint32_t i = 0; i < Size(spec->columns()); ++i) {
-    const fb::Column* column = spec->columns()->Get(i);
-    text += number++ == 0 ? ": " : ", ";
+std::string ColumnsText(const flatbuffers::Vector<flatbuffers::Offset<fb::Column>>* columns) {
+  std::string text;
+  for (uint32_t i = 0; i < Size(columns); ++i) {
+    const fb::Column* column = columns->Get(i);
+    text += i == 0 ? "" : ", ";
     text += column->name() == nullptr ? "" : Printable(column->name()->string_view());
     text += column->dtype() < kDTypeCount
                 ? " " + std::string(DTypeName(static_cast<DType>(column->dtype())))
                 : " dtype " + std::to_string(column->dtype());
+  }
+  return text;
+}
+
+std::string Describe(const fb::CreateTable& create) {
+  const fb::TableSpec* spec = create.spec();
+  if (spec == nullptr) return "a table without a schema";
+  const std::string columns = ColumnsText(spec->columns());
+  return Quoted(spec->name()) + (columns.empty() ? "" : ": " + columns);
+}
+
+std::string Describe(const fb::AddColumns& add) { return ColumnsText(add.columns()); }
+
+std::string Describe(const fb::DropColumns& drop) {
+  std::string text;
+  for (uint32_t i = 0; i < Size(drop.names()); ++i) {
+    text += (i == 0 ? "" : ", ") + Printable(drop.names()->Get(i)->string_view());
   }
   return text;
 }
@@ -351,6 +365,10 @@ OperationWords NameChange(const fb::Operation& operation, const Place& place) {
       return Words("end_pass", operation.change_as_EndPass());
     case fb::Change::SetFilter:
       return Words("set_filter", operation.change_as_SetFilter());
+    case fb::Change::AddColumns:
+      return Words("add_columns", operation.change_as_AddColumns());
+    case fb::Change::DropColumns:
+      return Words("drop_columns", operation.change_as_DropColumns());
     case fb::Change::NONE:
       break;
   }

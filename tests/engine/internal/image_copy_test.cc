@@ -34,8 +34,8 @@ TEST_F(ImageCopyTest, ACopyStaysWhatItIs) {
   PagesCopy pages;
   {
     MutexLock lock(&state.mutex);
-    trajectories = TrajectoriesCopy(state, 0, state.trajectories().reserved());
-    pages = PagesCopy(state, 0, state.pages().reserved());
+    trajectories = TrajectoriesCopy(state, state.layout(), {0, state.trajectories().reserved()});
+    pages = PagesCopy(state, state.layout(), {0, state.pages().reserved()});
   }
   const TrajectoryId first = 1;
   ASSERT_OK(table_->Remove({&first, 1}));
@@ -47,10 +47,11 @@ TEST_F(ImageCopyTest, ACopyStaysWhatItIs) {
 TEST_F(ImageCopyTest, NumbersBeyondTheEndAreNotThere) {
   TableState& state = StateOf(1);
   MutexLock lock(&state.mutex);
-  EXPECT_EQ(TrajectoriesCopy(state, 0, 2).records.size(), 2u);
-  EXPECT_EQ(TrajectoriesCopy(state, 0, 2).columns[0].size(), 2u * 4);
-  EXPECT_EQ(PagesCopy(state, 0, 3).pages.size(), 3u);
-  EXPECT_EQ(PagesCopy(state, 0, 3).groups.size(), 3u) << "all of them are in an image";
+  EXPECT_EQ(TrajectoriesCopy(state, state.layout(), {0, 2}).records.size(), 2u);
+  EXPECT_EQ(TrajectoriesCopy(state, state.layout(), {0, 2}).columns[0].size(), 2u * 4);
+  EXPECT_EQ(PagesCopy(state, state.layout(), {0, 3}).pages.size(), 3u);
+  EXPECT_EQ(PagesCopy(state, state.layout(), {0, 3}).groups.size(), 3u)
+      << "all of them are in an image";
 }
 
 TEST_F(ImageCopyTest, FlagsBehindTheLastRowAreNot) {
@@ -60,7 +61,7 @@ TEST_F(ImageCopyTest, FlagsBehindTheLastRowAreNot) {
   image_ = Take();
   TableState& state = StateOf(2);
   MutexLock lock(&state.mutex);
-  PagesCopy pages(state, 0, state.pages().reserved());
+  PagesCopy pages(state, state.layout(), {0, state.pages().reserved()});
   const uint32_t steps = state.layout().steps_per_page();
   uint64_t behind = 0;
   for (size_t i = 0; i < pages.pages.size(); ++i) {
@@ -82,8 +83,8 @@ TEST_F(ImageCopyTest, FilledColumnsFollowThoseOfTheSchema) {
     spec.columns.push_back({.name = std::string("of_") + group, .group = group});
   }
   const TableLayout layout(spec, 1);
-  EXPECT_EQ(FilledColumn(layout, 1), 2u);
-  EXPECT_EQ(FilledColumn(layout, 3), 3u);
+  EXPECT_EQ(layout.group(1).filled_place, 2u);
+  EXPECT_EQ(layout.group(3).filled_place, 3u);
   EXPECT_FALSE(KeepsFilled(layout.group(1)));
   EXPECT_TRUE(KeepsFilled(layout.group(3)));
   EXPECT_FALSE(IsInImage(layout.group(1)));

@@ -100,6 +100,18 @@ TEST_F(SetFilterTest, FiltersThatCannotStandAreRefused) {
   EXPECT_EQ(table_->spec().priority_tables[0].filter, "version >= 1");
 }
 
+TEST_F(SetFilterTest, AColumnThatAFilterNamesStays) {
+  TableSpec spec = testing::StepSpec();
+  spec.priority_tables = {WindowSpec("one")};
+  Create(spec);
+  ASSERT_OK(priority("one")->SetFilter("length > 2 || !(version in {1, 2})"));
+  const std::string_view version[] = {"version"};
+  EXPECT_STATUS(kFailedPrecondition, table_->DropColumns(version), "the filter of");
+  ASSERT_OK(priority("one")->SetFilter(""));
+  ASSERT_OK(table_->DropColumns(version));
+  EXPECT_STATUS(kNotFound, priority("one")->SetFilter("version > 2"), "version");
+}
+
 TEST_F(SetFilterTest, APriorityTableThatComesLaterHidesWhatFails) {
   Create(testing::StepSpec());
   for (int i = 0; i < 6; ++i) AppendClosed(i * 10, 1 + i);

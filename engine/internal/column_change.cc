@@ -1,0 +1,133 @@
+#include "engine/internal/column_change.h"
+
+#include "base/crash_point.h"
+#include "engine/internal/change_scope.h"
+#include "engine/internal/stored_schema.h"
+#include "engine/internal/table_fits.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr int64_t kAdmissionMs = 10'000;
+
+/// What the columns are to be, and the operation that says so; its body is made before the columns
+/// are looked at.
+using Decide = std::function<Result<TableHistory>(const TableHistory& before)>;
+using Say = std::function<void(const TableHistory& after, Change* change)>;
+
+/// Whether the frames and the log take pages with columns that come.
+Status CheckFits(const DatabaseCore& database, const TableCore& table, const TableHistory& after) {
+  const TableLayout layout(after, after.version, table.layout().id());
+  if (layout.group_count() == table.layout().group_count()) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(CheckTableFits(database, layout));
+  return CheckFitsBesideOthers(database, layout);
+}
+
+Status ChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                     const Decide& decide, const Say& say) {
+  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
+  MutexLock no_patch(&table->patches);
+  // What is refused is refused without waiting for room; it may be another's turn before ours.
+  GEARDB_RETURN_IF_ERROR(decide(table->state->HistoryNow()).status());
+  FunctionChange change(nullptr);
+  const CommitOptions how{.deadline = Deadline::AfterMs(kAdmissionMs)};
+  wal::Reservation reservation;
+  {
+    ChangeScope scope(database, table.get(), how);
+    std::optional<TableHistory> after;
+    wal::RecordSize size;
+    for (bool waited = true; waited;) {
+      GEARDB_RETURN_IF_ERROR(database->CatchUp());
+      GEARDB_ASSIGN_OR_RETURN(after, decide(table->state->HistoryNow()));
+      say(*after, &change);
+      size = wal::RecordSize::For(change.body_bytes().size(), {});
+      GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, how, &waited));
+    }
+    {
+      MutexLock lock(&table->state->mutex);
+      GEARDB_RETURN_IF_ERROR(CheckDroppable(*table->state, *after));
+    }
+    GEARDB_RETURN_IF_ERROR(CheckFits(*database, *table, *after));
+    GEARDB_ASSIGN_OR_RETURN(auto prepared, table->state->PrepareColumns(std::move(*after)));
+    change.set_apply([&](Lsn, Lsn end) {
+      ApplyLock lock(table->state.get(), end);
+      table->state->ApplyColumns(std::move(prepared));
+      table->state->changed.NotifyAll();  // Samplers that wait may show what has left.
+    });
+    CrashPoint("columns");
+    reservation = scope.Reserve({.size = size});
+    database->Finish(reservation, {}, &change);
+    // Nobody has an LSN in between: it is published, and what comes next finds it.
+    GEARDB_RETURN_IF_ERROR(database->log->WaitPublished(reservation.end, Deadline::Infinite()));
+    database->KeepFrames(table->state.get(), PagesKept(table->layout()));
+    database->room_made.NotifyAll();  // A page takes fewer bytes of a bound, perhaps.
+  }
+  return database->Acknowledge(reservation.end, Ack::kSync);
+}
+
+}  // namespace
+
+Status CheckDroppable(const TableState& state, const TableHistory& after) {
+  const TableLayout& before = state.layout();
+  const TableSpec spec = after.spec();
+  const auto has_column = [&](std::string_view name) {
+    return std::any_of(spec.columns.begin(), spec.columns.end(),
+                       [&](const Column& column) { return column.name == name; });
+  };
+  const auto has_group = [&](std::string_view name) {
+    return std::any_of(spec.groups.begin(), spec.groups.end(),
+                       [&](const ColumnGroup& group) { return group.name == name; });
+  };
+  for (size_t i = 0; i < state.priority_table_count(); ++i) {
+    const PriorityTableSpec& of = state.priority(i).spec();
+    for (const std::string& name : of.required) {
+      const bool is_group = before.FindGroup(name).has_value();
+      if (is_group ? has_group(name) : has_column(name)) continue;
+      return Status::FailedPrecondition("table '", spec.name, "': priority table '", of.name,
+                                        "' requires ", is_group ? "group" : "column", " '", name,
+                                        "', which would have been dropped");
+    }
+    for (const std::string& name : ColumnsOfFilter(of.filter)) {
+      if (has_column(name)) continue;
+      return Status::FailedPrecondition("table '", spec.name, "': the filter of priority table '",
+                                        of.name, "' names column '", name,
+                                        "', which would have been dropped");
+    }
+    if (of.initial != InitialPriority::kColumn || has_column(of.initial_priority_column)) continue;
+    return Status::FailedPrecondition(
+        "table '", spec.name, "': priority table '", of.name, "' takes priorities from column '",
+        of.initial_priority_column, "', which would have been dropped");
+  }
+  return Status::Ok();
+}
+
+Status AddColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                  std::span<const Column> columns, std::span<const ColumnGroup> groups) {
+  return ChangeColumns(
+      database, table,
+      [&](const TableHistory& before) { return WithColumns(before, columns, groups); },
+      [&](const TableHistory& after, Change* change) {
+        change->body.Clear();
+        const auto added = EncodeAddColumns(&change->body, after);
+        change->FinishBody({.table = table->layout().id()}, fb::Change::AddColumns, added.Union());
+      });
+}
+
+Status DropColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                   std::span<const std::string_view> names) {
+  return ChangeColumns(
+      database, table, [&](const TableHistory& before) { return WithoutColumns(before, names); },
+      [&](const TableHistory&, Change* change) {
+        auto& body = change->body;
+        body.Clear();
+        std::vector<flatbuffers::Offset<flatbuffers::String>> stored;
+        for (const std::string_view name : names) {
+          stored.push_back(body.CreateString(name.data(), name.size()));
+        }
+        change->FinishBody({.table = table->layout().id()}, fb::Change::DropColumns,
+                           fb::CreateDropColumns(body, body.CreateVector(stored)).Union());
+      });
+}
+
+}  // namespace geardb::engine

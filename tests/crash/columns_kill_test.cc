@@ -1,0 +1,198 @@
+// Children that add and drop columns, and append by writers of all ages, and die: what is there is
+// the table after the last change that was acknowledged, or the one after it.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/crash_point.h"
+#include "tests/testing/drop_frames.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/random_programs.h"
+#include "tests/testing/store_fixture.h"
+
+namespace geardb {
+namespace {
+
+constexpr int64_t kChanges = 60;
+
+/// What parent and child share.
+struct Shared {
+  std::atomic<int64_t> changes{0};  // Acknowledged, of the columns.
+  std::atomic<int64_t> rows{0};     // Likewise, of the only trajectory.
+  std::atomic<uint32_t> failed{0};
+};
+
+const char* hook_point = nullptr;
+std::atomic<int64_t> hook_hits{0};
+void DieAtPoint(const char* name) {
+  if (std::strcmp(name, hook_point) != 0 || hook_hits.fetch_sub(1) != 1) return;
+  ::kill(::getpid(), SIGKILL);
+}
+
+/// Whether column "c<k>" is there after so many changes: change 2k adds it, change 2k + 5 drops it.
+bool IsThere(int64_t column, int64_t changes) {
+  return changes > 2 * column && changes <= 2 * column + 5;
+}
+std::string NameOf(int64_t column) { return "c" + std::to_string(column); }
+
+Status Change(Table* table, int64_t number) {
+  if (number % 2 == 0) {
+    const Column column[] = {
+        {.name = NameOf(number / 2), .default_value = static_cast<double>(number)}};
+    return table->AddColumns(column);
+  }
+  if (number < 5)
+    return table->DropColumns({}).code() == StatusCode::kInvalidArgument
+               ? Status::Ok()
+               : Status::Internal("a change of nothing");
+  const std::string name = NameOf((number - 5) / 2);
+  const std::string_view names[] = {name};
+  return table->DropColumns(names);
+}
+
+class ColumnsKillTest : public testing::StoreTest {
+ protected:
+  ColumnsKillTest() {
+    void* memory =
+        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    GEARDB_CHECK(memory != MAP_FAILED);
+    shared_ = new (memory) Shared();
+  }
+  ~ColumnsKillTest() override { ::munmap(shared_, sizeof(Shared)); }
+
+  /// Rows of "action" k and, in each added column, −k − 1.
+  static Status AppendRow(Writer* writer, const TableSpec& known, int64_t row) {
+    const testing::Rows rows(row, 1);
+    std::vector<ColumnValue> values = rows.one();
+    const auto given = static_cast<float>(-row - 1);
+    for (const Column& column : known.columns) {
+      if (!column.group.empty()) values.push_back({column.name, TensorView::Scalar(given)});
+    }
+    return writer->Append(values).status();
+  }
+
+  Status Work() {
+    GEARDB_ASSIGN_OR_RETURN(const auto database, Database::Open(dir_->path(), options_));
+    GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenTable("steps"));
+    TableSpec known = table->spec();
+    GEARDB_ASSIGN_OR_RETURN(auto writer, table->NewWriter({}));
+    if (shared_->rows.load() > 0) GEARDB_RETURN_IF_ERROR(writer->Resume(1));
+    for (int64_t k = shared_->changes.load(); k < kChanges; ++k) {
+      for (int more = 0; more < 3; ++more) {
+        GEARDB_RETURN_IF_ERROR(AppendRow(writer.get(), known, shared_->rows.load()));
+        shared_->rows.fetch_add(1);
+      }
+      if (k % 3 == 1) {
+        known = table->spec();
+        GEARDB_RETURN_IF_ERROR(writer->Detach().status());
+        GEARDB_ASSIGN_OR_RETURN(writer, table->NewWriter({}));
+        GEARDB_RETURN_IF_ERROR(writer->Resume(1));
+      }
+      GEARDB_RETURN_IF_ERROR(Change(table.get(), k));
+      shared_->changes.store(k + 1);
+    }
+    return Status::Ok();
+  }
+
+  void RunChild(const char* point, int64_t hits) {
+    const pid_t child = ::fork();
+    GEARDB_CHECK(child >= 0);
+    if (child == 0) {
+      hook_point = point;
+      hook_hits.store(hits);
+      SetCrashHook(&DieAtPoint);
+      const Status status = Work();
+      if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+      shared_->failed.store(status.ok() ? 0 : 1);
+      ::_exit(0);
+    }
+    int how = 0;
+    GEARDB_CHECK(::waitpid(child, &how, 0) == child);
+    kills_ += WIFSIGNALED(how) ? 1 : 0;
+    ASSERT_EQ(shared_->failed.load(), 0u);
+  }
+
+  /// The columns of some number of changes; returns it.
+  int64_t FindChanges() const {
+    const TableSpec spec = table_->spec();
+    for (int64_t changes : {shared_->changes.load(), shared_->changes.load() + 1}) {
+      size_t there = 5;
+      bool all = true;
+      for (int64_t column = 0; column <= kChanges / 2; ++column) {
+        if (!IsThere(column, changes)) continue;
+        ++there;
+        all &= std::any_of(spec.columns.begin(), spec.columns.end(),
+                           [&](const Column& known) { return known.name == NameOf(column); });
+      }
+      if (all && there == spec.columns.size()) return changes;
+    }
+    return -1;
+  }
+
+  void Check() {
+    ASSERT_OK_AND_ASSIGN(table_, database_->OpenTable("steps"));
+    const int64_t changes = FindChanges();
+    ASSERT_GE(changes, 0) << "after " << shared_->changes.load() << " changes";
+    shared_->changes.store(changes);
+    if (table_->Count() == 0) {
+      EXPECT_EQ(shared_->rows.load(), 0);
+      return;
+    }
+    const auto rows = static_cast<int64_t>(Numbers(1).size());
+    ASSERT_TRUE(rows == shared_->rows.load() || rows == shared_->rows.load() + 1);
+    shared_->rows.store(rows);
+    EXPECT_EQ(Numbers(1), testing::Count(0, static_cast<int32_t>(rows)));
+    for (int64_t column = 0; column <= kChanges / 2; ++column) {
+      if (!IsThere(column, changes)) continue;
+      const std::string name = NameOf(column);
+      const std::string_view names[] = {name};
+      ASSERT_OK_AND_ASSIGN(const auto read, table_->Read(1, names, {}));
+      const auto values = read[0].view().values<float>();
+      bool known = false;  // By the writer of a row; by all after it.
+      for (int64_t row = 0; row < rows; ++row) {
+        const float value = values[static_cast<size_t>(row)];
+        known |= value == static_cast<float>(-row - 1);
+        ASSERT_EQ(value, known ? static_cast<float>(-row - 1) : static_cast<float>(2 * column))
+            << name << ", row " << row;
+      }
+    }
+  }
+
+  Shared* shared_ = nullptr;
+  int kills_ = 0;
+};
+
+TEST_F(ColumnsKillTest, WhatWasAcknowledgedIsThereAndAtMostOneChangeMore) {
+  options_.segment_bytes = 64 << 10;
+  options_.ring_bytes = 32 << 10;
+  const char* points[] = {"columns", "copy_into_ring", "sync_begun", "synced", "copy_rows"};
+  const auto programs = static_cast<int64_t>(testing::ShareOf(8));
+  for (int64_t program = 0; program < programs; ++program) {
+    SCOPED_TRACE("program " + std::to_string(program));
+    shared_->changes.store(0);
+    shared_->rows.store(0);
+    OpenEmpty();
+    Create(testing::StepSpec());
+    Close();
+    for (int64_t life = 0; life < 40 && shared_->changes.load() < kChanges; ++life) {
+      RunChild(points[(life + program) % 5], 1 + (life * 7 + program * 3) % 11);
+      if (HasFatalFailure()) return;
+      Open();
+      Check();
+      testing::DropFrames(*database_);
+      Check();
+      if (HasFailure()) return;
+      Close();
+    }
+  }
+  EXPECT_GT(kills_, 5 * programs);
+}
+
+}  // namespace
+}  // namespace geardb
