@@ -67,8 +67,7 @@ Result<Column> DecodeColumn(const fb::Column& stored, std::string_view table) {
   decoded.compression = static_cast<Compression>(stored.compression());
   if (decoded.compression > kCompressionLast) {
     return Status::Unsupported("written by a newer GearDB: column '", decoded.name, "' of table '",
-                               table, "' has compression ",
-                               static_cast<int>(stored.compression()));
+                               table, "' has compression ", static_cast<int>(stored.compression()));
   }
   return decoded;
 }

@@ -47,7 +47,7 @@ void TableFrames::CountPlaces(size_t group, uint64_t looks, Lpn* next, GroupPlac
   ForEachWritten(*pages_, group, looks, next, [&](Lpn lpn) {
     const index::GroupPageRecord& record = pages_->residency(group, lpn);
     const bool framed = record.frame.valid();
-    if (!logged && record.frame == defaults_[group]) return true;
+    if (!logged && record.frame == default_frame(group)) return true;
     ++places->pages;
     places->framed += framed ? 1u : 0u;
     if (!logged) {

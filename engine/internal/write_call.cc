@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/crash_point.h"
+#include "engine/internal/set_filter.h"
 #include "engine/internal/set_priorities.h"
 #include "engine/internal/table_change.h"
 
@@ -212,7 +213,7 @@ void WriteCall::SeeToTables(bool written) {
   for (const ItemDelete& deleted : deletes_) tables.push_back(deleted.given->table->table);
   std::sort(tables.begin(), tables.end());
   tables.erase(std::unique(tables.begin(), tables.end()), tables.end());
-  for (const auto& table : tables) RescaleWhereDue(database_, table);
+  for (const auto& table : tables) FollowUp(database_, table);
   if (!written) return;
   for (const OnItsWay& record : records_) {
     for (const WriteChange::Target& target : record.change->targets) {

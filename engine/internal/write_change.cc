@@ -20,7 +20,7 @@ void WriteChange::Apply(Lsn lsn, Lsn end) GEARDB_THREAD_ANNOTATION(no_thread_saf
   const auto& operations = *flatbuffers::GetRoot<fb::Body>(body.GetBufferPointer())->operations();
   for (uint32_t i = 0; i < operations.size(); ++i) ApplyTo(*operations.Get(i), &targets[i], lsn);
   for (TableCore* table : tables) {
-    if (table->state->ScaleDue()) table->scale_due.store(true);
+    if (table->state->FollowUpDue()) table->follow_up_due.store(true);
     table->state->changed.NotifyAll();
   }
   for (TableCore* table : tables) table->state->mutex.Unlock();
@@ -41,7 +41,7 @@ void WriteChange::ApplyTo(const fb::Operation& operation, Target* target, Lsn ls
     for (const fb::Handed* item : *deleted->items()) items.push_back(*item);
     target->deleted = state->ApplyDelete(items, number);
   } else if (const auto* remove = operation.change_as_Remove()) {
-    state->Apply(*remove);
+    state->Apply(*remove, number);
   } else if (const auto* append = operation.change_as_Append()) {
     const Appends& brings = target->appends;
     state->Apply(*append, lsn, {brings.layout, brings.new_frames, brings.places});

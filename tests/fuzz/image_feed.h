@@ -86,8 +86,8 @@ class ImageFeed {
     const auto gone = builder.CreateVectorOfStructs(removed);
     builder.Finish(engine::fb::CreateRemove(builder, gone, trims));
     const auto* leave = flatbuffers::GetRoot<engine::fb::Remove>(builder.GetBufferPointer());
-    state->Leave(nullptr, leave->trimmed());
-    state->Leave(leave->removed(), nullptr);
+    state->Leave(nullptr, leave->trimmed(), {});
+    state->Leave(leave->removed(), nullptr, {});
     GEARDB_CHECK(state->trajectories().count() == 0 && state->rows() == 0 && state->steps() == 0);
     for (size_t i = 0; i < state->priority_table_count(); ++i) {
       GEARDB_CHECK(state->priority(i).selector().count() == 0);

@@ -78,8 +78,8 @@ TEST_F(SummaryCommandTest, KeysOfATablesJsonAreStable) {
                                 "priority_tables"}));
   EXPECT_EQ(table["places"][0].keys(), (Keys{"group", "frame_bytes", "pages", "framed", "in_log",
                                              "in_cold", "in_both", "only_framed"}));
-  EXPECT_EQ(table["columns"][0].keys(),
-            (Keys{"name", "dtype", "shape", "kind", "in_final_row", "group", "default", "compression"}));
+  EXPECT_EQ(table["columns"][0].keys(), (Keys{"name", "dtype", "shape", "kind", "in_final_row",
+                                              "group", "default", "compression"}));
   const Keys priority_keys = {"name",
                               "item",
                               "selector",
