@@ -12,14 +12,14 @@
 #include "engine/internal/column_compression.h"
 #include "engine/internal/priority_limits.h"
 #include "engine/internal/remover_rule.h"
+#include "engine/internal/standing_filter.h"
 #include "index/trajectory_index.h"
 
 namespace geardb {
 namespace {
 
 constexpr uint64_t kPageBytesTarget = uint64_t{64} << 10;
-/// So that a time in us never overflows: some 31,000 years.
-constexpr int64_t kTimeMsMax = int64_t{1'000'000'000'000'000};
+constexpr int64_t kTimeMsMax = int64_t{1'000'000'000'000'000};  // 31,000 years, in us 63 bits.
 
 bool IsNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -472,10 +472,7 @@ Status CheckSameSpec(const TableSpec& stored, const TableSpec& wanted) {
                                         "' is stored without the priority table '", priority.name,
                                         "'; add it with CreatePriorityTable");
     }
-    PriorityTableSpec comparable = priority;  // Filters move on.
-    comparable.filter = found->filter;
-    comparable.filter_action = found->filter_action;
-    if (!(*found == comparable)) {
+    if (!engine::SameButFilter(*found, priority)) {
       return Status::FailedPrecondition("table '", stored.name, "': priority table '",
                                         priority.name, "' is stored with ",
                                         DifferenceOf(*found, priority));

@@ -26,6 +26,12 @@ void AddColumns(const FilterExpression& expression, std::vector<std::string>* na
 
 }  // namespace
 
+bool SameButFilter(const PriorityTableSpec& a, PriorityTableSpec b) {
+  b.filter = a.filter;
+  b.filter_action = a.filter_action;
+  return a == b;
+}
+
 std::vector<std::string> ColumnsOfFilter(const std::string& text) {
   std::vector<std::string> names;
   if (!text.empty()) AddColumns(Filter::Parse(text).value().impl().expression, &names);

@@ -30,6 +30,9 @@ class DatabaseCore;
 /// InvalidArgument, or NotFound for a column, naming what is wrong with the filter of `spec`.
 Status CheckStandingFilter(const PriorityTableSpec& spec, const TableLayout& layout);
 
+/// Filters move on: an open compares all else.
+bool SameButFilter(const PriorityTableSpec& a, PriorityTableSpec b);
+
 /// The columns that the text of a valid filter names, some of them more than once.
 std::vector<std::string> ColumnsOfFilter(const std::string& text);
 

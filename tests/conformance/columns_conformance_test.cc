@@ -48,7 +48,7 @@ class ColumnsTwin : public testing::StoreTest {
                                  .dtype = DType::kI32,
                                  .kind = ColumnKind::kPerTrajectory,
                                  .default_value = 3}});
-    for (const ModelColumn& column : columns_) spec.columns.push_back(column.spec);
+    for (const KnownColumn& column : columns_) spec.columns.push_back(column.spec);
     spec.groups = {{.name = "late", .late = true}};
     spec.priority_tables = {testing::WindowSpec("all")};
     spec.priority_tables[0].selector = SelectorKind::kUniform;
@@ -108,18 +108,18 @@ class ColumnsTwin : public testing::StoreTest {
     return numbers;
   }
   bool IsTaken(std::string_view name) const {
-    return std::any_of(columns_.begin(), columns_.end(), [&](const ModelColumn& column) {
+    return std::any_of(columns_.begin(), columns_.end(), [&](const KnownColumn& column) {
       return !column.dropped && (column.spec.name == name || column.spec.group == name);
     });
   }
 
   void AddSome() {
-    std::vector<ModelColumn> added;
+    std::vector<KnownColumn> added;
     std::vector<ColumnGroup> groups;
     const bool in_one_group = choice_->Percent(50);
     bool refused = false;
     for (int64_t k = choice_->Between(1, 3); k > 0; --k) {
-      ModelColumn column;
+      KnownColumn column;
       // Names come again.
       column.spec.name = "c" + std::to_string(choice_->Below(8));
       column.spec.dtype = choice_->Of({DType::kI32, DType::kU8});
@@ -140,11 +140,11 @@ class ColumnsTwin : public testing::StoreTest {
       column.spec.in_final_row =
           column.per_step() && final_row_ && !column.late && choice_->Percent(40);
       refused |= IsTaken(column.spec.name);
-      for (const ModelColumn& other : added) refused |= other.spec.name == column.spec.name;
+      for (const KnownColumn& other : added) refused |= other.spec.name == column.spec.name;
       added.push_back(std::move(column));
     }
     std::vector<Column> specs;
-    for (const ModelColumn& column : added) specs.push_back(column.spec);
+    for (const KnownColumn& column : added) specs.push_back(column.spec);
     const Status status = table_->AddColumns(specs, groups);
     if (refused) {
       EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
@@ -152,7 +152,7 @@ class ColumnsTwin : public testing::StoreTest {
     }
     ASSERT_OK(status);
     ++version_;
-    for (ModelColumn& column : added) {
+    for (KnownColumn& column : added) {
       // In a group of its own, which has its name.
       if (column.per_step() && column.spec.group.empty()) column.spec.group = column.spec.name;
       columns_.push_back(std::move(column));
@@ -188,14 +188,14 @@ class ColumnsTwin : public testing::StoreTest {
 
   // ---- Rows.
 
-  Bytes RandomValue(const ModelColumn& column, uint64_t count = 1) {
+  Bytes RandomValue(const KnownColumn& column, uint64_t count = 1) {
     Bytes value(column.bytes() * count);
     for (std::byte& byte : value) byte = std::byte{static_cast<uint8_t>(choice_->Below(256))};
     return value;
   }
 
   void NewWriter() {
-    ModelWriter made;
+    KnownWriter made;
     ASSERT_OK_AND_ASSIGN(made.writer, table_->NewWriter({.lanes = 2}));
     made.columns = Live();
     made.version = version_;
@@ -207,7 +207,7 @@ class ColumnsTwin : public testing::StoreTest {
 
   void AppendSome() {
     if (writers_.empty()) return NewWriter();
-    ModelWriter& writer = writers_[choice_->Below(writers_.size())];
+    KnownWriter& writer = writers_[choice_->Below(writers_.size())];
     const auto lane = static_cast<uint32_t>(choice_->Below(2));
     const auto count = static_cast<uint64_t>(choice_->Between(1, 9));
     const End end = choice_->Of({End::kGo, End::kGo, End::kTerminated, End::kTruncated});
@@ -215,7 +215,7 @@ class ColumnsTwin : public testing::StoreTest {
     std::map<size_t, Bytes> rows, last, values;
     std::vector<ColumnValue> given, given_last, given_values;
     for (const size_t number : writer.columns) {
-      const ModelColumn& column = columns_[number];
+      const KnownColumn& column = columns_[number];
       const Shape& shape = column.spec.shape;
       const auto view = [&](const Bytes& bytes, const Shape& as) {
         return ColumnValue{column.spec.name, TensorView(bytes.data(), column.spec.dtype, as)};
@@ -236,7 +236,7 @@ class ColumnsTwin : public testing::StoreTest {
         const Appended appended,
         writer.writer->AppendSteps(
             given, {.lane = lane, .end = end, .final = given_last, .trajectory = given_values}));
-    ModelTrajectory& trajectory = trajectories_[appended.id];
+    KnownTrajectory& trajectory = trajectories_[appended.id];
     for (uint64_t row = 0; row < count; ++row) {
       Values& into = trajectory.rows.emplace_back();
       for (const auto& [number, bytes] : rows) {
@@ -252,14 +252,14 @@ class ColumnsTwin : public testing::StoreTest {
   }
 
   bool HasWriter(TrajectoryId id) const {
-    return std::any_of(writers_.begin(), writers_.end(), [&](const ModelWriter& writer) {
+    return std::any_of(writers_.begin(), writers_.end(), [&](const KnownWriter& writer) {
       return std::find(writer.open.begin(), writer.open.end(), id) != writer.open.end();
     });
   }
 
   void ResumeSome() {
     if (writers_.empty()) return;
-    ModelWriter& writer = writers_[choice_->Below(writers_.size())];
+    KnownWriter& writer = writers_[choice_->Below(writers_.size())];
     for (uint32_t lane = 0; lane < 2; ++lane) {
       if (writer.open[lane] != 0) {
         if (!choice_->Percent(50)) continue;
@@ -286,7 +286,7 @@ class ColumnsTwin : public testing::StoreTest {
     std::advance(found, Index(trajectories_.size()));
     auto& [id, trajectory] = *found;
     const size_t number = choice_->Of(Live(true));
-    const ModelColumn& column = columns_[number];
+    const KnownColumn& column = columns_[number];
     const auto length = static_cast<int64_t>(trajectory.rows.size());
     int64_t first = choice_->Between(0, length - 1);
     if (column.late) first = 0;  // Without a gap.
@@ -309,7 +309,7 @@ class ColumnsTwin : public testing::StoreTest {
     auto found = trajectories_.begin();
     std::advance(found, Index(trajectories_.size()));
     const size_t number = choice_->Of(live);
-    const ModelColumn& column = columns_[number];
+    const KnownColumn& column = columns_[number];
     const Bytes bytes = RandomValue(column);
     const ColumnValue value{column.spec.name,
                             TensorView(bytes.data(), column.spec.dtype, column.spec.shape)};
@@ -380,7 +380,7 @@ class ColumnsTwin : public testing::StoreTest {
             << "trajectory " << id << ", column " << names[i] << ", number " << live[i];
       }
     }
-    for (const ModelColumn& column : columns_) {
+    for (const KnownColumn& column : columns_) {
       if (!column.dropped || IsTaken(column.spec.name)) continue;
       const std::string_view name = column.spec.name;
       if (!trajectories_.empty()) {
@@ -395,7 +395,7 @@ class ColumnsTwin : public testing::StoreTest {
   void NewSampler() {
     if (samplers_.size() > 3) samplers_.erase(samplers_.begin());
     ASSERT_OK_AND_ASSIGN(const auto all, table_->OpenPriorityTable("all"));
-    ModelSampler made;
+    KnownSampler made;
     std::vector<View> views;
     for (const size_t number : Live()) {
       if (!choice_->Percent(60)) continue;
@@ -409,7 +409,7 @@ class ColumnsTwin : public testing::StoreTest {
 
   void Draw() {
     if (samplers_.empty()) return NewSampler();
-    ModelSampler& source = samplers_[choice_->Below(samplers_.size())];
+    KnownSampler& source = samplers_[choice_->Below(samplers_.size())];
     const bool gone = std::any_of(source.columns.begin(), source.columns.end(),
                                   [&](size_t number) { return columns_[number].dropped; });
     const Result<Batch> batch = source.sampler->Next(Deadline::Now());
@@ -420,11 +420,11 @@ class ColumnsTwin : public testing::StoreTest {
     }
     ASSERT_OK(batch);
     for (const size_t number : source.columns) {
-      const ModelColumn& column = columns_[number];
+      const KnownColumn& column = columns_[number];
       const TensorView values = (*batch)[column.spec.name];
       const auto* bytes = static_cast<const std::byte*>(values.bytes);
       for (size_t item = 0; item < 8; ++item) {
-        const ModelTrajectory& trajectory = trajectories_.at(batch->trajectory_ids()[item]);
+        const KnownTrajectory& trajectory = trajectories_.at(batch->trajectory_ids()[item]);
         const auto row = static_cast<size_t>(batch->anchors()[item]);
         const Bytes expected =
             Expected(column.per_step() ? trajectory.rows[row] : trajectory.values, number);
@@ -437,10 +437,10 @@ class ColumnsTwin : public testing::StoreTest {
 
   std::optional<RandomChoice> choice_;
   bool final_row_ = false;
-  std::vector<ModelColumn> columns_;
-  std::map<TrajectoryId, ModelTrajectory> trajectories_;
-  std::vector<ModelWriter> writers_;
-  std::vector<ModelSampler> samplers_;
+  std::vector<KnownColumn> columns_;
+  std::map<TrajectoryId, KnownTrajectory> trajectories_;
+  std::vector<KnownWriter> writers_;
+  std::vector<KnownSampler> samplers_;
   size_t version_ = 0;
 };
 

@@ -12,7 +12,7 @@ namespace geardb::conformance {
 using Bytes = std::vector<std::byte>;
 
 /// A column, as the model knows it; its number is its place among all there ever were.
-struct ModelColumn {
+struct KnownColumn {
   Column spec;
   bool late = false;
   bool is_volatile = false;
@@ -33,20 +33,20 @@ struct ModelColumn {
 
 using Values = std::map<size_t, Bytes>;  // By number of the column.
 
-struct ModelTrajectory {
+struct KnownTrajectory {
   std::vector<Values> rows;
   Values values;
   bool open = true;
 };
 
-struct ModelWriter {
+struct KnownWriter {
   std::unique_ptr<Writer> writer;
   std::vector<size_t> columns;  // Numbers of those there were when it was made.
   size_t version = 0;
   std::vector<TrajectoryId> open;  // By lane; 0: none.
 };
 
-struct ModelSampler {
+struct KnownSampler {
   std::unique_ptr<Sampler> sampler;
   std::vector<size_t> columns;
 };

@@ -175,7 +175,7 @@ TEST(PageTableTest, WrongOptionsAreNamed) {
     return PageTable::Create(memory.get(), "p", {.lpn_capacity = capacity, .group_count = groups});
   };
   EXPECT_STATUS(kInvalidArgument, create(0, 1), "0 pages");
-  EXPECT_STATUS(kInvalidArgument, create(10, 33), "33 column groups");
+  EXPECT_STATUS(kInvalidArgument, create(10, 257), "257 column groups");
   const auto small = TestMemory(uint64_t{1} << 20);
   const auto table = Make(small.get(), 1 << 29, 10);
   EXPECT_STATUS(kResourceExhausted, table->Reserve(1 << 24), "'pages'");
