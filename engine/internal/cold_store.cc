@@ -142,6 +142,8 @@ namespace {
 /// Flushes and compactions that began while the disk was full may each fail since one has looked
 /// last: there are no more of them than this. A disk that is still full ends it by ResumeNow.
 constexpr int kResumes = 16;
+/// Compactions by hand at once, at most.
+constexpr int kCompactions = 3;
 
 bool IsFull(const Status& status) { return status.code() == StatusCode::kResourceExhausted; }
 
@@ -292,7 +294,12 @@ Status ColdStore::ForEachPage(
 
 Status ColdStore::CompactForSpace() {
   GEARDB_RETURN_IF_ERROR(Flush());
-  return space_->Compact();
+  // One leaves out the files that a compaction of RocksDB's own makes meanwhile.
+  for (int again = 0; again < kCompactions; ++again) {
+    GEARDB_RETURN_IF_ERROR(space_->Compact());
+    if (!NeedsCompaction()) break;
+  }
+  return Status::Ok();
 }
 
 bool ColdStore::NeedsCompaction() const {
