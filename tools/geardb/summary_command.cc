@@ -114,6 +114,11 @@ void PrintPriorityTables(const TableSummary& table, std::ostream* out) {
   if (rows.empty()) return;
   *out << '\n';
   rows.Print(out);
+  for (const auto& [spec, stats] : table.priority_tables) {
+    if (spec.filter.empty()) continue;
+    *out << "  " << spec.name << ' ' << Word(spec.filter_action) << "s what fails "
+         << Printable(spec.filter) << ": " << Counted(stats.filtered_items, "item") << '\n';
+  }
 }
 
 void PrintTable(const TableSummary& table, std::ostream* out) {
@@ -256,6 +261,14 @@ void WritePriorityTable(const PriorityTableSummary& summary, JsonWriter* json) {
     json->Field("remaining", stats.epoch.remaining);
     json->Field("exhausted", stats.epoch.exhausted);
     json->Field("remove_covered", spec.epoch.remove_covered);
+    json->EndObject();
+  }
+  if (!spec.filter.empty()) {
+    json->Key("filter");
+    json->BeginObject();
+    json->Field("text", spec.filter);
+    json->Field("action", Word(spec.filter_action));
+    json->Field("items", stats.filtered_items);
     json->EndObject();
   }
   json->Field("alpha", spec.alpha);

@@ -94,6 +94,10 @@ std::string_view Word(EdgeRule rule) {
   return "unknown";
 }
 
+std::string_view Word(FilterAction action) {
+  return action == FilterAction::kExpire ? "expire" : "hide";
+}
+
 std::string_view Word(LimiterKind kind) {
   switch (kind) {
     case LimiterKind::kMinSize:

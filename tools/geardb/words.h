@@ -19,6 +19,7 @@ std::string_view Word(ItemKind kind);
 std::string_view Word(SelectorKind kind);
 std::string_view Word(EdgeRule rule);
 std::string_view Word(LimiterKind kind);
+std::string_view Word(FilterAction action);
 
 /// "window {0, 1, 3}, stride 1, left repeat, right clip", or "whole trajectories".
 std::string ItemsText(const PriorityTableSpec& spec);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/database.h"
 #include "tests/tools/geardb/cli_fixture.h"
 #include "tools/geardb/words.h"
 
@@ -109,6 +110,35 @@ TEST_F(SummaryCommandTest, KeysOfATablesJsonAreStable) {
   EXPECT_EQ(per.keys(), window_keys);
   EXPECT_EQ(per["window"].keys(), (Keys{"before", "length", "after", "stride", "stride_from_end",
                                         "left", "right", "cross_ends"}));
+}
+
+TEST_F(SummaryCommandTest, StandingFiltersAreShown) {
+  const std::string directory = Scratch("filtered");
+  {
+    TableSpec spec{.name = "runs"};
+    spec.columns = {{.name = "reward"}};
+    spec.priority_tables = {{.name = "all"}, {.name = "long", .filter = "length > 3"}};
+    ASSERT_OK_AND_ASSIGN(const auto database, Database::Open(directory, {}));
+    ASSERT_OK_AND_ASSIGN(const auto table, database->CreateTable(spec));
+    ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
+    for (const size_t steps : {2u, 5u, 3u}) {
+      const std::vector<float> rewards(steps, 1);
+      ASSERT_OK(writer->AppendSteps({{"reward", TensorView::Of<float>(rewards)}},
+                                    {.end = End::kTerminated}));
+    }
+  }
+  const CliRun text = testing::RunCli({"info", directory});
+  EXPECT_EQ(testing::LinesWith(text.out, "long hides what fails length > 3: 5 items"), 1u)
+      << text.out;
+  const CliRun run = testing::RunCli({"info", directory, "--json"});
+  const Json json = *testing::Json::Parse(run.out);
+  const Json& table = json["tables"][0];
+  EXPECT_FALSE(Named(table["priority_tables"], "all").has("filter"));
+  const Json& filter = Named(table["priority_tables"], "long")["filter"];
+  EXPECT_EQ(filter.keys(), (Keys{"text", "action", "items"}));
+  EXPECT_EQ(filter["text"].text(), "length > 3");
+  EXPECT_EQ(filter["action"].text(), "hide");
+  EXPECT_EQ(filter["items"].integer(), 5);
 }
 
 TEST_F(SummaryCommandTest, CountsAreThoseOfTheStoresOwnStats) {
