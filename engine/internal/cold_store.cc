@@ -140,8 +140,8 @@ Result<std::unique_ptr<ColdStore>> ColdStore::Open(const std::string& directory,
 namespace {
 
 /// Flushes and compactions that began while the disk was full may each fail since one has looked
-/// last, also while one resumes: there are about as many of them.
-constexpr int kResumes = 6;
+/// last: there are no more of them than this. A disk that is still full ends it by ResumeNow.
+constexpr int kResumes = 16;
 /// Compactions by hand at once, at most.
 constexpr int kCompactions = 3;
 
@@ -158,13 +158,13 @@ Status ColdStore::Write(ColdBatch* batch, uint64_t lsn) {
       return Status::InvalidArgument("a batch with LSN ", lsn, " after one with ",
                                      db_->written.lsn);
     }
+    GEARDB_RETURN_IF_ERROR(db_->Resume());
     const ColdPosition position = {lsn, db_->written.batch + 1};
     std::vector<ColdRemoval> removals = space_->Joined(batch->rep_->removals);
-    Status written = db_->Resume();
-    if (written.ok()) written = WriteOnce(batch, position, removals);
+    Status written = WriteOnce(batch, position, removals);
     for (int again = 0; IsFull(written) && again < kResumes; ++again) {
-      written = db_->ResumeNow();
-      if (written.ok()) written = WriteOnce(batch, position, removals);
+      GEARDB_RETURN_IF_ERROR(db_->ResumeNow());
+      written = WriteOnce(batch, position, removals);
     }
     GEARDB_RETURN_IF_ERROR(written);
     db_->written = position;
@@ -196,9 +196,9 @@ Status ColdStore::Flush() {
   for (int again = 0; IsFull(flushed) && again < kResumes; ++again) {
     {
       MutexLock lock(&db_->write_mutex);
-      flushed = db_->ResumeNow();
+      GEARDB_RETURN_IF_ERROR(db_->ResumeNow());
     }
-    if (flushed.ok()) flushed = FlushOnce();
+    flushed = FlushOnce();
   }
   return flushed;
 }
