@@ -12,6 +12,10 @@ constexpr size_t kDamageTextsMax = 100;
 // How long is waited for a flush that RocksDB says is done: a minute, in looks.
 constexpr int kFlushLooksMax = 600;
 constexpr int64_t kFlushLookMs = 100;
+// More flushes than this do not fail late.
+constexpr int kResumes = 8;
+
+bool IsFull(const Status& status) { return status.code() == StatusCode::kResourceExhausted; }
 
 }  // namespace
 
@@ -66,16 +70,14 @@ Status ColdListener::ReadFlushed(rocksdb::DB* db) {
   return Status::Ok();
 }
 
-Status ColdListener::WaitUntilFlushed(rocksdb::DB* db, uint64_t batch) {
-  for (int looks = 0; looks < kFlushLooksMax; ++looks) {
-    GEARDB_RETURN_IF_ERROR(ReadFlushed(db));
-    MutexLock lock(&mutex_);
-    if (flushed_.batch >= batch || !status_.ok()) return status_;
+Result<bool> ColdListener::WaitForFlush(rocksdb::DB* db, uint64_t batch) {
+  GEARDB_RETURN_IF_ERROR(ReadFlushed(db));
+  MutexLock lock(&mutex_);
+  if (flushed_.batch < batch && status_.ok()) {
     changed_.WaitUntil(&mutex_, Deadline::AfterMs(kFlushLookMs));
-    if (flushed_.batch >= batch || !status_.ok()) return status_;
   }
-  return Status::IoError(directory_, ": RocksDB has not flushed batch ", batch,
-                         ", though it said so");
+  GEARDB_RETURN_IF_ERROR(status_);
+  return flushed_.batch >= batch;
 }
 
 void ColdListener::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
@@ -142,30 +144,48 @@ Status ColdDb::Writable() const {
   return Status::Ok();
 }
 
-Status ColdDb::Resume() {
-  if (listener->TakeCompactionFailed()) {
-    // It would be tried, and fail, once a second for ever.
-    for (rocksdb::ColumnFamilyHandle* family : {meta, pages, chunks}) {
-      GEARDB_RETURN_IF_ERROR(
-          FromRocks(db->SetOptions(family, {{"disable_auto_compactions", "true"}}), directory));
-    }
+Status ColdDb::Resuming(const std::function<Status()>& attempt) {
+  GEARDB_RETURN_IF_ERROR(StopFailingCompactions());
+  Status status = listener->status();
+  for (int tries = 0; tries < kResumes; ++tries) {
+    if (IsFull(status)) status = Resume();
+    if (status.ok()) status = attempt();
+    if (!IsFull(status)) break;
   }
-  Status error = listener->status();
-  // Twice: the first may meet the error of a flush that began while the disk was full.
-  for (int tries = 0; tries < 2 && error.code() == StatusCode::kResourceExhausted; ++tries) {
-    listener->Resumed();
-    const rocksdb::Status resumed = db->Resume();
-    error = listener->status();
-    if (error.ok()) error = FromRocks(resumed, directory);
-  }
-  return error;
+  return status;
 }
 
-Status ColdDb::ResumeNow() {
+Status ColdDb::StopFailingCompactions() {
+  if (!listener->TakeCompactionFailed()) return Status::Ok();
+  // They would be tried, and fail, once a second for ever.
+  for (rocksdb::ColumnFamilyHandle* family : {meta, pages, chunks}) {
+    GEARDB_RETURN_IF_ERROR(
+        FromRocks(db->SetOptions(family, {{"disable_auto_compactions", "true"}}), directory));
+  }
+  return Status::Ok();
+}
+
+Status ColdDb::Resume() {
+  MutexLock lock(&resume_mutex_);
   listener->Resumed();
   const rocksdb::Status resumed = db->Resume();
   const Status error = listener->status();
   return error.ok() ? FromRocks(resumed, directory) : error;
+}
+
+Status ColdDb::FlushUntil(uint64_t batch) {
+  rocksdb::FlushOptions waiting;
+  waiting.wait = true;
+  waiting.allow_write_stall = true;
+  for (int looks = 0; looks < kFlushLooksMax; ++looks) {
+    // After a full disk Flush may say that all is done while the flush has yet to begin, or was
+    // dropped: then it has to be asked for again.
+    GEARDB_RETURN_IF_ERROR(FromRocks(db->Flush(waiting, {meta, pages, chunks}), directory));
+    GEARDB_ASSIGN_OR_RETURN(const bool flushed, listener->WaitForFlush(db.get(), batch));
+    if (flushed) return Status::Ok();
+  }
+  return Status::IoError(directory, ": RocksDB has not flushed batch ", batch,
+                         ", though it said so");
 }
 
 Status ColdDb::Close() {

@@ -15,6 +15,7 @@
 #include <rocksdb/statistics.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -60,9 +61,9 @@ class ColdListener : public rocksdb::EventListener {
 
   /// Reads what the files hold now, and keeps it. Called after each flush.
   Status ReadFlushed(rocksdb::DB* db);
-  /// Waits until a finished flush covers the batch. (Flush itself does not always: after a full
-  /// disk it says that all is done while the flush has yet to begin.)
-  Status WaitUntilFlushed(rocksdb::DB* db, uint64_t batch);
+  /// Waits a moment for a finished flush to cover the batch; whether one does. The error that stops
+  /// writing, if any.
+  Result<bool> WaitForFlush(rocksdb::DB* db, uint64_t batch);
   ColdPosition flushed() const;
   uint64_t flushes() const { return flushes_.value(); }
 
@@ -93,10 +94,12 @@ struct ColdDb {
 
   /// OK where something may be written.
   Status Writable() const;
-  /// After a full disk: lets RocksDB try again. The error that is left.
-  Status Resume();
-  /// The same where an error has been seen that RocksDB may not have told of yet.
-  Status ResumeNow();
+  /// Runs `attempt`, after a full disk once RocksDB goes on. Flushes that began while it was full
+  /// may each fail since one has looked last, so both are tried several times; the last error where
+  /// the disk is still full.
+  Status Resuming(const std::function<Status()>& attempt);
+  /// Flushes all that was written up to this batch.
+  Status FlushUntil(uint64_t batch);
   /// Closes RocksDB without a flush. The first error.
   Status Close();
   uint64_t Property(rocksdb::ColumnFamilyHandle* family, const std::string& name) const;
@@ -118,6 +121,14 @@ struct ColdDb {
   mutable Mutex write_mutex;
   ColdPosition written GEARDB_GUARDED_BY(write_mutex);
   std::atomic<bool> closed{false};
+
+ private:
+  /// Compactions that cannot succeed are not begun again.
+  Status StopFailingCompactions();
+  /// Forgets the error of a full disk and lets RocksDB try again. The error that is left.
+  Status Resume();
+
+  Mutex resume_mutex_;  // One resumes at a time.
 };
 
 /// Opens the directory as cold_store.h says.

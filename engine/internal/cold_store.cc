@@ -139,13 +139,8 @@ Result<std::unique_ptr<ColdStore>> ColdStore::Open(const std::string& directory,
 
 namespace {
 
-/// Flushes and compactions that began while the disk was full may each fail since one has looked
-/// last: there are no more of them than this. A disk that is still full ends it by ResumeNow.
-constexpr int kResumes = 16;
 /// Compactions by hand at once, at most.
 constexpr int kCompactions = 3;
-
-bool IsFull(const Status& status) { return status.code() == StatusCode::kResourceExhausted; }
 
 }  // namespace
 
@@ -158,15 +153,9 @@ Status ColdStore::Write(ColdBatch* batch, uint64_t lsn) {
       return Status::InvalidArgument("a batch with LSN ", lsn, " after one with ",
                                      db_->written.lsn);
     }
-    GEARDB_RETURN_IF_ERROR(db_->Resume());
     const ColdPosition position = {lsn, db_->written.batch + 1};
     std::vector<ColdRemoval> removals = space_->Joined(batch->rep_->removals);
-    Status written = WriteOnce(batch, position, removals);
-    for (int again = 0; IsFull(written) && again < kResumes; ++again) {
-      GEARDB_RETURN_IF_ERROR(db_->ResumeNow());
-      written = WriteOnce(batch, position, removals);
-    }
-    GEARDB_RETURN_IF_ERROR(written);
+    GEARDB_RETURN_IF_ERROR(db_->Resuming([&] { return WriteOnce(batch, position, removals); }));
     db_->written = position;
     space_->Add(std::move(removals), position.batch);
   }
@@ -192,32 +181,16 @@ Status ColdStore::WriteOnce(ColdBatch* batch, const ColdPosition& position,
 }
 
 Status ColdStore::Flush() {
-  Status flushed = FlushOnce();
-  for (int again = 0; IsFull(flushed) && again < kResumes; ++again) {
-    {
-      MutexLock lock(&db_->write_mutex);
-      GEARDB_RETURN_IF_ERROR(db_->ResumeNow());
-    }
-    flushed = FlushOnce();
-  }
-  return flushed;
-}
-
-Status ColdStore::FlushOnce() {
   GEARDB_RETURN_IF_ERROR(db_->Writable());
   uint64_t batch = 0;
   {
     MutexLock lock(&db_->write_mutex);
-    GEARDB_RETURN_IF_ERROR(db_->Resume());
     batch = db_->written.batch;
   }
-  rocksdb::FlushOptions options;
-  options.wait = true;
-  options.allow_write_stall = true;
-  GEARDB_RETURN_IF_ERROR(
-      FromRocks(db_->db->Flush(options, {db_->meta, db_->pages, db_->chunks}), db_->directory));
-  GEARDB_RETURN_IF_ERROR(db_->listener->WaitUntilFlushed(db_->db.get(), batch));
-  return space_->Reclaim();
+  return db_->Resuming([&] {
+    GEARDB_RETURN_IF_ERROR(db_->FlushUntil(batch));
+    return space_->Reclaim();
+  });
 }
 
 uint64_t ColdStore::written_lsn() const {

@@ -217,7 +217,6 @@ class ColdStore {
   /// Leaves the batch as it was, where it fails.
   Status WriteOnce(ColdBatch* batch, const ColdPosition& position,
                    const std::vector<ColdRemoval>& removals);
-  Status FlushOnce();
 
   std::unique_ptr<ColdDb> db_;
   std::unique_ptr<ColdSpace> space_;
