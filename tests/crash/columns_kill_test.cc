@@ -1,17 +1,11 @@
 // Children that add and drop columns, and append by writers of all ages, and die: what is there is
 // the table after the last change that was acknowledged, or the one after it.
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cstring>
 
-#include "base/check.h"
-#include "base/crash_point.h"
 #include "tests/testing/drop_frames.h"
+#include "tests/testing/killed_child.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/random_programs.h"
 #include "tests/testing/store_fixture.h"
@@ -25,15 +19,7 @@ constexpr int64_t kChanges = 60;
 struct Shared {
   std::atomic<int64_t> changes{0};  // Acknowledged, of the columns.
   std::atomic<int64_t> rows{0};     // Likewise, of the only trajectory.
-  std::atomic<uint32_t> failed{0};
 };
-
-const char* hook_point = nullptr;
-std::atomic<int64_t> hook_hits{0};
-void DieAtPoint(const char* name) {
-  if (std::strcmp(name, hook_point) != 0 || hook_hits.fetch_sub(1) != 1) return;
-  ::kill(::getpid(), SIGKILL);
-}
 
 /// Whether column "c<k>" is there after so many changes: change 2k adds it, change 2k + 5 drops it.
 bool IsThere(int64_t column, int64_t changes) {
@@ -58,14 +44,6 @@ Status Change(Table* table, int64_t number) {
 
 class ColumnsKillTest : public testing::StoreTest {
  protected:
-  ColumnsKillTest() {
-    void* memory =
-        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    GEARDB_CHECK(memory != MAP_FAILED);
-    shared_ = new (memory) Shared();
-  }
-  ~ColumnsKillTest() override { ::munmap(shared_, sizeof(Shared)); }
-
   /// Rows of "action" k and, in each added column, −k − 1.
   static Status AppendRow(Writer* writer, const TableSpec& known, int64_t row) {
     const testing::Rows rows(row, 1);
@@ -98,24 +76,6 @@ class ColumnsKillTest : public testing::StoreTest {
       shared_->changes.store(k + 1);
     }
     return Status::Ok();
-  }
-
-  void RunChild(const char* point, int64_t hits) {
-    const pid_t child = ::fork();
-    GEARDB_CHECK(child >= 0);
-    if (child == 0) {
-      hook_point = point;
-      hook_hits.store(hits);
-      SetCrashHook(&DieAtPoint);
-      const Status status = Work();
-      if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
-      shared_->failed.store(status.ok() ? 0 : 1);
-      ::_exit(0);
-    }
-    int how = 0;
-    GEARDB_CHECK(::waitpid(child, &how, 0) == child);
-    kills_ += WIFSIGNALED(how) ? 1 : 0;
-    ASSERT_EQ(shared_->failed.load(), 0u);
   }
 
   /// The columns of some number of changes; returns it.
@@ -164,7 +124,7 @@ class ColumnsKillTest : public testing::StoreTest {
     }
   }
 
-  Shared* shared_ = nullptr;
+  testing::SharedWithChildren<Shared> shared_;
   int kills_ = 0;
 };
 
@@ -181,8 +141,11 @@ TEST_F(ColumnsKillTest, WhatWasAcknowledgedIsThereAndAtMostOneChangeMore) {
     Create(testing::StepSpec());
     Close();
     for (int64_t life = 0; life < 40 && shared_->changes.load() < kChanges; ++life) {
-      RunChild(points[(life + program) % 5], 1 + (life * 7 + program * 3) % 11);
-      if (HasFatalFailure()) return;
+      const testing::Death death = {points[(life + program) % 5],
+                                    1 + (life * 7 + program * 3) % 11};
+      const testing::ChildEnd end = testing::RunChild(death, [this] { return Work(); });
+      if (HasFailure()) return;
+      kills_ += end == testing::ChildEnd::kAtPoint ? 1 : 0;
       Open();
       Check();
       testing::DropFrames(*database_);

@@ -5,20 +5,15 @@
 //
 // GEARDB_EPOCHS sets the number of epochs (default 24), GEARDB_KILL_SEED what they do.
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
-#include <cstring>
-#include <new>
 #include <random>
 #include <set>
 
-#include "base/crash_point.h"
+#include "tests/testing/killed_child.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/random_programs.h"
 #include "tests/testing/store_fixture.h"
@@ -36,40 +31,23 @@ constexpr uint64_t kPasses = 3;
 struct Shared {
   std::atomic<uint64_t> shown{0};
   std::atomic<uint64_t> batches{0};
-  std::atomic<uint32_t> ended{0};   // Next said OutOfRange.
-  std::atomic<uint32_t> failed{0};  // Or something else.
-  uint64_t items[kShownMax] = {};   // Trajectory << 32 | row.
+  uint64_t items[kShownMax] = {};  // Trajectory << 32 | row.
 };
-
-Shared* hook_shared = nullptr;
-const char* hook_point = nullptr;
-std::atomic<int64_t> hook_hits{0};
-
-void DieAtPoint(const char* name) {
-  if (std::strcmp(name, hook_point) != 0 || hook_hits.fetch_sub(1) != 1) return;
-  ::kill(::getpid(), SIGKILL);
-}
 
 struct Learner {
   int64_t batch = 1;
   int64_t prefetch = 0;
-  const char* point = nullptr;  // Null: once it has seen `batches_max`.
-  int64_t hits = 1;
-  bool by_parent = false;  // Who kills it then, some time later.
+  testing::Death death = {};  // No point: once it has seen `batches_max`.
+  bool by_parent = false;     // Who kills it then, some time later.
   uint64_t batches_max = 1;
 };
 
 class EpochKillTest : public testing::StoreTest {
  protected:
   EpochKillTest() {
-    void* memory =
-        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    GEARDB_CHECK(memory != MAP_FAILED);
-    shared_ = new (memory) Shared();
     options_.segment_bytes = 64 << 10;
     options_.ring_bytes = 32 << 10;
   }
-  ~EpochKillTest() override { ::munmap(shared_, sizeof(Shared)); }
 
   void CreateEpoch(uint64_t items) {
     OpenEmpty();
@@ -89,18 +67,16 @@ class EpochKillTest : public testing::StoreTest {
     Close();
   }
 
-  void Learn(const Learner& learner) {
-    auto database = Database::Open(dir_->path(), options_);
-    if (!database.ok()) return Fail();
-    auto table = (*database)->OpenTable("steps");
-    if (!table.ok()) return Fail();
-    auto sampler = (*table)->priority_table("epochs")->NewSampler(
-        {.batch = learner.batch, .prefetch = learner.prefetch});
-    if (!sampler.ok()) return Fail();
+  Status Learn(const Learner& learner) {
+    GEARDB_ASSIGN_OR_RETURN(const auto database, Database::Open(dir_->path(), options_));
+    GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenTable("steps"));
+    GEARDB_ASSIGN_OR_RETURN(const auto sampler,
+                            table->priority_table("epochs")->NewSampler(
+                                {.batch = learner.batch, .prefetch = learner.prefetch}));
     for (;;) {
-      auto batch = (*sampler)->Next();
-      if (batch.status().code() == StatusCode::kOutOfRange) return shared_->ended.store(1);
-      if (!batch.ok()) return Fail();
+      const auto batch = sampler->Next();
+      if (batch.status().code() == StatusCode::kOutOfRange) return Status::Ok();
+      GEARDB_RETURN_IF_ERROR(batch.status());
       const uint64_t at = shared_->shown.load();
       for (size_t i = 0; i < static_cast<size_t>(batch->size()); ++i) {
         shared_->items[at + i] =
@@ -108,37 +84,21 @@ class EpochKillTest : public testing::StoreTest {
       }
       shared_->shown.store(at + static_cast<uint64_t>(batch->size()));  // Seen whole, or not.
       const uint64_t batches = shared_->batches.fetch_add(1) + 1;
-      if (learner.point == nullptr && !learner.by_parent && batches >= learner.batches_max) {
+      if (learner.death.point == nullptr && !learner.by_parent && batches >= learner.batches_max) {
         ::kill(::getpid(), SIGKILL);
       }
     }
   }
-  void Fail() { shared_->failed.store(1); }
 
   void RunLearner(const Learner& learner) {
     shared_->batches.store(0);
-    const pid_t child = ::fork();
-    GEARDB_CHECK(child >= 0);
-    if (child == 0) {
-      hook_shared = shared_;
-      hook_point = learner.point;
-      hook_hits.store(learner.hits);
-      if (learner.point != nullptr) SetCrashHook(&DieAtPoint);
-      Learn(learner);
-      ::_exit(0);
-    }
-    int how = 0;
-    bool killed = false;
-    while (::waitpid(child, &how, WNOHANG) == 0) {
-      if (learner.point == nullptr && learner.by_parent && !killed &&
-          shared_->batches.load() >= learner.batches_max) {
-        ::kill(child, SIGKILL);
-        killed = true;
-      }
-      ::sched_yield();
-    }
-    ASSERT_EQ(shared_->failed.load(), 0u);
-    if (WIFSIGNALED(how)) ++deaths_;
+    const testing::ChildEnd end = testing::RunChild(
+        learner.death, [&] { return Learn(learner); },
+        [&] {
+          return learner.death.point == nullptr && learner.by_parent &&
+                 shared_->batches.load() >= learner.batches_max;
+        });
+    if (end != testing::ChildEnd::kReturned) ++deaths_;
   }
 
   /// Where the epoch stands on disk: rows handed over.
@@ -157,7 +117,7 @@ class EpochKillTest : public testing::StoreTest {
   void RunEpoch(uint64_t seed) {
     SCOPED_TRACE("GEARDB_KILL_SEED=" + std::to_string(seed));
     std::mt19937_64 random(seed);
-    new (shared_) Shared();
+    shared_.Reset();
     const uint64_t items = 1 + random() % 300;
     CreateEpoch(items);
     std::multiset<uint64_t> pass_seen;  // Of the pass that is under way.
@@ -176,12 +136,12 @@ class EpochKillTest : public testing::StoreTest {
       constexpr const char* kPoints[] = {nullptr, nullptr, "handed_over", "handed_over", "drain"};
       const Learner learner{.batch = static_cast<int64_t>(1 + random() % 16),
                             .prefetch = static_cast<int64_t>(random() % 4),
-                            .point = kPoints[random() % std::size(kPoints)],
-                            .hits = static_cast<int64_t>(1 + random() % 12),
+                            .death = {kPoints[random() % std::size(kPoints)],
+                                      static_cast<int64_t>(1 + random() % 12)},
                             .by_parent = random() % 2 == 0,
                             .batches_max = 1 + random() % 12};
       RunLearner(learner);
-      if (HasFatalFailure()) return;
+      if (HasFailure()) return;
       for (const uint64_t shown = shared_->shown.load(); looked_at < shown; ++looked_at) {
         pass_seen.insert(shared_->items[looked_at]);
         if (++counted % items == 0) end_of_pass();
@@ -198,7 +158,7 @@ class EpochKillTest : public testing::StoreTest {
     EXPECT_TRUE(pass_seen.empty());
   }
 
-  Shared* shared_ = nullptr;
+  testing::SharedWithChildren<Shared> shared_;
   bool exhausted_ = false;
   uint64_t deaths_ = 0;
   uint64_t in_hand_ever_ = 0;

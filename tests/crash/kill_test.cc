@@ -5,23 +5,17 @@
 //
 // GEARDB_KILLS sets the number of children (default 120), GEARDB_KILL_SEED what they do.
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <functional>
 #include <map>
-#include <new>
 #include <thread>
 
-#include "base/crash_point.h"
 #include "tests/testing/drop_frames.h"
 #include "tests/testing/engine_actor.h"
 #include "tests/testing/engine_oracle.h"
+#include "tests/testing/killed_child.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/random_programs.h"
 #include "tests/testing/temp_dir.h"
@@ -83,24 +77,10 @@ constexpr Phase kPhases[] = {
 
 /// What parent and child share.
 struct Shared {
-  std::atomic<uint32_t> hit{0};                    // The child has stopped at its point.
-  std::atomic<uint32_t> failed{0};                 // The child has given up, saying why.
   std::atomic<uint64_t> large_sets[kActors] = {};  // EngineActor::large_sets().
   std::atomic<uint64_t> large_patches[kActors] = {};
-  char why[512] = {};
   OpLog logs[kActors];
 };
-
-// A hook is a plain function: what it needs is here, in the child.
-Shared* hook_shared = nullptr;
-const char* hook_point = nullptr;
-std::atomic<int64_t> hook_hits{0};
-
-void DieAtPoint(const char* name) {
-  if (std::strcmp(name, hook_point) != 0 || hook_hits.fetch_sub(1) != 1) return;
-  hook_shared->hit.store(1);
-  ::kill(::getpid(), SIGKILL);
-}
 
 DatabaseOptions SmallOptions(const TempDir&) {
   DatabaseOptions options;
@@ -113,82 +93,52 @@ DatabaseOptions SmallOptions(const TempDir&) {
   return options;
 }
 
-void GiveUp(Shared* shared, const std::string& why) {
-  if (shared->failed.fetch_add(1) != 0) return;
-  std::snprintf(shared->why, sizeof(shared->why), "%s", why.c_str());
-}
-
 class KillTest : public ::testing::Test {
  protected:
-  KillTest() {
-    void* memory =
-        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    GEARDB_CHECK(memory != MAP_FAILED);
-    shared_ = new (memory) Shared();
-  }
-  ~KillTest() override { ::munmap(shared_, sizeof(Shared)); }
-
-  void ResetShared() { new (shared_) Shared(); }
-
-  /// Runs `work` in a child until it dies. True when it died at its point.
-  template <typename Work, typename Due>
-  bool RunChild(const Phase& phase, uint64_t hits, Work&& work, Due&& due) {
-    const pid_t child = ::fork();
-    GEARDB_CHECK(child >= 0);
-    if (child == 0) {
-      hook_shared = shared_;
-      hook_point = phase.point;
-      hook_hits.store(static_cast<int64_t>(hits));
-      if (phase.point != nullptr) SetCrashHook(&DieAtPoint);
-      work();
-      ::_exit(shared_->failed.load() != 0 ? 3 : 0);
+  /// Runs `work` in a child until it dies.
+  void KillAChild(const Phase& phase, uint64_t hits, const std::function<Status()>& work,
+                  const std::function<bool()>& due = {}) {
+    const testing::Death death = {phase.point, static_cast<int64_t>(hits)};
+    switch (testing::RunChild(death, work, due)) {
+      case testing::ChildEnd::kReturned:
+        break;
+      case testing::ChildEnd::kAtPoint:
+        ++kills_[phase.point];
+        break;
+      case testing::ChildEnd::kKilled:
+        ++kills_["random"];
+        break;
     }
-    int how = 0;
-    bool killed = false;
-    while (::waitpid(child, &how, WNOHANG) == 0) {
-      if (!killed && due()) {
-        ::kill(child, SIGKILL);
-        killed = true;
-      }
-      ::sched_yield();
-    }
-    EXPECT_EQ(shared_->failed.load(), 0u) << shared_->why;
-    EXPECT_TRUE(WIFSIGNALED(how) ? WTERMSIG(how) == SIGKILL : WEXITSTATUS(how) == 0)
-        << "the child ended with status " << how;
-    if (shared_->hit.load() != 0) {
-      ++kills_[phase.point];
-      return true;
-    }
-    if (killed) ++kills_["random"];
-    return false;
   }
 
-  void Workload(const DatabaseOptions& options, const std::string& directory, uint64_t seed) {
-    const bool alone = oracle_->actors() == 1;
-    auto db = Database::Open(directory, options);
-    if (!db.ok()) return GiveUp(shared_, "open: " + db.status().ToString());
-    Status status = testing::MakeOracleTables(db->get());
-    if (!status.ok()) return GiveUp(shared_, "tables: " + status.ToString());
+  Status Workload(const DatabaseOptions& options, const std::string& directory, uint64_t seed) {
+    GEARDB_ASSIGN_OR_RETURN(const auto db, Database::Open(directory, options));
+    GEARDB_RETURN_IF_ERROR(testing::MakeOracleTables(db.get()));
+    std::vector<Status> ends(oracle_->actors());
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < oracle_->actors(); ++i) {
-      threads.emplace_back([&, i] {
-        EngineActor actor({db->get(), &shared_->logs[i], oracle_->first_op()}, oracle_->model(i),
-                          seed * kActors + i);
-        actor.set_alone(alone);
-        if (seed % 3 == 0) {  // The ring fills, and few ask for a sync, which drains it.
-          actor.set_large_rows(kLargeRows);
-          actor.set_acks({Ack::kMemory, Ack::kLog});
-        }
-        const Status begun = actor.Begin();
-        if (!begun.ok()) return GiveUp(shared_, "begin: " + begun.ToString());
-        while (actor.Step()) {
-          shared_->large_sets[i].store(actor.large_sets());
-          shared_->large_patches[i].store(actor.large_patches());
-        }
-        if (!actor.failure().ok()) GiveUp(shared_, "step: " + actor.failure().ToString());
-      });
+      threads.emplace_back([&, i] { ends[i] = Act(db.get(), i, seed); });
     }
     for (std::thread& thread : threads) thread.join();
+    for (Status& end : ends) GEARDB_RETURN_IF_ERROR(end);
+    return Status::Ok();
+  }
+
+  /// What one thread of a child does.
+  Status Act(Database* db, uint32_t i, uint64_t seed) {
+    EngineActor actor({db, &shared_->logs[i], oracle_->first_op()}, oracle_->model(i),
+                      seed * kActors + i);
+    actor.set_alone(oracle_->actors() == 1);
+    if (seed % 3 == 0) {  // The ring fills, and few ask for a sync, which drains it.
+      actor.set_large_rows(kLargeRows);
+      actor.set_acks({Ack::kMemory, Ack::kLog});
+    }
+    GEARDB_RETURN_IF_ERROR(actor.Begin());
+    while (actor.Step()) {
+      shared_->large_sets[i].store(actor.large_sets());
+      shared_->large_patches[i].store(actor.large_patches());
+    }
+    return actor.failure();
   }
 
   uint64_t OperationsBegun() const {
@@ -212,9 +162,9 @@ class KillTest : public ::testing::Test {
     }
   }
 
-  Shared* shared_ = nullptr;
+  testing::SharedWithChildren<Shared> shared_;
   std::unique_ptr<EngineOracle> oracle_;
-  const std::vector<const OpLog*> none_;
+  const std::vector<const OpLog*> none_ = {};
   std::map<std::string, uint64_t> kills_;
 };
 
@@ -238,24 +188,19 @@ TEST_F(KillTest, WhatWasAcknowledgedIsThereAndNothingElse) {
     }
     const DatabaseOptions options = SmallOptions(*dir);
     const Phase& phase = kPhases[round % kPhaseCount];
-    ResetShared();
+    shared_.Reset();
     const Phase working = phase.drains ? kDrain : phase.during_open ? kAnyTime : phase;
     const uint64_t begun_max = 1 + random.Below(random.OneIn(3) ? 50 : 1500);
     const bool late = working.point != nullptr;
-    RunChild(
-        working, 1 + random.Below(working.hits_max), [&] { Workload(options, dir->path(), seed); },
+    KillAChild(
+        working, 1 + random.Below(working.hits_max),
+        [&] { return Workload(options, dir->path(), seed); },
         [&] { return OperationsBegun() >= (late ? 6000 : begun_max); });
     for (const auto& count : shared_->large_sets) large_sets += count.load();
     for (const auto& count : shared_->large_patches) large_patches += count.load();
     for (int again = phase.during_open ? 2 : 0; again > 0; --again) {
-      shared_->hit.store(0);
-      RunChild(
-          phase, again == 2 ? 1 : 1 + random.Below(phase.hits_max),
-          [&] {
-            auto db = Database::Open(dir->path(), options);
-            if (!db.ok()) GiveUp(shared_, "open: " + db.status().ToString());
-          },
-          [] { return false; });
+      KillAChild(phase, again == 2 ? 1 : 1 + random.Below(phase.hits_max),
+                 [&] { return Database::Open(dir->path(), options).status(); });
     }
     if (HasFailure()) return;
     Verify(options, dir->path());

@@ -4,21 +4,15 @@
 //
 // GEARDB_BATCH_KILLS sets the number of children (default 40), GEARDB_KILL_SEED what they do.
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <new>
 #include <random>
 
-#include "base/crash_point.h"
 #include "tests/testing/drop_frames.h"
+#include "tests/testing/killed_child.h"
 #include "tests/testing/random_programs.h"
 #include "tests/testing/store_fixture.h"
 
@@ -36,40 +30,17 @@ constexpr int64_t kKept = 4;
 struct Shared {
   std::atomic<int64_t> begun{0};
   std::atomic<int64_t> acknowledged{0};
-  std::atomic<uint32_t> died{0};  // At its point.
-  std::atomic<uint32_t> failed{0};
-  char why[512] = {};
-};
-
-Shared* hook_shared = nullptr;
-const char* hook_point = nullptr;
-std::atomic<int64_t> hook_hits{0};
-
-void DieAtPoint(const char* name) {
-  if (std::strcmp(name, hook_point) != 0 || hook_hits.fetch_sub(1) != 1) return;
-  hook_shared->died.store(1);
-  ::kill(::getpid(), SIGKILL);
-}
-
-struct Death {
-  const char* point = nullptr;  // Null: once so many batches have begun.
-  int64_t hits = 1;
 };
 
 class WriteBatchKillTest : public ::testing::Test {
  protected:
   WriteBatchKillTest() {
-    void* memory =
-        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    GEARDB_CHECK(memory != MAP_FAILED);
-    shared_ = new (memory) Shared();
     options_.budgets.frames_bytes = 32 << 20;
     options_.budgets.index_bytes = 32 << 20;
     options_.segment_bytes = 64 << 10;
     options_.ring_bytes = 32 << 10;
     options_.log_bytes_max = 24 * options_.segment_bytes;
   }
-  ~WriteBatchKillTest() override { ::munmap(shared_, sizeof(Shared)); }
 
   struct Store {
     std::unique_ptr<Database> database;
@@ -129,45 +100,24 @@ class WriteBatchKillTest : public ::testing::Test {
     return store->database->Write(batch).status();
   }
 
-  void Work() {
+  /// Goes on with one batch after the other, until it fails.
+  Status Work() {
     Store store;
-    Status status = Open(&store);
-    while (status.ok()) {
+    GEARDB_RETURN_IF_ERROR(Open(&store));
+    for (;;) {
       const int64_t number = shared_->begun.load();
       shared_->begun.store(number + 1);
-      status = Write(&store, number);
-      if (status.ok()) shared_->acknowledged.store(number + 1);
+      GEARDB_RETURN_IF_ERROR(Write(&store, number));
+      shared_->acknowledged.store(number + 1);
     }
-    std::snprintf(shared_->why, sizeof(shared_->why), "%s", status.ToString().c_str());
-    shared_->failed.store(1);
   }
 
-  void RunChild(const Death& death) {
-    shared_->died.store(0);
-    const int64_t begun = shared_->begun.load();
-    const pid_t child = ::fork();
-    GEARDB_CHECK(child >= 0);
-    if (child == 0) {
-      hook_shared = shared_;
-      hook_point = death.point;
-      hook_hits.store(death.hits);
-      if (death.point != nullptr) SetCrashHook(&DieAtPoint);
-      Work();
-      ::_exit(0);
-    }
-    int how = 0;
-    bool killed = false;
-    while (::waitpid(child, &how, WNOHANG) == 0) {
-      const int64_t most = death.point == nullptr ? death.hits : 400;
-      if (!killed && shared_->begun.load() >= begun + most) {
-        ::kill(child, SIGKILL);
-        killed = true;
-      }
-      ::sched_yield();
-    }
-    ASSERT_EQ(shared_->failed.load(), 0u) << shared_->why;
-    ASSERT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
-    if (shared_->died.load() != 0) ++deaths_[death.point];
+  /// Without a point it dies once so many batches have begun.
+  void KillAWriter(const testing::Death& death) {
+    const int64_t until = shared_->begun.load() + (death.point == nullptr ? death.hits : 400);
+    const testing::ChildEnd end = testing::RunChild(
+        death, [this] { return Work(); }, [&] { return shared_->begun.load() >= until; });
+    if (end == testing::ChildEnd::kAtPoint) ++deaths_[death.point];
   }
 
   void Verify() {
@@ -200,7 +150,7 @@ class WriteBatchKillTest : public ::testing::Test {
 
   testing::TempDir dir_;
   DatabaseOptions options_;
-  Shared* shared_ = nullptr;
+  testing::SharedWithChildren<Shared> shared_;
   std::map<std::string, uint64_t> deaths_;
 };
 
@@ -213,8 +163,8 @@ TEST_F(WriteBatchKillTest, ABatchIsInAllTablesOrInNone) {
     SCOPED_TRACE("round " + std::to_string(round));
     const char* const point = points[round % std::size(points)];
     const bool rare = point != nullptr && std::strcmp(point, "clean") == 0;
-    RunChild({point, static_cast<int64_t>(1 + random() % (rare ? 2 : 60))});
-    if (HasFatalFailure()) return;
+    KillAWriter({point, static_cast<int64_t>(1 + random() % (rare ? 2 : 60))});
+    if (HasFailure()) return;
     Verify();
     if (HasFailure()) return;
   }
