@@ -139,11 +139,12 @@ Status Cleaner::Pass(bool all, uint64_t* released) {
   CrashPoint("clean");
   GEARDB_RETURN_IF_ERROR(PutPages(choice.start));
   CrashPoint("index_chunk");
-  GEARDB_ASSIGN_OR_RETURN(const ImageHead head, TakeImage(choice.start));
+  GEARDB_ASSIGN_OR_RETURN(TakenImage taken, TakeImage(choice.start));
+  const ImageHead head = taken.head;
   GEARDB_RETURN_IF_ERROR(PutPages(choice.start));
   GEARDB_RETURN_IF_ERROR(database_->Acknowledge(database_->log->published(), Ack::kSync));
   CrashPoint("flush");
-  GEARDB_RETURN_IF_ERROR(cold_->SetHead(last_.get(), head));
+  GEARDB_RETURN_IF_ERROR(cold_->SetHead(last_.get(), head, std::move(taken.image)));
   database_->image_lsn.store(head.lsn);
   CrashPoint("recycle");
   AwaitReaders();
@@ -282,7 +283,7 @@ Status Cleaner::WriteBatch(ColdBatch* batch) {
   return cold_->if_open()->Write(batch, cold_->head().log_from);
 }
 
-Result<ImageHead> Cleaner::TakeImage(Lsn log_start) {
+Result<Cleaner::TakenImage> Cleaner::TakeImage(Lsn log_start) {
   if (last_ == nullptr) last_ = std::make_unique<ColdBatch>(*cold_->if_open());
   ImageHead head{.number = cold_->next_image(), .log_start = log_start};
   std::unique_ptr<DatabaseImage> image;
@@ -300,19 +301,17 @@ Result<ImageHead> Cleaner::TakeImage(Lsn log_start) {
       GEARDB_RETURN_IF_ERROR(DeleteGone(table->state.get(), last_.get()));
     }
   }
+  NextImage next = cold_->BeginImage(head.lsn);
   ColdBatch chunks(*cold_->if_open());
-  uint64_t bytes = 0;
   const ImageSink sink = [&](const ImageChunk& chunk, std::span<const std::byte> content) {
-    bytes += content.size();
-    const ColdChunkKey key = ColdTier::KeyOf(chunk, head.number);
-    GEARDB_RETURN_IF_ERROR(chunks.PutChunk(key, head.lsn, content));
+    GEARDB_RETURN_IF_ERROR(next.Put(chunk, content, &chunks));
     return chunks.bytes() < kBatchBytes ? Status::Ok() : WriteBatch(&chunks);
   };
   while (!image->done()) GEARDB_RETURN_IF_ERROR(image->GiveNext(sink));
   GEARDB_RETURN_IF_ERROR(WriteBatch(&chunks));
   MutexLock lock(&mutex_);
-  stats_.image_bytes += bytes;
-  return head;
+  stats_.image_bytes += next.bytes_put();
+  return TakenImage{head, std::move(next)};
 }
 
 Status Cleaner::DeleteGone(TableState* state, ColdBatch* batch) {

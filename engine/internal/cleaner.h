@@ -75,8 +75,13 @@ class Cleaner {
   Status PutPages(Lsn log_start);
   Status PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_start);
   Status PutSome(const std::shared_ptr<TableCore>& table, std::vector<ColdWork>* work);
-  /// Step 3. Returns the head that becomes current.
-  Result<ImageHead> TakeImage(Lsn log_start) GEARDB_REQUIRES(pass_mutex_);
+  /// An image that becomes current.
+  struct TakenImage {
+    ImageHead head;
+    NextImage image;
+  };
+  /// Step 3.
+  Result<TakenImage> TakeImage(Lsn log_start) GEARDB_REQUIRES(pass_mutex_);
   /// Of the pages that have left a table, in the cold store.
   Status DeleteGone(TableState* state, ColdBatch* batch);
   void AwaitReaders();

@@ -70,6 +70,9 @@ void ColdBatch::Clear() {
   rep_->removals.clear();
 }
 
+void ColdBatch::Mark() { rep_->changes.SetSavePoint(); }
+void ColdBatch::ReturnToMark() { Rep::Check(rep_->changes.RollbackToSavePoint()); }
+
 // ---- Chunks: u64 LSN, u64 checksum (XXH3, seeded by the LSN, of the key and the bytes), the
 // bytes.
 

@@ -126,6 +126,9 @@ class ColdBatch {
   /// Bytes that the batch holds.
   uint64_t bytes() const;
   void Clear();
+  /// ReturnToMark takes back what was put and deleted since; nothing goes by ranges in between.
+  void Mark();
+  void ReturnToMark();
 
  private:
   friend class ColdStore;

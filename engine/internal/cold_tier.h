@@ -1,9 +1,10 @@
 // ColdTier: the cold store of an open database (directory `<database>/cold`), which is made when
 // something is first put there, and the image of the index in it.
 //
-// The store holds pages and chunks of two images, by turns: the current one is named by a head,
-// which changes in one batch. What an open finds is the batches up to some batch, so a head is
-// found only with all chunks of its image and all pages that had been put by then.
+// The store holds pages, the chunks of the current image, and those of the one that is being made
+// beside it, as far as they differ (image_versions.h). The current image is named by a head, which
+// changes in one batch. What an open finds is the batches up to some batch, so a head is found only
+// with all chunks of its image and all pages that had been put by then.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include "base/mutex.h"
 #include "engine/internal/cold_store.h"
 #include "engine/internal/image_chunk.h"
+#include "engine/internal/image_versions.h"
 
 namespace geardb::engine {
 
@@ -26,6 +28,24 @@ struct ImageHead {
   Lsn lsn = 0;          ///< As of which it is: records from here on are to be applied to it.
   Lsn log_from = 0;     ///< Where reading has to begin: parts of these records may lie before.
   Lsn log_start = 0;    ///< Pages in pieces that begin at or beyond it are not in the store.
+};
+
+/// An image that is being put beside the current one.
+class NextImage {
+ public:
+  NextImage(const ImageVersions& current, Lsn lsn) : current_(current), lsn_(lsn) {}
+
+  /// Puts the chunk, unless the current image has the same.
+  Status Put(const ImageChunk& chunk, std::span<const std::byte> bytes, ColdBatch* batch);
+  /// Bytes of the chunks that were put.
+  uint64_t bytes_put() const { return bytes_put_; }
+
+ private:
+  friend class ColdTier;
+  const ImageVersions& current_;
+  const Lsn lsn_;
+  ImageVersions versions_;
+  uint64_t bytes_put_ = 0;
 };
 
 /// Thread-safe.
@@ -50,13 +70,13 @@ class ColdTier {
   const ImageHead& head() const { return head_; }
   /// The image that is written next.
   uint64_t next_image() const { return head_.number + 1; }
-  /// The key of a chunk of image `number`.
-  static ColdChunkKey KeyOf(const ImageChunk& chunk, uint64_t number);
+  /// Begins an image as of `lsn`. Until the next SetHead.
+  NextImage BeginImage(Lsn lsn) const { return NextImage(versions_, lsn); }
   /// Reads chunks of the current image.
   ImageSource CurrentImage();
-  /// Makes a head current, with the rest of `batch` (which it is put into), and waits until it is
-  /// durable.
-  Status SetHead(ColdBatch* batch, const ImageHead& head);
+  /// Makes `image`, all of whose chunks have been written, and its head current, with the rest of
+  /// `batch`, and waits until they are durable. A batch that could not be written is as it was.
+  Status SetHead(ColdBatch* batch, const ImageHead& head, NextImage image);
 
   /// Those of before, once it is closed.
   ColdStats stats();
@@ -65,6 +85,9 @@ class ColdTier {
 
  private:
   Status ReadHead() GEARDB_REQUIRES(mutex_);
+  Status ReadVersions(uint64_t parts) GEARDB_REQUIRES(mutex_);
+  /// Puts the head, what it says of chunks, and that those of before leave.
+  Status PutHead(const ImageHead& head, const ImageVersions& next, ColdBatch* batch) const;
 
   Env* const env_;
   const std::string directory_;
@@ -75,6 +98,8 @@ class ColdTier {
   bool closed_ GEARDB_GUARDED_BY(mutex_) = false;
   std::atomic<ColdStore*> open_{nullptr};
   ImageHead head_;
+  ImageVersions versions_;  // Of the current image; on disk in so many parts:
+  uint64_t parts_ = 0;
 };
 
 }  // namespace geardb::engine

@@ -48,6 +48,9 @@ using ImageSink = std::function<Status(const ImageChunk&, std::span<const std::b
 /// The bytes of a chunk, or why there are none.
 using ImageSource = std::function<Result<std::string>(const ImageChunk&)>;
 
+/// A chunk's header: where in it is the LSN of its image, and its bytes.
+inline constexpr size_t kImageChunkLsnOffset = 16;
+inline constexpr size_t kImageChunkHeaderBytes = 24;
 /// What a chunk comes to, about.
 inline constexpr uint64_t kImageChunkBytes = uint64_t{1} << 20;
 
