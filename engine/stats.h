@@ -40,8 +40,11 @@ struct ColdStats {
   uint64_t block_cache_misses = 0;
   uint64_t bytes_written = 0;  ///< In batches, compressed.
   uint64_t flushes = 0;
-  uint64_t disk_bytes = 0;  ///< Of all SST and blob files.
-  uint64_t live_bytes = 0;  ///< Of those, not known to be garbage.
+  uint64_t compactions = 0;       ///< Finished, those made for space included.
+  uint64_t flush_bytes = 0;       ///< Written to files by flushes.
+  uint64_t compaction_bytes = 0;  ///< Written to files by compactions.
+  uint64_t disk_bytes = 0;        ///< Of all SST and blob files.
+  uint64_t live_bytes = 0;        ///< Of those, not known to be garbage.
   uint64_t pending_compaction_bytes = 0;
   uint64_t memory_bytes = 0;
 };

@@ -144,6 +144,8 @@ Status Cleaner::Pass(bool all, uint64_t* released) {
   GEARDB_RETURN_IF_ERROR(PutPages(choice.start));
   GEARDB_RETURN_IF_ERROR(database_->Acknowledge(database_->log->published(), Ack::kSync));
   CrashPoint("flush");
+  // What has left the tables may still be read by who saw it there.
+  AwaitReaders();
   GEARDB_RETURN_IF_ERROR(cold_->SetHead(last_.get(), head, std::move(taken.image)));
   database_->image_lsn.store(head.lsn);
   CrashPoint("recycle");

@@ -7,7 +7,8 @@
 //      or beyond the new start, as they are by then
 //   3. takes the image of the index as of the log's end X, and puts those pages again that have
 //      changed since
-//   4. makes the image the current one, in one batch with what has left the tables, and flushes
+//   4. once all who may read what has left the tables by then have left, makes the image the
+//      current one, in one batch with its removal, and flushes
 //   5. once all who may read from the old segments have left, lets the log recycle them
 // A crash before 4 leaves the image of before, whose log is all there. Pages in the store are of
 // their time or newer: what they hold beyond the image, the log says again.

@@ -55,6 +55,10 @@ class ColdListener : public rocksdb::EventListener {
   explicit ColdListener(std::string directory) : directory_(std::move(directory)) {}
 
   void OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& flush) override;
+  void OnCompactionCompleted(rocksdb::DB* /*db*/,
+                             const rocksdb::CompactionJobInfo& /*compaction*/) override {
+    compactions_.Add();
+  }
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override;
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status error,
                             bool* recover) override;
@@ -66,6 +70,7 @@ class ColdListener : public rocksdb::EventListener {
   Result<bool> WaitForFlush(rocksdb::DB* db, uint64_t batch);
   ColdPosition flushed() const;
   uint64_t flushes() const { return flushes_.value(); }
+  uint64_t compactions() const { return compactions_.value(); }
 
   /// The error that stops writing, if any; `Resumed` forgets it.
   Status status() const;
@@ -84,6 +89,7 @@ class ColdListener : public rocksdb::EventListener {
   std::vector<std::string> damage_ GEARDB_GUARDED_BY(mutex_);
   std::atomic<bool> compaction_failed_{false};
   Counter flushes_;
+  Counter compactions_;
 };
 
 /// An open RocksDB with what it needs around it; destroyed in the reverse order.

@@ -296,6 +296,9 @@ ColdStats ColdStore::stats() const {
   stats.block_cache_misses = db_->statistics->getTickerCount(rocksdb::BLOCK_CACHE_MISS);
   stats.bytes_written = db_->statistics->getTickerCount(rocksdb::BYTES_WRITTEN);
   stats.flushes = db_->listener->flushes();
+  stats.compactions = db_->listener->compactions();
+  stats.flush_bytes = db_->statistics->getTickerCount(rocksdb::FLUSH_WRITE_BYTES);
+  stats.compaction_bytes = db_->statistics->getTickerCount(rocksdb::COMPACT_WRITE_BYTES);
   stats.memory_bytes = memory_used();
   return stats;
 }

@@ -12,6 +12,7 @@
 
 #include "base/env.h"
 #include "base/hash.h"
+#include "base/philox.h"
 #include "base/types.h"
 #include "tools/bench/spread.h"
 
@@ -108,6 +109,56 @@ Result<double> DiskWriteRate(const std::string& directory, uint64_t total) {
     GEARDB_RETURN_IF_ERROR(file->Write(offset, {block.get(), kMiB}));
   }
   return static_cast<double>(total) / watch.seconds();
+}
+
+Result<std::unique_ptr<RandomReads>> RandomReads::Make(const std::string& directory,
+                                                       uint64_t bytes) {
+  GEARDB_ASSIGN_OR_RETURN(auto file, NewDirectFile(JoinPath(directory, "bare-reads"), bytes));
+  std::unique_ptr<RandomReads> made(new RandomReads(std::move(file)));
+  const Block block = MakeBlock(kMiB);
+  for (uint64_t offset = 0; offset + kMiB <= bytes; offset += kMiB) {
+    for (uint64_t at = 0; at < kMiB; at += sizeof(uint64_t)) {
+      const uint64_t random = PhiloxRandom64(22, offset + at, 0, PhiloxPurpose::kItem);
+      std::memcpy(block.get() + at, &random, sizeof(random));
+    }
+    GEARDB_RETURN_IF_ERROR(made->file_->Write(offset, {block.get(), kMiB}));
+    made->bytes_ = offset + kMiB;
+  }
+  GEARDB_RETURN_IF_ERROR(made->file_->Sync());
+  return made;
+}
+
+RandomReads::~RandomReads() { Env::Posix()->Remove(file_->path()).ok(); }
+
+Result<double> RandomReads::Rate(const Kind& kind) {
+  const uint64_t places = bytes_ / kind.read_bytes;
+  if (places == 0) return Status::InvalidArgument("a file of ", bytes_, " bytes is too small");
+  const uint64_t reads = kind.total / kind.read_bytes / static_cast<uint64_t>(kind.threads) + 1;
+  ++rounds_;
+  const auto read = [&](int thread) -> Status {
+    const Block block = MakeBlock(kind.read_bytes);
+    for (uint64_t i = 0; i < reads; ++i) {
+      const uint64_t random =
+          PhiloxRandom64(23 + rounds_, i, static_cast<uint32_t>(thread), PhiloxPurpose::kItem);
+      GEARDB_RETURN_IF_ERROR(
+          file_->Read(MulHi64(random, places) * kind.read_bytes, {block.get(), kind.read_bytes})
+              .status());
+    }
+    return Status::Ok();
+  };
+  std::vector<std::future<Status>> threads;
+  const Stopwatch watch;
+  for (int i = 0; i < kind.threads; ++i) {
+    threads.push_back(std::async(std::launch::async, read, i));
+  }
+  Status first;
+  for (auto& thread : threads) {
+    const Status status = thread.get();
+    if (first.ok()) first = status;
+  }
+  GEARDB_RETURN_IF_ERROR(first);
+  return static_cast<double>(reads * kind.read_bytes * static_cast<uint64_t>(kind.threads)) /
+         watch.seconds();
 }
 
 Result<SyncTimes> MeasureSyncs(const std::string& directory, int count, Env* env) {

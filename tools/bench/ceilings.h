@@ -53,6 +53,31 @@ class CopyLoops {
 /// been reserved; the file is removed again. IoError where the file system takes no direct writes.
 Result<double> DiskWriteRate(const std::string& directory, uint64_t total);
 
+/// A file that is read directly at random places.
+class RandomReads {
+ public:
+  /// Makes a file of random bytes, removed again by the destructor. IoError where the file system
+  /// takes no direct I/O.
+  static Result<std::unique_ptr<RandomReads>> Make(const std::string& directory, uint64_t bytes);
+  ~RandomReads();
+  RandomReads(const RandomReads&) = delete;
+  RandomReads& operator=(const RandomReads&) = delete;
+
+  struct Kind {
+    uint64_t read_bytes = 0;  ///< Of a read; a multiple of 4096. Reads lie at multiples of it.
+    uint64_t total = 0;       ///< Of all reads.
+    int threads = 1;
+  };
+  /// Bytes per second.
+  Result<double> Rate(const Kind& kind);
+
+ private:
+  explicit RandomReads(std::unique_ptr<File> file) : file_(std::move(file)) {}
+  std::unique_ptr<File> file_;
+  uint64_t bytes_ = 0;
+  uint64_t rounds_ = 0;
+};
+
 /// Medians over rounds of a direct write of 4 KiB and fdatasync.
 struct SyncTimes {
   double fdatasync_us = 0;

@@ -66,6 +66,10 @@ def line(row, others):
     target = row["target"].replace(">=", "≥").replace("<=", "≤")
     if "reached" in row:
         target += ": reached" if row["reached"] else ": **missed**"
+    if "growth" in row:
+        target = f"{rounded(row['growth'])} x the smallest size"
+        if "flag" in row:
+            target += f": **{row['flag']}**"
     peer = with_unit(row["cpprb"], row["unit"]) if "cpprb" in row else ""
     if peer and is_ahead(row["cpprb"], row["value"]["median"], row["unit"]):
         peer = f"**{peer}**"
@@ -74,9 +78,13 @@ def line(row, others):
     return "| " + " | ".join(cells) + f" |{short}"
 
 
-def is_told(row):
-    """The README shows rows with a target or a peer; the results file has all."""
-    return "reached" in row or "cpprb" in row or "error" in row
+def is_told(row, rows):
+    """The README shows rows with a target or a peer, what is flagged, and of rows that must not
+    grow with their size the largest; the results file has all."""
+    if "reached" in row or "cpprb" in row or "error" in row or "flag" in row or row.get("told"):
+        return True
+    return "growth" in row and row["size"] == max(
+        other["size"] for other in rows if other["row"] == row["row"])
 
 
 def machine_text(results):
@@ -106,7 +114,7 @@ def section(results, path, others):
              "| --- | --- | --- | --- | --- | --- | --- |" + " --- |" * len(others)]
     tables = [{(row["row"], row["size"]): row for row in found["rows"]} for found, _ in others]
     for row in results["rows"]:
-        if is_told(row):
+        if is_told(row, results["rows"]):
             text.append(line(row, [table.get((row["row"], row["size"])) for table in tables]))
     return "\n".join(text) + "\n"
 

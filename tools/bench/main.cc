@@ -25,6 +25,7 @@ constexpr const char* kHelp =
     "  --peers=<venv>     a Python environment with cpprb: measures it beside\n"
     "  --allow-busy       measure beside a running compiler; the figures are void\n"
     "  --repetitions=<n>  of each row, instead of its own number\n"
+    "  --scale=<n>        whole stores of an n-th of their size\n"
     "  --tiny             small sizes: shows that each row works\n";
 
 /// The scene of the row that is being measured; another row's takes its place.
@@ -91,6 +92,8 @@ bool ReadOptions(std::vector<char*>* arguments, Settings* settings) {
       settings->allow_busy = true;
     } else if (text == "--tiny") {
       settings->tiny = true;
+    } else if (value("--scale=", &number)) {
+      settings->scale = static_cast<uint64_t>(std::max(std::atoi(number.c_str()), 1));
     } else if (value("--repetitions=", &number)) {
       settings->repetitions = std::max(std::atoi(number.c_str()), 1);
     } else if (!value("--directory=", &settings->directory) && !value("--out=", &settings->out) &&

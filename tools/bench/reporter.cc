@@ -45,8 +45,12 @@ const char* UnitName(Unit unit) {
       return "1/s";
     case Unit::kMicroseconds:
       return "us";
+    case Unit::kNanoseconds:
+      return "ns";
     case Unit::kBytes:
       return "B";
+    case Unit::kTimes:
+      return "x";
   }
   return "";
 }
@@ -84,6 +88,9 @@ std::string Json(const RowResult& result) {
       << ", \"void\": " << (result.is_void ? "true" : "false");
   for (const auto& [name, value] : result.more)
     out << ", " << Quoted(name) << ": " << Number(value);
+  if (row.told) out << ", \"told\": true";
+  if (result.growth) out << ", \"growth\": " << Number(*result.growth);
+  if (Flagged(result)) out << ", \"flag\": " << Quoted(kGrowthFlag);
   if (!result.note.empty()) out << ", \"note\": " << Quoted(result.note);
   out << "}";
   return out.str();
@@ -106,6 +113,18 @@ std::optional<bool> Reached(const RowResult& result) {
   }
   return std::nullopt;
 }
+
+std::optional<double> GrowthOf(const std::vector<RowResult>& before, const RowResult& result) {
+  if (!result.row->logarithmic || !result.error.empty()) return std::nullopt;
+  for (const RowResult& first : before) {
+    if (first.row->name != result.row->name || !first.error.empty()) continue;
+    if (first.value.median > 0) return result.value.median / first.value.median;
+    break;
+  }
+  return std::nullopt;
+}
+
+bool Flagged(const RowResult& result) { return result.growth && *result.growth > kGrowthMax; }
 
 std::string FigureText(Unit unit, double value) {
   if (unit == Unit::kBytesPerSecond) return WithPrefix(value) + UnitName(unit);
@@ -170,6 +189,7 @@ void RowReporter::ReportRuns(const std::vector<Run>& runs) {
   result.ratio = SpreadOf(std::move(ratios));
   for (auto& [name, figures] : more) result.more[name] = Median(std::move(figures));
   if (result.error.empty()) result.peer = MeasurePeer(bench_->settings, *result.row, &result.note);
+  result.growth = GrowthOf(results_, result);
   Print(result);
   results_.push_back(std::move(result));
 }
@@ -193,12 +213,13 @@ void RowReporter::Print(const RowResult& result) {
             Percent(result.ratio.high) + "]";
   }
   const auto reached = Reached(result);
-  std::printf("%-34s %10lld  %12s %12s  %24s  %10s  %12s  %.1f%s%s\n", row.name.c_str(),
+  std::printf("%-34s %10lld  %12s %12s  %24s  %10s  %12s  %.1f%s%s%s%s\n", row.name.c_str(),
               static_cast<long long>(row.size), FigureText(row.unit, result.value.median).c_str(),
               row.ceiling.empty() ? "" : FigureText(row.unit, result.ceiling.median).c_str(),
               ratio.c_str(), TargetText(row).c_str(),
               result.peer ? FigureText(row.unit, *result.peer).c_str() : "", result.load,
-              !reached ? "" : (*reached ? "  reached" : "  MISSED"),
+              !reached ? "" : (*reached ? "  reached" : "  MISSED"), Flagged(result) ? "  " : "",
+              Flagged(result) ? kGrowthFlag : "",
               result.is_void ? "  VOID: beside a compiler" : "");
   for (const auto& [name, value] : result.more) {
     std::printf("%48s %s\n", name.c_str(), WithPrefix(value).c_str());

@@ -27,6 +27,8 @@ struct RowResult {
   Spread ratio;                        ///< value / ceiling of each repetition.
   std::map<std::string, double> more;  ///< Medians.
   std::optional<double> peer;          ///< In the row's unit.
+  /// Times the value at the smallest size; of logarithmic rows at larger ones.
+  std::optional<double> growth;
   double load = 0;
   bool is_void = false;  ///< A compiler was running.
   std::string note;
@@ -35,6 +37,11 @@ struct RowResult {
 
 /// Whether a result reaches its row's target; nothing where the row has none, or it failed.
 std::optional<bool> Reached(const RowResult& result);
+/// How many times the first of `before` with the same row's name a result of a logarithmic row came
+/// to; nothing where there is none.
+std::optional<double> GrowthOf(const std::vector<RowResult>& before, const RowResult& result);
+/// Grows as no logarithm does.
+bool Flagged(const RowResult& result);
 /// "ratio >= 95 %", "<= 20 us"; "reported" where the row has none.
 std::string TargetText(const Row& row);
 /// A figure with its unit: "12.3 GB/s".

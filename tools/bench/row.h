@@ -22,11 +22,19 @@ struct Settings {
   std::string out = {};         ///< JSON file; empty: none.
   bool allow_busy = false;      ///< Measure beside compilers too; the result is void then.
   int repetitions = 0;          ///< Instead of the rows' own; 0: those.
+  uint64_t scale = 1;           ///< Rows of whole stores take an n-th of their size.
   bool tiny = false;            ///< Small sizes: shows that a row works, its figures mean nothing.
 };
 
 /// What a figure is measured in.
-enum class Unit : uint8_t { kBytesPerSecond, kPerSecond, kMicroseconds, kBytes };
+enum class Unit : uint8_t {
+  kBytesPerSecond,
+  kPerSecond,
+  kMicroseconds,
+  kNanoseconds,
+  kBytes,
+  kTimes,  ///< A ratio by itself.
+};
 
 /// One repetition.
 struct Figure {
@@ -86,6 +94,10 @@ struct Bench {
   Keeper keeper;
 };
 
+/// See Row::logarithmic.
+inline constexpr double kGrowthMax = 4;
+inline constexpr const char* kGrowthFlag = "not O(log n)";
+
 struct Row {
   std::string name;          ///< family.what, in lower case.
   int64_t size = 0;          ///< What its cost may depend on.
@@ -99,11 +111,23 @@ struct Row {
   /// Arguments of tools/bench/peers/cpprb_peer.py for the same work; empty: no peer does it.
   std::string peer = {};
   bool keeps = false;  ///< Uses the keeper; otherwise what is kept is dropped before.
+  /// A time that may grow as the logarithm of the size: one of more than kGrowthMax times that of
+  /// the row of this name measured first, which has the smallest size, is flagged.
+  bool logarithmic = false;
+  bool told = false;  ///< In the README, though it has no target.
 };
 
 /// Families; each in a file of its own.
 std::vector<Row> GatherRows(const Settings& settings);
 std::vector<Row> SelectorRows(const Settings& settings);
+std::vector<Row> SelectorGrowthRows(const Settings& settings);
+std::vector<Row> CleanerRows(const Settings& settings);
+std::vector<Row> FirstBatchRows(const Settings& settings);
+std::vector<Row> AmplificationRows(const Settings& settings);
+std::vector<Row> MemoryRows(const Settings& settings);
+std::vector<Row> AppendCleanerRows(const Settings& settings);
+std::vector<Row> AppendStallRows(const Settings& settings);
+std::vector<Row> ColdDrawRows(const Settings& settings);
 std::vector<Row> DrawRows(const Settings& settings);
 std::vector<Row> AppendMemoryRows(const Settings& settings);
 std::vector<Row> AppendLogRows(const Settings& settings);

@@ -156,8 +156,13 @@ TEST_F(ColdSpaceTest, PagesRemovedAtRandomGiveTheirSpaceBackInACompaction) {
 
 TEST_F(ColdSpaceTest, OverwrittenPagesGiveTheirSpaceBack) {
   Fill(1, kIds);
+  const ColdStats filled = store_->stats();
   ASSERT_OK(store_->CompactForSpace());
   const uint64_t once = DiskBytes();
+  const ColdStats compacted = store_->stats();
+  EXPECT_GT(compacted.compactions, filled.compactions);
+  EXPECT_GE(compacted.compaction_bytes, filled.compaction_bytes + once);
+  EXPECT_GE(compacted.flush_bytes, once);
   EXPECT_FALSE(store_->NeedsCompaction());
   for (int again = 0; again < 6; ++again) Fill(1, kIds);
   EXPECT_GT(DiskBytes(), once * 3 / 2);

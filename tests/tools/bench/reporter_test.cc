@@ -37,10 +37,34 @@ TEST(ReporterTest, RowThatFailedReachesNothing) {
   EXPECT_EQ(Reached(result), std::nullopt);
 }
 
+TEST(ReporterTest, WhatGrowsMoreThanFourfoldIsFlagged) {
+  Row small{.name = "selector.a", .size = 10, .logarithmic = true};
+  Row large{.name = "selector.a", .size = 1000, .logarithmic = true};
+  Row other{.name = "selector.b", .size = 1000, .logarithmic = true};
+  Row rate{.name = "selector.a", .size = 1000};
+  const std::vector<RowResult> before = {ResultOf(&other, 1, 0), ResultOf(&small, 10, 0),
+                                         ResultOf(&large, 20, 0)};
+  const auto flagged = [&](const Row* row, double value) {
+    RowResult result = ResultOf(row, value, 0);
+    result.growth = GrowthOf(before, result);
+    return Flagged(result);
+  };
+  EXPECT_FALSE(flagged(&large, 40));
+  EXPECT_TRUE(flagged(&large, 41));
+  EXPECT_EQ(GrowthOf(before, ResultOf(&large, 41, 0)), 4.1);
+  EXPECT_FALSE(flagged(&rate, 41));
+  EXPECT_EQ(GrowthOf({}, ResultOf(&small, 41, 0)), std::nullopt);
+  RowResult failed = ResultOf(&large, 41, 0);
+  failed.error = "no memory";
+  EXPECT_EQ(GrowthOf(before, failed), std::nullopt);
+}
+
 TEST(ReporterTest, FiguresCarryTheirUnits) {
   EXPECT_EQ(FigureText(Unit::kBytesPerSecond, 12'340'000'000), "12.3 GB/s");
   EXPECT_EQ(FigureText(Unit::kPerSecond, 5520), "5.52 k/s");
   EXPECT_EQ(FigureText(Unit::kMicroseconds, 19.44), "19.4 us");
+  EXPECT_EQ(FigureText(Unit::kNanoseconds, 104.2), "104 ns");
+  EXPECT_EQ(FigureText(Unit::kTimes, 2.31), "2.31 x");
 }
 
 TEST(ReporterTest, EachRowHasANameAndSizeOfItsOwn) {

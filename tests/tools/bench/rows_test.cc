@@ -32,6 +32,14 @@ void MeasureAll(std::vector<Row> (*family)(const Settings&)) {
 
 TEST(RowsTest, DrawRowsMeasure) { MeasureAll(DrawRows); }
 TEST(RowsTest, SelectorRowsMeasure) { MeasureAll(SelectorRows); }
+TEST(RowsTest, SelectorGrowthRowsMeasure) { MeasureAll(SelectorGrowthRows); }
+TEST(RowsTest, FirstBatchRowsMeasure) { MeasureAll(FirstBatchRows); }
+TEST(RowsTest, AmplificationRowsMeasure) { MeasureAll(AmplificationRows); }
+TEST(RowsTest, MemoryRowsMeasure) { MeasureAll(MemoryRows); }
+TEST(RowsTest, AppendCleanerRowsMeasure) { MeasureAll(AppendCleanerRows); }
+TEST(RowsTest, AppendStallRowsMeasure) { MeasureAll(AppendStallRows); }
+TEST(RowsTest, ColdDrawRowsMeasure) { MeasureAll(ColdDrawRows); }
+TEST(RowsTest, CleanerRowsMeasure) { MeasureAll(CleanerRows); }
 TEST(RowsTest, SyncRowsMeasure) { MeasureAll(AppendSyncRows); }
 TEST(RowsTest, RecoveryRowsMeasure) { MeasureAll(RecoveryRows); }
 TEST(RowsTest, TagRowsMeasure) { MeasureAll(TagRows); }

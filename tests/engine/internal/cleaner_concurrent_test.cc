@@ -1,0 +1,58 @@
+// concurrent: engine/internal/cleaner.h engine/internal/cleaner.cc
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "engine/internal/cleaner.h"
+#include "tests/engine/frames_fixture.h"
+
+namespace geardb {
+namespace {
+
+class CleanerConcurrentTest : public FramesTest {
+ protected:
+  void SetUp() override {
+    options_.log_bytes_max = 8 << 20;  // Eight segments.
+    FramesTest::SetUp();
+  }
+  /// The first page of a trajectory, from the cold store.
+  Status ReadFromCold(TrajectoryId id) {
+    const auto core = testing::CoreOf(*database_);
+    const PageLayout& pages = core->AllTables()[0]->layout().group(0).pages;
+    std::vector<std::byte> frame(pages.frame_bytes());
+    engine::ColdRead read;
+    read.key = {.table = core->AllTables()[0]->layout().id(), .trajectory = id};
+    read.layout = &pages;
+    read.frame = frame;
+    return core->cold->if_open()->ReadPages({&read, 1});
+  }
+};
+
+// Whoever drew a page before its trajectory left reads it, however long that takes.
+TEST_F(CleanerConcurrentTest, WhatHasLeftIsReadByWhoeverSawItThere) {
+  const TrajectoryId first = Add(4, 4);
+  for (int i = 0; i < 400; ++i) Add(4, 4);
+  const auto core = testing::CoreOf(*database_);
+  ASSERT_OK(core->cleaner->CleanNow(/*all=*/true));
+  ASSERT_OK(ReadFromCold(first));
+  for (int i = 0; i < 100; ++i) Add(4, 4);  // Segments for the next pass.
+  EpochRegistry::Guard reader = core->epochs.Enter();
+  ASSERT_OK(table_->Remove(std::vector<TrajectoryId>{first}));
+  const uint64_t images = core->cleaner->stats().image_bytes;
+  Status cleaned = Status::Internal("not yet");
+  std::thread cleaner([&] { cleaned = core->cleaner->CleanNow(/*all=*/true); });
+  // It goes as far as it can without this reader: an image of the index without the trajectory.
+  while (core->cleaner->stats().image_bytes == images) std::this_thread::yield();
+  Status read;
+  for (int i = 0; i < 500 && read.ok(); ++i) read = ReadFromCold(first);
+  EXPECT_OK(read);
+  reader.Leave();
+  cleaner.join();
+  ASSERT_OK(cleaned);
+  EXPECT_STATUS(kNotFound, ReadFromCold(first), "");
+  numbers_.erase(first);
+  ExpectAll();
+}
+
+}  // namespace
+}  // namespace geardb

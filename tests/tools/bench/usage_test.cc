@@ -1,0 +1,47 @@
+#include "tools/bench/usage.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/env.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/temp_dir.h"
+#include "tools/bench/ceilings.h"
+
+namespace geardb::bench {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+TEST(UsageTest, TouchedMemoryIsResident) {
+  const MemoryUse before = OwnMemory();
+  ASSERT_GT(before.rss, 0u);
+  ASSERT_LE(before.pss, before.rss);
+  const Memory memory(64 * kMiB);
+  const MemoryUse after = OwnMemory();
+  EXPECT_GE(after.rss, before.rss + 60 * kMiB);
+  EXPECT_LT(after.rss, before.rss + 128 * kMiB);
+  EXPECT_GE(after.pss, before.pss + 60 * kMiB);
+}
+
+TEST(UsageTest, WrittenBytesAndFilesAreCounted) {
+  const testing::TempDir directory;
+  const uint64_t before = OwnBytesWritten();
+  EXPECT_EQ(DiskBytesOf(directory.path()), 0u);
+  std::filesystem::create_directory(directory.path() + "/below");
+  ASSERT_OK_AND_ASSIGN(auto file, Env::Posix()->OpenFile(directory.path() + "/below/file",
+                                                         {.mode = FileMode::kCreate}));
+  const std::vector<std::byte> bytes(8 * kMiB, std::byte{1});
+  ASSERT_OK(file->Write(0, bytes));
+  ASSERT_OK(file->Sync());
+  EXPECT_GE(DiskBytesOf(directory.path()), 8 * kMiB);
+  EXPECT_LT(DiskBytesOf(directory.path()), 9 * kMiB);
+  // A file system in memory writes nothing to disk.
+  const uint64_t written = OwnBytesWritten() - before;
+  EXPECT_TRUE(written == 0 || written >= 8 * kMiB) << written;
+  EXPECT_EQ(DiskBytesOf(directory.path() + "/absent"), 0u);
+}
+
+}  // namespace
+}  // namespace geardb::bench
