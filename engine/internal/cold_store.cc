@@ -124,7 +124,9 @@ Status ColdBatch::PutChunk(const ColdChunkKey& key, uint64_t lsn,
 // ---- The store.
 
 ColdStore::ColdStore(std::unique_ptr<ColdDb> db)
-    : db_(std::move(db)), space_(std::make_unique<ColdSpace>(db_.get())) {}
+    : db_(std::move(db)),
+      space_(std::make_unique<ColdSpace>(db_.get())),
+      reader_(std::make_unique<ColdReader>(db_.get())) {}
 
 ColdStore::~ColdStore() = default;
 
@@ -135,8 +137,6 @@ Result<std::unique_ptr<ColdStore>> ColdStore::Open(const std::string& directory,
   const Status loaded = store->space_->Load();
   // Without its own keys a damaged store still has its pages.
   if (!loaded.ok() && store->db_->degraded.empty()) return loaded;
-  GEARDB_ASSIGN_OR_RETURN(store->reader_,
-                          ColdReader::Start(store->db_.get(), options.read_threads));
   return store;
 }
 
@@ -203,26 +203,13 @@ uint64_t ColdStore::written_lsn() const {
 
 uint64_t ColdStore::flushed_lsn() const { return db_->listener->flushed().lsn; }
 
-void ColdStore::Submit(std::span<ColdRead> reads, std::function<void()> done) {
-  reader_->Submit(reads, std::move(done));
-}
-
 Status ColdStore::ReadPages(std::span<ColdRead> reads) {
-  Mutex mutex;
-  CondVar changed;
-  bool done = false;
-  reader_->Submit(reads, [&] {
-    // Notified under the mutex: as soon as it is released, all three may be gone.
-    MutexLock lock(&mutex);
-    done = true;
-    changed.NotifyAll();
-  });
-  {
-    MutexLock lock(&mutex);
-    while (!done) changed.WaitUntil(&mutex, Deadline::Infinite());
+  Status first;
+  for (ColdRead& read : reads) {
+    reader_->Read(&read);
+    if (first.ok()) first = read.status;
   }
-  for (const ColdRead& read : reads) GEARDB_RETURN_IF_ERROR(read.status);
-  return Status::Ok();
+  return first;
 }
 
 Result<ColdChunk> ColdStore::ReadChunk(const ColdChunkKey& key) const {

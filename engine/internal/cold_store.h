@@ -85,8 +85,6 @@ struct ColdStoreOptions {
   /// Blocks read, indexes of files, and what is not flushed yet, all together. Soft: a batch or a
   /// read that is larger exceeds it for its time.
   uint64_t memory_bytes = uint64_t{64} << 20;
-  /// Threads that read pages.
-  uint32_t read_threads = 16;
   /// Threads each for flushes and compactions.
   uint32_t background_threads = 2;
   /// What is on disk over what of it is live, as far as RocksDB's compactions have found out: above
@@ -177,11 +175,8 @@ class ColdStore {
   /// without a call, too. 0 in a new store.
   uint64_t flushed_lsn() const;
 
-  /// Reads pages by the store's threads, in any order; calls `done` once, on one of them, when
-  /// every read has its status. The reads stay where they are until then. `done` must not wait for
-  /// reads.
-  void Submit(std::span<ColdRead> reads, std::function<void()> done);
-  /// The same, waiting. The first status that is not OK, in the order of the reads.
+  /// Reads pages in this thread; each has its own status. The first one that is not OK, in the
+  /// order of the reads.
   Status ReadPages(std::span<ColdRead> reads);
   /// NotFound and Corruption name the chunk.
   Result<ColdChunk> ReadChunk(const ColdChunkKey& key) const;

@@ -89,7 +89,6 @@ engine::ColdStoreOptions SmallColdOptions() {
   options.memory_bytes = uint64_t{1} << 20;
   options.blob_file_bytes = uint64_t{64} << 10;
   options.sst_file_bytes = uint64_t{8} << 10;
-  options.read_threads = 4;
   options.background_threads = 1;
   return options;
 }
