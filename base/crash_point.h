@@ -22,8 +22,11 @@ inline void SetCrashHook(CrashHook hook) {
 /// Marks a place where a crash is interesting. The log has "copy_into_ring", "drain", "rotate",
 /// "sync_begun", "sync", "synced", "manifest", and in an open "recovery_read", "recovery_cut",
 /// "recovery_drain", "recovery_drained_some", "recovery_sync", "recovery_epoch", "recovery_serve";
-/// the engine has "copy_rows", "append_evicts", "removal" and "tag", the cold store "cold_flushed",
-/// "cold_files_dropped" and "cold_covered".
+/// the engine has "copy_rows", "append_evicts", "removal", "patch", "columns", "write_batch",
+/// "handed_over" and "tag", its cleaner "clean", "index_chunk", "flush", "recycle" and
+/// "compaction", the cold store "cold_flushed", "cold_files_dropped" and "cold_covered"; a repair
+/// "repair_keep", "repair_cold", "repair_head", "repair_segment", "repair_ring", "repair_manifest",
+/// "repair_aside" and "repair_remove".
 inline void CrashPoint(const char* name) {
   if (internal::crash_hook.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
     internal::crash_hook.load(std::memory_order_acquire)(name);

@@ -63,6 +63,10 @@ Status CheckBudgets(const DatabaseOptions& options) {
     if (bytes <= kBudgetBytesMax) continue;
     return Status::InvalidArgument(name, " is ", bytes, "; expected at most ", kBudgetBytesMax);
   }
+  if (!(options.space_amplification_max > 1)) {
+    return Status::InvalidArgument("space_amplification_max is ", options.space_amplification_max,
+                                   "; expected more than 1");
+  }
   if (options.log_bytes_max == 0) {
     return Status::InvalidArgument("log_bytes_max is 0; expected at least one segment of the log");
   }

@@ -37,6 +37,9 @@ struct DatabaseOptions {
   /// the directory `cold`, and the segments are written again. Off: a full log refuses what brings
   /// bytes of the user's. What is there already is read and kept either way.
   bool cold_tier = true;
+  /// When the cold store's files have more than this times the bytes of what is live in them, they
+  /// are written anew; above 1. Smaller: less space, more writing.
+  double space_amplification_max = 1.5;
   /// Acknowledgement of writers' calls where neither the call nor the writer names one.
   Ack ack = Ack::kLog;
   /// The log's segments may come to this; at least one segment. Calls wait then, by their

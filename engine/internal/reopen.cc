@@ -94,8 +94,10 @@ void NoteDamage(const DatabaseCore& core, RecoveryReport* into) {
 
 Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image) {
   if (core->env != Env::Posix()) return Status::Ok();  // RocksDB knows no other files.
-  core->cold = std::make_unique<ColdTier>(env, core->directory,
-                                          ColdStoreOptions{.read_only = core->options.read_only});
+  core->cold = std::make_unique<ColdTier>(
+      env, core->directory,
+      ColdStoreOptions{.read_only = core->options.read_only,
+                       .space_amplification_max = core->options.space_amplification_max});
   GEARDB_ASSIGN_OR_RETURN(
       const wal::SegmentMap map,
       wal::SegmentMap::Read(env, JoinPath(core->directory, wal::kLogDirectoryName), core->manifest,

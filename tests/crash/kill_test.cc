@@ -65,6 +65,7 @@ constexpr Phase kPhases[] = {
     {"index_chunk", 3},
     {"flush", 3},
     {"recycle", 3},
+    {"compaction", 1},
     {"manifest", 2, true},
     {"recovery_read", 1, true},
     {"recovery_cut", 1, true, true},
@@ -90,6 +91,7 @@ DatabaseOptions SmallOptions(const TempDir&) {
   options.ring_bytes = 32 << 10;
   options.sync_interval_ms = 5;
   options.log_bytes_max = 24 * options.segment_bytes;  // The cleaner has something to do.
+  options.space_amplification_max = 1.01;              // And to compact.
   return options;
 }
 

@@ -334,6 +334,13 @@ TEST_F(DatabaseLogBoundTest, ABoundBelowASegmentIsRefused) {
   Open();
 }
 
+TEST_F(DatabaseLogBoundTest, AColdStoreNeedsRoomForMoreThanWhatIsLive) {
+  Close();
+  options_.space_amplification_max = 1;
+  EXPECT_STATUS(kInvalidArgument, Database::Open(dir_->path(), options_),
+                "space_amplification_max is 1; expected more than 1");
+}
+
 TEST_F(DatabaseLogBoundTest, AnEmptyDirectoryNameIsRefused) {
   EXPECT_STATUS(kInvalidArgument, Database::Open("", options_), "directory of the database is ''");
 }

@@ -178,6 +178,7 @@ TEST_F(CleanerTest, WhatWasRemovedWhileTheDiskWasFullLeavesOnceItIsNot) {
   files->SetSpace(int64_t{1} << 60);
   ASSERT_OK(CleanAll());
   ASSERT_OK(testing::CoreOf(*database_)->cold->if_open()->CompactForSpace());
+  Again();  // A close waits for RocksDB to delete the files that it has replaced.
   EXPECT_LT(BytesIn("cold"), 1u << 20);
   for (int i = 0; i < 30; ++i) Add(8, 8);
   Again();
@@ -204,6 +205,20 @@ TEST_F(CleanerTest, AFifoTableThatFitsItsLogIsWrittenOnce) {
   for (int i = 0; i < 1500; ++i) Add(4, 4);
   EXPECT_GT(Cleaned().segments, 8u);
   EXPECT_EQ(Cleaned().pages, 0u);
+}
+
+TEST_F(CleanerTest, AFifoTableBeyondItsLogIsWrittenTwice) {
+  TableSpec spec = FrameSpec();
+  spec.name = "fifo";
+  spec.bytes_max = 24 << 20;
+  ASSERT_OK_AND_ASSIGN(table_, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({.lanes = 2}));
+  for (int i = 0; i < 1500; ++i) Add(16, 16);
+  ASSERT_OK(CleanAll());
+  const DatabaseStats stats = database_->Stats();
+  EXPECT_GT(stats.cleaner.page_bytes, 2 * spec.bytes_max);
+  // Once more by flushes, and by compactions the keys alone, with the index.
+  EXPECT_LT(stats.cold.compaction_bytes, stats.cleaner.page_bytes / 4 + stats.cleaner.image_bytes);
 }
 
 TEST_F(CleanerTest, ADroppedTableLeaves) {
