@@ -225,38 +225,79 @@ Status Cleaner::PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_star
   return Status::Ok();
 }
 
+namespace {
+
+/// The bytes of pages that go to the cold store. Those without a frame are read by the threads that
+/// read pages, while the first are being put.
+class PagesRead {
+ public:
+  PagesRead(DatabaseCore* database, TableState* state, const std::vector<ColdWork>& work)
+      : database_(database), work_(work), loads_(work.size()) {
+    for (size_t at = 0; at < work.size(); ++at) {
+      if (work[at].frame.valid()) continue;
+      const PagePlace& place = work[at].place;
+      auto load = std::make_shared<PageLoad>();
+      load->place = place;
+      load->memory =
+          std::make_unique<std::byte[]>(place.layout->group(place.group).pages.frame_bytes());
+      load->into = load->memory.get();
+      state->CopyDefaults(place.group, load->into);
+      database->page_loader->Begin(load);
+      loads_[at] = std::move(load);
+    }
+  }
+  /// What they read from is there until now.
+  ~PagesRead() {
+    for (const auto& load : loads_) {
+      if (load != nullptr) database_->page_loader->Wait(load.get());
+    }
+  }
+  PagesRead(const PagesRead&) = delete;
+  PagesRead& operator=(const PagesRead&) = delete;
+
+  /// Of work[at], until the next call; Corruption where they are damaged.
+  Result<const std::byte*> Bytes(size_t at) {
+    last_.reset();
+    if (loads_[at] == nullptr) return database_->arena->Resolve(work_[at].frame);
+    database_->page_loader->Wait(loads_[at].get());
+    last_ = std::move(loads_[at]);
+    GEARDB_RETURN_IF_ERROR(last_->status);
+    return last_->into;
+  }
+
+ private:
+  DatabaseCore* const database_;
+  const std::vector<ColdWork>& work_;
+  std::vector<std::shared_ptr<PageLoad>> loads_;  // Null: it has a frame, or was asked for.
+  std::shared_ptr<PageLoad> last_;
+};
+
+}  // namespace
+
 Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<ColdWork>* work) {
   ColdBatch batch(*cold_->if_open());
-  wal::AlignedBuffer scratch;
-  std::vector<std::byte> read;
+  PagesRead read(database_, table->state.get(), *work);
   std::vector<TrajectoryId> damaged;
   Lsn newest = 0;
   uint64_t bytes = 0;
   std::map<uint32_t, std::vector<ColumnCodecSpec>> codecs;  // By column group.
-  for (ColdWork& page : *work) {
+  for (size_t at = 0; at < work->size(); ++at) {
+    ColdWork& page = (*work)[at];
     if (!codecs.contains(page.place.group)) {
       codecs[page.place.group] = PageCodecs(*page.place.layout, page.place.group);
     }
     const PageLayout& pages = page.place.layout->group(page.place.group).pages;
-    const std::byte* frame = nullptr;
-    if (page.frame.valid()) {
-      frame = database_->arena->Resolve(page.frame);
-    } else {
-      read.resize(pages.frame_bytes());
-      frame = read.data();
-      table->state->CopyDefaults(page.place.group, read.data());
-      const Status status = database_->page_source->Read(page.place, &scratch, read.data());
-      if (status.code() == StatusCode::kCorruption) {
-        damaged.push_back(page.place.trajectory);
-        page.lpn = kNoLpn;
-        continue;
-      }
-      GEARDB_RETURN_IF_ERROR(status);
+    const auto frame = read.Bytes(at);
+    if (frame.status().code() == StatusCode::kCorruption) {
+      damaged.push_back(page.place.trajectory);
+      page.lpn = kNoLpn;
+      continue;
     }
+    GEARDB_RETURN_IF_ERROR(frame.status());
     GEARDB_RETURN_IF_ERROR(
         batch.PutPage(ColdKeyOf(page.place),
                       {.layout = &pages,
-                       .frame = {frame, pages.frame_bytes()},
+                       .frame = {*frame, pages.frame_bytes()},
                        .header = {.generation = page.place.generation, .rows = page.place.rows},
                        .codecs = codecs[page.place.group]}));
     newest = std::max(newest, page.place.newest_lsn);
