@@ -237,8 +237,8 @@ struct PriorityTableSpec {
   uint64_t seed = 0;
   /// When items may come and be drawn: an append waits (WriterOptions::admission_timeout_ms) until
   /// the limiters of all priority tables admit the items that it makes drawable, a Next until this
-  /// one admits the rows of its batch. Items that come by Patch, SetColumns, Cut or
-  /// CreatePriorityTable count as inserts, and wait for nothing.
+  /// one admits the rows of its batch. Items that come by Patch, SetColumns, Cut,
+  /// SealGroup, a deadline or CreatePriorityTable count as inserts, and wait for nothing.
   RateLimit limiter = {};
   /// An item that was in so many rows of batches handed over is exhausted: it stays an item, and is
   /// never drawn again. 0: any number, at most kMaxTimesSampledMax; 1 for a queue or stack. With a

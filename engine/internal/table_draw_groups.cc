@@ -70,7 +70,6 @@ void TableState::LeaveGroup(size_t priority_table, Slot slot) {
   // Its last member takes the leaf with it, while the leaf still has its group.
   if (priority.groups()->CountOf(group) == 1) priority.Leave({group, group + 1});
   if (!priority.groups()->Leave(slot).is_gone) RefilterGroup(&priority, group);
-  NotePriorities(priority_table, slot);
 }
 
 bool TableState::GroupFails(const PriorityState& priority, uint64_t group) const {

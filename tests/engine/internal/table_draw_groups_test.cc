@@ -53,6 +53,10 @@ class TableDrawGroupsTest : public DrawGroupsFixture {
     if (Percent(30)) drawn.filter_action = FilterAction::kExpire;
     spec_ = TableOf(drawn);
     if (Percent(40)) spec_.trajectories_max = 8 + Roll(8);
+    if (HasPriorities(drawn.selector) && Percent(50)) {
+      spec_.remover = Remover::kMinHeap;
+      spec_.remover_priority_table = "groups";
+    }
     model_ = std::make_unique<ModelDrawGroups>(drawn);
     known_.clear();
     images_ = {};
@@ -159,6 +163,7 @@ class TableDrawGroupsTest : public DrawGroupsFixture {
     std::set<TrajectoryId> left;
     for (const Removal& removal : removals.removals) {
       if (removal.reason == RemovalReason::kCapacity) {
+        CheckEvicted(removal.id, newcomers);
         Forget(removal.id);
       } else {
         left.insert(removal.id);
@@ -173,6 +178,19 @@ class TableDrawGroupsTest : public DrawGroupsFixture {
     }
     EXPECT_EQ(left, wanted) << "the filter is at " << bound_;
     for (const TrajectoryId id : left) Forget(id);
+  }
+  /// What a trajectory is worth to a remover by priority: as much as its group.
+  float Worth(TrajectoryId id) {
+    const ModelDrawGroup* const group = model_->Of(id);
+    return group != nullptr && group->is_item() ? group->priority : 0;
+  }
+  void CheckEvicted(TrajectoryId evicted, const std::vector<TrajectoryId>& newcomers) {
+    if (spec_.remover != Remover::kMinHeap) return;
+    for (const auto& [id, known] : known_) {
+      const bool was_there = std::count(newcomers.begin(), newcomers.end(), id) == 0;
+      if (!known.closed || !was_there) continue;
+      EXPECT_LE(Worth(evicted), Worth(id)) << evicted << " left before " << id;
+    }
   }
   void Forget(TrajectoryId id) {
     model_->Leave(id);
