@@ -69,6 +69,10 @@ void Batch::Release() {
 
 int64_t Batch::size() const { return rep_ ? static_cast<int64_t>(rep_->handles.size()) : 0; }
 
+int64_t Batch::group_count() const {
+  return rep_ ? static_cast<int64_t>(rep_->group_keys.size()) : 0;
+}
+
 // A released batch has empty arrays.
 #define GEARDB_BATCH_ARRAY(Type, name, member)                                   \
   std::span<const Type> Batch::name() const {                                    \
@@ -84,6 +88,9 @@ GEARDB_BATCH_ARRAY(uint64_t, times_sampled, times_sampled)
 GEARDB_BATCH_ARRAY(double, probabilities, probabilities)
 GEARDB_BATCH_ARRAY(float, weights, weights)
 GEARDB_BATCH_ARRAY(uint32_t, sources, sources)
+GEARDB_BATCH_ARRAY(int64_t, groups, groups)
+GEARDB_BATCH_ARRAY(int64_t, group_offsets, group_offsets)
+GEARDB_BATCH_ARRAY(int64_t, group_keys, group_keys)
 #undef GEARDB_BATCH_ARRAY
 
 Lsn Batch::lsn() const { return rep_ ? rep_->lsn : 0; }

@@ -21,10 +21,14 @@ class Batch {
   Batch& operator=(Batch&&) noexcept;
   ~Batch();
 
-  /// Items.
+  /// Items; of draw groups rows.
   int64_t size() const;
 
-  // One entry per item.
+  // One entry per item; of draw groups one per row, that is per member (or window within a group),
+  // one group's behind each other. What is the item's own (handle, probability, weight) is then
+  // that of the group, repeated: a Set with these handles needs a priority for each row, the last
+  // of a group wins; with handles()[group_offsets()[g]] alone it needs one for each group.
+  /// The length of a handle is that of lengths(), of a group how many members it has.
   std::span<const ItemHandle> handles() const;
   std::span<const TrajectoryId> trajectory_ids() const;
   /// The item's row (a window's anchor before any shift; 0-based and absolute; for a trajectory its
@@ -42,6 +46,16 @@ class Batch {
   std::span<const double> probabilities() const;  ///< q / total when it was drawn.
   std::span<const float> weights() const;         ///< Importance weights; 1 where none weigh.
   std::span<const uint32_t> sources() const;      ///< Which part of a mixed sampler, else 0.
+
+  // Of draw groups; else empty.
+
+  int64_t group_count() const;  ///< Groups drawn; one that came twice counts twice.
+  /// [size()] Which of them a row is of, from 0 on.
+  std::span<const int64_t> groups() const;
+  /// [group_count() + 1] Rows group_offsets()[g] up to group_offsets()[g + 1] are group g's.
+  std::span<const int64_t> group_offsets() const;
+  /// [group_count()] The key that its members share.
+  std::span<const int64_t> group_keys() const;
 
   /// The batch saw exactly what the log says of its tables before this.
   Lsn lsn() const;

@@ -87,7 +87,8 @@ void ChooseBudgets(Budgets* budgets) {
 Status WatchTimes(const engine::DatabaseCore& core) {
   if (core.timekeeper == nullptr) return Status::Ok();
   for (const auto& table : core.AllTables()) {
-    GEARDB_RETURN_IF_ERROR(core.timekeeper->Watch(table->layout().spec()));
+    MutexLock lock(&table->state->mutex);
+    GEARDB_RETURN_IF_ERROR(core.timekeeper->Watch(table->state->WholeSpec()));
   }
   return Status::Ok();
 }

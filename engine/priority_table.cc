@@ -6,10 +6,12 @@
 #include "engine/internal/core.h"
 #include "engine/internal/delete_items.h"
 #include "engine/internal/epochs.h"
+#include "engine/internal/group_draw.h"
 #include "engine/internal/patch.h"
 #include "engine/internal/priority_limits.h"
 #include "engine/internal/sampler_impl.h"
 #include "engine/internal/sampling.h"
+#include "engine/internal/seal_groups.h"
 #include "engine/internal/set_filter.h"
 #include "engine/internal/set_priorities.h"
 #include "engine/table.h"
@@ -101,6 +103,12 @@ Result<SetOutcome> PriorityTable::SetAll(std::span<const float> priorities) {
                              [&] { return engine::CommitSetAll(impl_.get(), priorities); });
 }
 
+Status PriorityTable::SealGroup(int64_t key) { return engine::SealGroup(impl_.get(), key); }
+
+Result<uint64_t> PriorityTable::SealOverdueGroups() {
+  return engine::SealOverdueGroups(impl_->database.get(), impl_->table, impl_->number);
+}
+
 Status PriorityTable::BeginEpoch() { return engine::BeginEpoch(impl_.get()); }
 
 Result<PatchOutcome> PriorityTable::Patch(std::span<const ItemHandle> handles, ColumnValues values,
@@ -174,6 +182,7 @@ PriorityTableStats PriorityTable::Stats() const {
                    .exhausted = priority.CountExhausted()};
   if (priority.prioritized()) stats.scale_shift = priority.prioritized()->shift();
   if (priority.epoch() != nullptr) stats.epoch = priority.epoch()->Stats();
+  if (priority.groups() != nullptr) stats.groups = priority.groups()->Stats();
   if (priority.filter() != nullptr) stats.filtered_items = priority.filter()->filtered().count();
   return stats;
 }
@@ -192,11 +201,13 @@ BlockReport PriorityTable::WhyBlocked() const {
   BlockReport report;
   report.samples = {priority.BlockedSample(1).text, priority.samplers_waiting};
   report.inserts = {priority.BlockedInsert(1).text, priority.appends_waiting};
-  if (report.samples.reason.empty() && !priority.CanDraw(1)) {
+  if (priority.CanDraw(1)) return report;
+  if (report.samples.reason.empty()) {
     report.samples.reason = "no item can be drawn: of " +
                             std::to_string(priority.selector().count()) + " items " +
                             std::to_string(priority.CountExhausted()) + " are exhausted";
   }
+  report.samples.reason += engine::WaitingGroups(priority);
   return report;
 }
 

@@ -61,11 +61,13 @@ class PriorityTable {
   /// naming how many fit, for more items of 16 bytes each than go into the log at once
   /// (DatabaseOptions::ring_bytes).
   Result<SetOutcome> Set(std::span<const ItemHandle> handles, std::span<const float> priorities);
-  /// By (id, row) of the anchor; for trajectories the row is ignored. Waits for what was admitted
+  /// By (id, row) of the anchor; for trajectories the row is ignored, for groups it is any member
+  /// that names them. Waits for what was admitted
   /// before, at Ack::kMemory too: the rows of an append that has returned are there, and row -1 is
   /// its last.
   Result<SetOutcome> Set(std::span<const RowId> rows, std::span<const float> priorities);
-  /// All items at once: in order of (id, row), or a single value for all. FailedPrecondition naming
+  /// All items at once: in order of (id, row), of groups that of their first members that are
+  /// there, or a single value for all. FailedPrecondition naming
   /// both numbers when the table has another number of items, which are those of everything
   /// admitted before. None is right for none, and logs nothing. InvalidArgument, as of Set, for
   /// more values of 4 bytes each than go into the log at once.
@@ -85,7 +87,8 @@ class PriorityTable {
   Result<SetOutcome> Delete(std::span<const RowId> rows);
 
   /// Table::Patch of the rows of items by the handles of a batch: of each its length part, as many
-  /// rows as Batch::lengths says. An item that is gone is stale.
+  /// rows as Batch::lengths says. An item that is gone is stale. Not of groups (InvalidArgument),
+  /// whose handles name several trajectories: Table::Patch has their ids.
   Result<PatchOutcome> Patch(std::span<const ItemHandle> handles, ColumnValues values,
                              const PatchOptions& options = {});
 
@@ -97,6 +100,14 @@ class PriorityTable {
   /// nothing. Logged at Ack::kLog: a reopen goes on with exactly what was not handed over, so a
   /// learner that opens a store begins an epoch when Next says OutOfRange, and not before.
   Status BeginEpoch();
+
+  /// ItemKind::kGroup only: the group of this key that takes members, of what was admitted before,
+  /// is ready with those it has, however few, and takes no others. Logged at Ack::kLog. NotFound
+  /// where no group of the key takes members.
+  Status SealGroup(int64_t key);
+  /// Seals the groups whose GroupSpec::deadline_ms has passed and that have as many members as that
+  /// takes; returns how many. By hand what the background does.
+  Result<uint64_t> SealOverdueGroups();
 
   /// Number of items, undrawable ones (priority 0) included; number that can be drawn.
   uint64_t Count() const;

@@ -97,21 +97,21 @@ struct RowDraw {
   int64_t count = 1;    ///< Rows for each item, 1…65,536; one may come more than once.
 };
 
-/// Windows that are drawn in two stages: an item of a priority table over trajectories, by its
-/// selector, then `count` rows of that trajectory, of those that may be anchors of `window` (as of
-/// a priority table over windows, with its edge rules). The batch shows these windows, one
-/// trajectory's behind each other: `batch` · `count` of them. Trajectories that have no such row
-/// are passed over: the next row of the draw takes their place.
+/// Windows that are drawn in two stages: an item of a priority table over trajectories or groups,
+/// by its selector, then `count` rows of that trajectory, or of all members of the group, of those
+/// that may be anchors of `window` (as of a priority table over windows, with its edge rules). The
+/// batch shows these windows, one item's behind each other: `batch` · `count` of them. Items that
+/// have no such row are passed over: the next row of the draw takes their place.
 ///
-/// A handle names the trajectory, the item whose priority may be set. A probability is that of the
-/// trajectory (those passed over included) times 1 / (anchors in it). Weights follow from it (of a
-/// uniform selector, too, since it draws rows of long trajectories less often; β 0 makes them 1),
-/// but where items come in their order. Each trajectory drawn is one sample, whatever it shows: for
+/// A handle names the item, whose priority may be set. A probability is that of the item (those
+/// passed over included) times 1 / (anchors in it). Weights follow from it (of a uniform selector,
+/// too, since it draws rows of long items less often; β 0 makes them 1), but where items come in
+/// their order. Each item drawn is one sample, whatever it shows, of a group of each member: for
 /// its limiter, its max_times_sampled and its times_sampled.
 struct WindowsWithin {
   WindowRule window = {};
   int64_t count = 1;
-  /// The anchors of a trajectory, in order, are cut into `count` strata of equal size, and window j
+  /// The anchors of an item, in order, are cut into `count` strata of equal size, and window j
   /// is uniform in the j-th. Over all j each anchor comes as often as without.
   bool stratified = false;
 };
@@ -170,9 +170,9 @@ struct SamplerPart {
 
 /// Checked by NewSampler: InvalidArgument for a value that is not allowed.
 struct SamplerOptions {
-  /// Items of a batch (with `within`: trajectories). Where the selector gives distinct ones
-  /// (SelectorKind), a batch waits until as many can be drawn. Of an epoch the last batch of a pass
-  /// has what is left.
+  /// Items of a batch: groups, too, and with `within` trajectories or groups. Where the selector
+  /// gives distinct ones (SelectorKind), a batch waits until as many can be drawn. Of an epoch the
+  /// last batch of a pass has what is left.
   int64_t batch = 64;
   /// Of an epoch: a pass ends without what is left when that is less than `batch`. It counts as
   /// covered. Not with several parts.
@@ -182,7 +182,7 @@ struct SamplerOptions {
   std::vector<RowDraw> row_draws = {};
   std::optional<WindowsWithin> within = {};
   /// Not 0: a batch has as many items as fit this many tokens, and at most `batch`. Tokens are the
-  /// sum of the items' lengths (Batch::lengths) packed, and padded the number of items times the
+  /// sum of the rows' lengths (Batch::lengths) packed, and padded the number of rows times the
   /// longest, where a window counts its extent's length. An item that does not fit opens the next
   /// batch: it stays reserved until then, and counts as drawn, and sampled, there. (Not so where
   /// the selector begins its order again with each batch, and counts no samples: fifo, lifo,

@@ -10,6 +10,7 @@
 
 #include "base/page_view.h"
 #include "engine/internal/column_compression.h"
+#include "engine/internal/draw_groups.h"
 #include "engine/internal/priority_limits.h"
 #include "engine/internal/remover_rule.h"
 #include "engine/internal/standing_filter.h"
@@ -307,15 +308,13 @@ std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b)
   const auto differs = [](const std::string& field, const std::string& was, const std::string& is) {
     return field + " " + was + ", not " + is;
   };
-  const auto item = [](ItemKind kind) {
-    return std::string(kind == ItemKind::kWindow ? "window" : "trajectory");
-  };
   const auto selector = [](SelectorKind kind) {
     constexpr const char* kNames[] = {"uniform",  "prioritized",         "fifo", "lifo", "min_heap",
                                       "max_heap", "without_replacement", "epoch"};
     return std::string(kNames[static_cast<size_t>(kind)]);
   };
-  if (a.item != b.item) return differs("item", item(a.item), item(b.item));
+  const auto item = [](const auto& spec) { return engine::DescribeItem(spec); };
+  if (item(a) != item(b)) return differs("item", item(a), item(b));
   if (!(a.window.extent == b.window.extent)) {
     return differs("extent", Describe(a.window.extent), Describe(b.window.extent));
   }
@@ -344,7 +343,7 @@ bool operator==(const Column& a, const Column& b) {
 
 Status ValidatePriorityTableSpec(const TableSpec& table, const PriorityTableSpec& spec) {
   GEARDB_RETURN_IF_ERROR(ValidateName("priority table", spec.name));
-  if (static_cast<int>(spec.item) > 1 || spec.selector > kSelectorKindLast ||
+  if (spec.item > kItemKindLast || spec.selector > kSelectorKindLast ||
       static_cast<int>(spec.initial) > 2) {
     return Status::InvalidArgument("priority table '", spec.name,
                                    "' has an unknown item, selector or initial priority");
@@ -354,6 +353,7 @@ Status ValidatePriorityTableSpec(const TableSpec& table, const PriorityTableSpec
     return Status::InvalidArgument("priority table '", spec.name, "' has alpha ", spec.alpha,
                                    "; expected 0 to 4");
   }
+  GEARDB_RETURN_IF_ERROR(engine::ValidateDrawGroups(table, spec));
   GEARDB_RETURN_IF_ERROR(ValidateRequired(table, spec));
   GEARDB_RETURN_IF_ERROR(engine::ValidateLimits(spec));
   return ValidateInitialPriority(table, spec);

@@ -30,6 +30,7 @@ inline constexpr uint64_t kTrajectoryColumnBytesMax = 64;           ///< Of a pe
 inline constexpr size_t kPriorityTablesMax = 64;                    ///< Made with a table.
 /// Each of before, length, after and stride of a window.
 inline constexpr int64_t kExtentMax = int64_t{1} << 24;
+inline constexpr uint32_t kGroupCountMax = uint32_t{1} << 16;  ///< Members of a draw group.
 // Besides, a page holds at most 256 rows, and with all its columns it must fit a quarter of the
 // ring (ring_bytes) and half of a segment (segment_bytes), each less 4 KiB for the rest of a
 // record, and the frame budget (budgets.frames_bytes).
@@ -119,7 +120,37 @@ constexpr bool RemovesByPriority(Remover remover) {
 }
 
 /// What a priority table draws. In stored schemas: frozen.
-enum class ItemKind : uint8_t { kWindow = 0, kTrajectory = 1 };
+enum class ItemKind : uint8_t { kWindow = 0, kTrajectory = 1, kGroup = 2 };
+inline constexpr ItemKind kItemKindLast = ItemKind::kGroup;
+
+/// "window", "trajectory", "group".
+constexpr const char* ItemKindName(ItemKind item) {
+  constexpr const char* kNames[] = {"window", "trajectory", "group"};
+  return kNames[static_cast<uint8_t>(item)];
+}
+
+/// Draw groups: trajectories that share a key (completions of one prompt, episodes of one level)
+/// and are drawn together. A member is a closed trajectory that has what `required` asks for; it
+/// joins the group of its key then, and begins one where none takes members. A group is an item
+/// from when it is *ready* until its last member has left the table. It takes no more members once
+/// it is complete or sealed, or can be drawn no more (exhausted, deleted): the next trajectory of
+/// the key begins the next group. A ready group that loses members goes on without them.
+struct GroupSpec {
+  /// A per-trajectory scalar of integers (not bool). It counts as it is when the trajectory joins;
+  /// where nobody set it, its default is the key, unless `required` has it. u64: as the i64 of the
+  /// same bits.
+  std::string key = {};
+  uint32_t count = 0;  ///< n, 1…kGroupCountMax: a group of so many members is complete, and ready.
+  /// k, 1…n, where fewer than n do; 0: n. Without a deadline a group is ready from its k-th member
+  /// on, and still takes others until it is complete: the item stays the same.
+  uint32_t at_least = 0;
+  /// Not 0: a group with at least k members (k < n) is sealed, and so ready, when its first came
+  /// longer ago than this; after a reopen, longer ago than the open. Seen to in the background
+  /// (DatabaseOptions::background), soon after; or by PriorityTable::SealOverdueGroups.
+  int64_t deadline_ms = 0;
+
+  friend bool operator==(const GroupSpec&, const GroupSpec&) = default;
+};
 
 /// How a priority table draws. In stored schemas: frozen. From kFifo on the items of one batch are
 /// distinct. Fifo, lifo and the heaps take no random numbers: a batch shows the first `batch` items
@@ -156,7 +187,9 @@ constexpr bool HasWeights(SelectorKind kind) {
 enum class InitialPriority : uint8_t {
   kMax = 0,       ///< The largest raw priority ever applied to this priority table, from 1.
   kConstant = 1,  ///< `initial_priority_value`.
-  kColumn = 2,    ///< A per-trajectory f32 scalar, as it is when the item becomes drawable.
+  /// A per-trajectory f32 scalar, as it is when the item becomes drawable; of a group that of the
+  /// member that made it ready, where it was sealed of its last.
+  kColumn = 2,
 };
 
 /// How often an epoch shows its items, and what becomes of them. SelectorKind::kEpoch only.
@@ -187,6 +220,7 @@ struct PriorityTableSpec {
   /// Windows only: the rows {before, length, after} that every item promises, where anchors lie,
   /// and what happens at the edges (base/window.h).
   WindowRule window = {};
+  GroupSpec group = {};  ///< Groups only.
   SelectorKind selector = SelectorKind::kPrioritized;
   /// Exponent α of w = p^α, where there are weights; 0…4. Schaul et al., "Prioritized Experience
   /// Replay".
@@ -203,8 +237,8 @@ struct PriorityTableSpec {
   uint64_t seed = 0;
   /// When items may come and be drawn: an append waits (WriterOptions::admission_timeout_ms) until
   /// the limiters of all priority tables admit the items that it makes drawable, a Next until this
-  /// one admits the rows of its batch. Items that come by Patch, SetColumns, Cut or
-  /// CreatePriorityTable count as inserts, and wait for nothing.
+  /// one admits the rows of its batch. Items that come by Patch, SetColumns, Cut,
+  /// SealGroup, a deadline or CreatePriorityTable count as inserts, and wait for nothing.
   RateLimit limiter = {};
   /// An item that was in so many rows of batches handed over is exhausted: it stays an item, and is
   /// never drawn again. 0: any number, at most kMaxTimesSampledMax; 1 for a queue or stack. With a

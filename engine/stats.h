@@ -181,6 +181,20 @@ struct EpochStats {
   friend bool operator==(const EpochStats&, const EpochStats&) = default;
 };
 
+/// Draw groups of a priority table, as the log has them; ItemKind::kGroup only.
+struct GroupStats {
+  uint64_t waiting = 0;  ///< Are not ready.
+  uint64_t ready = 0;    ///< These are its items, but for deleted ones.
+  uint64_t members = 0;  ///< Trajectories in any of them.
+  // Of those that are ready:
+  uint64_t taking = 0;              ///< Have k of n members, and take others.
+  uint64_t complete = 0;            ///< Had n members.
+  uint64_t sealed_by_hand = 0;      ///< PriorityTable::SealGroup.
+  uint64_t sealed_by_deadline = 0;  ///< GroupSpec::deadline_ms.
+
+  friend bool operator==(const GroupStats&, const GroupStats&) = default;
+};
+
 struct PriorityTableStats {
   uint64_t items = 0;
   uint64_t drawable_items = 0;
@@ -194,6 +208,7 @@ struct PriorityTableStats {
   float max_priority = 1;
   LimiterStats limiter = {};
   EpochStats epoch = {};  ///< SelectorKind::kEpoch only.
+  GroupStats groups = {};
   std::string mode = "host";
 };
 

@@ -135,10 +135,21 @@ void AnchorUpdate::AddTrajectory(Slot slot) {
   const index::TrajectoryRecord& record = state_->trajectories().record(slot);
   const bool ready =
       priority_->required.empty() || state_->ReadyEnd(*priority_, slot) >= state_->StepsEnd(record);
-  const bool there = priority_->selector().Contains(slot) || priority_->IsDeleted(slot);
-  if (ready && state_->IsTrajectoryItem(record) && !there) {
-    Found({slot, uint64_t{slot} + 1});
+  if (!ready || !state_->IsTrajectoryItem(record)) return;
+  uint64_t leaf = slot;
+  if (DrawGroups* const groups = priority_->groups()) {
+    const bool is_member = groups->GroupOf(slot) != DrawGroups::kNoGroup;
+    if (is_member || !state_->JoinGroup(priority_, slot, &leaf)) return;
+    state_->NoteItem(number_, leaf);
+  } else if (priority_->selector().Contains(slot) || priority_->IsDeleted(slot)) {
+    return;
   }
+  Found({leaf, leaf + 1});
+}
+
+void AnchorUpdate::AddSealed(uint64_t group, GroupEnd why) {
+  state_->NoteItem(number_, group);
+  if (priority_->groups()->Seal(group, why)) Found({group, group + 1});
 }
 
 void AnchorUpdate::Insert(float raw_priority) {

@@ -35,8 +35,11 @@ class AnchorUpdate {
   void AddFilled(Slot slot, int64_t before, int64_t filled);
   /// Rows [begin, end) of a trajectory anew.
   void AddRows(Slot slot, int64_t begin, int64_t end);
-  /// The trajectory as an item, if the priority table draws trajectories.
+  /// The trajectory as an item, if the priority table draws trajectories; if it draws groups, it
+  /// joins one, which may be an item by that.
   void AddTrajectory(Slot slot);
+  /// A group that takes members takes none any more.
+  void AddSealed(uint64_t group, GroupEnd why);
 
   /// Number of leaves found.
   uint64_t count() const { return count_; }

@@ -143,6 +143,12 @@ class Writer::Impl {
                                         index::LimiterBlock* block)
       GEARDB_REQUIRES(database_->commit);
   bool LimitsInserts() const GEARDB_REQUIRES(database_->commit);
+  // Of draw groups; engine/internal/append_groups.cc.
+  bool LimitsGroups() const GEARDB_REQUIRES(database_->commit);
+  /// Groups that the calls make ready, of what is published. The state's mutex is held.
+  uint64_t CountNewGroups(uint32_t priority_table, Calls calls) const;
+  /// The key that the trajectory of a call ends with.
+  int64_t IncomingKey(const engine::DrawGroups& groups, const engine::LaneRows& call) const;
   /// Items that were admitted will not come.
   void ReleaseItems(engine::AppendPlan* plan);
   /// InvalidArgument for a per-trajectory column that is a priority and no good one.

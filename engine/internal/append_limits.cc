@@ -28,7 +28,11 @@ std::optional<uint32_t> Writer::Impl::TryAdmitItems(Calls calls, AppendPlan* pla
   std::vector<uint64_t> items(state.priority_table_count(), 0);
   for (uint32_t i = 0; i < items.size(); ++i) {
     if (!state.priority(i).limits_inserts()) continue;
-    for (const LaneRows& call : calls) items[i] += NewItems(i, call, *plan);
+    if (state.priority(i).groups() != nullptr) {
+      items[i] = CountNewGroups(i, calls);
+    } else {
+      for (const LaneRows& call : calls) items[i] += NewItems(i, call, *plan);
+    }
     *block = state.priority(i).BlockedInsert(items[i]);
     if (!block->text.empty()) return i;
   }
@@ -41,6 +45,8 @@ Status Writer::Impl::AdmitItems(Calls calls, ChangeScope* scope, AppendPlan* pla
   // What went ahead in parts was admitted before.
   if (!plan->admitted.empty() || !LimitsInserts()) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(AwaitLanes(calls));
+  // What completes a group may be an append that is on its way.
+  if (LimitsGroups()) GEARDB_RETURN_IF_ERROR(database_->CatchUp());
   index::LimiterBlock block;
   std::optional<uint32_t> closed = TryAdmitItems(calls, plan, &block);
   if (closed && database_->log->published() < database_->log->end()) {

@@ -48,6 +48,11 @@ Status Writer::Impl::CheckPriorities(Priorities priorities) const {
                               given.priority_table, "'");
     }
     const auto number = engine::FindPriorityTable(*table_->state, given.priority_table);
+    if (table_->state->priority(*number).groups() != nullptr) {
+      return Status::InvalidArgument("priority table '", given.priority_table,
+                                     "' draws groups; an append cannot give their initial "
+                                     "priorities: they are the schema's");
+    }
     if (!table_->state->priority(*number).required.empty()) {
       return Status::InvalidArgument("priority table '", given.priority_table,
                                      "': its items wait for what it requires; an append cannot "

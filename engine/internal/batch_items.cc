@@ -45,7 +45,8 @@ void BatchItems::Resolve(std::span<const BatchPart> parts, std::span<const Drawn
       __builtin_prefetch(&item.part->state->pages().page(item.lpn));
     } else {
       item.lpn = kNoLpn;
-      item.slot = static_cast<Slot>(leaves[i].leaf);
+      const bool is_member = item.part->groups != nullptr;
+      item.slot = is_member ? leaves[i].slot : static_cast<Slot>(leaves[i].leaf);
       item.row = leaves[i].row;
     }
   }
@@ -71,10 +72,15 @@ void BatchItems::Resolve(std::span<const BatchPart> parts, std::span<const Drawn
   if (trajectories) trajectory_rules_.resize(n);
   for (size_t i = 0; i < n; ++i) {
     const DrawnItem& item = items_[i];
-    const uint32_t generation = ResolveOne(i, reaches[leaves[i].part]);
+    uint32_t generation = ResolveOne(i, reaches[leaves[i].part]);
+    auto length = static_cast<uint32_t>(item.window.steps);
+    if (const DrawGroups* const groups = item.part->groups) {
+      generation = groups->GenerationOf(leaves[i].leaf);
+      length = groups->CountOf(leaves[i].leaf);
+    }
     const TableState& state = *item.part->state;
     const index::TrajectoryRecord& record = state.trajectories().record(item.slot);
-    rep->handles[i] = {leaves[i].leaf, generation, static_cast<uint32_t>(item.window.steps)};
+    rep->handles[i] = {leaves[i].leaf, generation, length};
     rep->ids[i] = record.id;
     rep->anchors[i] = item.row;
     rep->lengths[i] = item.window.steps;
@@ -83,12 +89,30 @@ void BatchItems::Resolve(std::span<const BatchPart> parts, std::span<const Drawn
     rep->times_sampled[i] = record.times_sampled;
     rep->sources[i] = leaves[i].part;
   }
+  ListGroups(parts, leaves, rep);
+}
+
+void BatchItems::ListGroups(std::span<const BatchPart> parts, std::span<const DrawnLeaf> leaves,
+                            Batch::Rep* rep) {
+  rep->groups.clear();
+  rep->group_offsets.clear();
+  rep->group_keys.clear();
+  if (parts[0].groups == nullptr) return;
+  for (const DrawnLeaf& leaf : leaves) {
+    if (leaf.begins_group) {
+      rep->group_offsets.push_back(static_cast<int64_t>(rep->groups.size()));
+      rep->group_keys.push_back(parts[leaf.part].groups->KeyOf(leaf.leaf));
+    }
+    rep->groups.push_back(static_cast<int64_t>(rep->group_keys.size()) - 1);
+  }
+  rep->group_offsets.push_back(static_cast<int64_t>(leaves.size()));
 }
 
 TrajectoryId TrajectoryOf(const BatchPart& part, uint64_t leaf) {
   const TableState& state = *part.state;
-  const Slot slot = part.leaves_are_rows() ? state.pages().page(state.layout().LpnOfLeaf(leaf)).slot
-                                           : static_cast<Slot>(leaf);
+  Slot slot = static_cast<Slot>(leaf);
+  if (part.groups != nullptr) slot = part.groups->FirstOf(leaf);
+  if (part.leaves_are_rows()) slot = state.pages().page(state.layout().LpnOfLeaf(leaf)).slot;
   return state.trajectories().record(slot).id;
 }
 

@@ -18,7 +18,9 @@ struct BatchPart {
   const ViewPlan* plan = nullptr;
   const TableState* state = nullptr;
   const WindowRule* rule = nullptr;  ///< Of its windows; null: items are trajectories.
-  bool within = false;               ///< Its windows stand in drawn trajectories.
+  bool within = false;               ///< Its windows stand in drawn trajectories, or groups.
+  /// Of a priority table over groups; leaves are groups then. Else null.
+  const DrawGroups* groups = nullptr;
 
   /// Leaves are rows; else slots.
   bool leaves_are_rows() const { return rule != nullptr && !within; }
@@ -27,8 +29,10 @@ struct BatchPart {
 /// One drawn row of a batch.
 struct DrawnLeaf {
   uint64_t leaf = 0;
-  int64_t row = 0;  ///< Within: where the window stands.
+  int64_t row = 0;      ///< Within: where the window stands.
+  Slot slot = kNoSlot;  ///< Of a group: the member that the row shows.
   uint32_t part = 0;
+  bool begins_group = false;  ///< The rows of another drawn group begin.
   DrawKey key;
 };
 
@@ -57,14 +61,17 @@ class BatchItems {
 
  private:
   uint32_t ResolveOne(size_t i, const Reach& reach);
+  /// Which rows are of which group; `parts` draw groups, all of them or none.
+  static void ListGroups(std::span<const BatchPart> parts, std::span<const DrawnLeaf> leaves,
+                         Batch::Rep* rep);
 
   std::vector<DrawnItem> items_;
   std::vector<WindowRule> trajectory_rules_;  // Of items that are trajectories.
 };
 
-/// Steps of the length part of an item that is drawn by its leaf alone: no window within.
+/// Steps of the length part of an item that is drawn by its leaf alone: no window within, no group.
 int64_t StepsOf(const BatchPart& part, uint64_t leaf);
-/// The trajectory that it is of.
+/// The trajectory that it is of; of a group its first member.
 TrajectoryId TrajectoryOf(const BatchPart& part, uint64_t leaf);
 
 }  // namespace geardb::engine

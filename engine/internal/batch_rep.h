@@ -123,6 +123,9 @@ struct Batch::Rep {
   std::vector<double> probabilities;
   std::vector<float> weights;
   std::vector<uint32_t> sources;
+  std::vector<int64_t> groups;  ///< This and the next two of draw groups.
+  std::vector<int64_t> group_offsets;
+  std::vector<int64_t> group_keys;
   Lsn lsn = 0;
   uint64_t draw_number = 0;
   std::vector<engine::BatchOutput> outputs;
@@ -133,7 +136,7 @@ struct Batch::Rep {
   static uint64_t ItemBytes(size_t output_count) {
     return sizeof(ItemHandle) + sizeof(TrajectoryId) + 3 * sizeof(int64_t) + sizeof(End) +
            sizeof(uint64_t) + sizeof(double) + sizeof(float) + sizeof(uint32_t) +
-           2 * sizeof(int64_t) * output_count;
+           (3 + 2 * output_count) * sizeof(int64_t);
   }
 
   engine::BatchOutput* FindOutput(std::string_view name) {

@@ -94,6 +94,11 @@ Status CheckDroppable(const TableState& state, const TableHistory& after) {
                                         of.name, "' names column '", name,
                                         "', which would have been dropped");
     }
+    if (of.item == ItemKind::kGroup && !has_column(of.group.key)) {
+      return Status::FailedPrecondition("table '", spec.name, "': priority table '", of.name,
+                                        "' groups by column '", of.group.key,
+                                        "', which would have been dropped");
+    }
     if (of.initial != InitialPriority::kColumn || has_column(of.initial_priority_column)) continue;
     return Status::FailedPrecondition(
         "table '", spec.name, "': priority table '", of.name, "' takes priorities from column '",

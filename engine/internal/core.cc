@@ -257,7 +257,8 @@ Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec
                                                             .arena = arena.get(),
                                                             .loader = page_loader.get(),
                                                             .make_room = std::move(make_room),
-                                                            .kept = kept},
+                                                            .kept = kept,
+                                                            .clock = clock},
                                                            spec, id));
   GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(index_memory.get(), table->state.get()));
   return table;

@@ -187,7 +187,8 @@ Status LoadDatabase(DatabaseCore* core, Lsn lsn, const ImageSource& source) {
     GEARDB_ASSIGN_OR_RETURN(LoadedTable loaded, LoadTable({.index = core->index_memory.get(),
                                                            .arena = core->arena.get(),
                                                            .loader = core->page_loader.get(),
-                                                           .kept = Kept::kTaken},
+                                                           .kept = Kept::kTaken,
+                                                           .clock = core->clock},
                                                           id, lsn, source));
     const std::string& name = loaded.state->layout().spec().name;
     if (core->FindTable(name) != nullptr) {

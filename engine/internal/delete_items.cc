@@ -63,8 +63,12 @@ DeleteOutcome TableState::ApplyDelete(std::span<const fb::Handed> items, size_t 
       continue;
     }
     ++outcome.items.applied;
-    slots.push_back(SlotOfLeaf(priority, item.leaf()));
-    NotePriorities(priority_table, slots.back());
+    NoteItem(priority_table, item.leaf());
+    if (priority.groups() != nullptr) {
+      priority.groups()->ForEachMember(item.leaf(), [&](Slot slot) { slots.push_back(slot); });
+    } else {
+      slots.push_back(SlotOfLeaf(priority, item.leaf()));
+    }
     priority.Delete(item.leaf());
   }
   std::sort(slots.begin(), slots.end());

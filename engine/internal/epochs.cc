@@ -27,7 +27,7 @@ bool TableState::IsCovered(const PriorityState& priority, Slot slot) const {
     all = all && epoch->IsCovered(leaf);
   };
   if (!priority.draws_windows()) {
-    priority.selector().ForEachMember({slot, uint64_t{slot} + 1}, visit);
+    priority.selector().ForEachMember(LeavesOfTrajectory(priority, slot), visit);
     return any && all;
   }
   const uint64_t steps = layout().steps_per_page();

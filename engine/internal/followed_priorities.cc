@@ -30,7 +30,7 @@ float TableState::LargestPriority(size_t priority_table, Slot slot) const {
     largest = std::max(largest, priority.raw_priority(leaf));
   };
   if (!priority.draws_windows()) {
-    priority.selector().ForEachMember({slot, uint64_t{slot} + 1}, visit);
+    priority.selector().ForEachMember(LeavesOfTrajectory(priority, slot), visit);
     return largest;
   }
   const uint64_t steps = layout().steps_per_page();

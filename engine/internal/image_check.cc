@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "engine/internal/episode.h"
+#include "engine/internal/image_draw_groups.h"
 #include "engine/internal/image_items.h"
 #include "engine/internal/table_plan.h"
 
@@ -194,22 +195,33 @@ uint64_t FirstDeletedWithoutPlace(const TableState& state, const PriorityState& 
   return found;
 }
 
-}  // namespace
-
-Status CheckItems(const TableState& state, uint32_t priority_table) {
-  const PriorityState& priority = state.priority(priority_table);
+/// Items that are trajectories, or windows; `bad` is the first that cannot be one.
+uint64_t CountItems(const TableState& state, const PriorityState& priority, uint64_t* bad) {
   uint64_t members = 0;
-  uint64_t bad = UINT64_MAX;
   state.trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
     if (priority.draws_windows()) {
-      members += CountAnchors(state, priority, slot, &bad);
+      members += CountAnchors(state, priority, slot, bad);
     } else if (priority.selector().Contains(slot)) {
       ++members;
       const bool ready =
           priority.required.empty() || state.ReadyEnd(priority, slot) >= state.StepsEnd(record);
-      if (!ready || !state.IsTrajectoryItem(record)) bad = std::min<uint64_t>(bad, slot);
+      if (!ready || !state.IsTrajectoryItem(record)) *bad = std::min<uint64_t>(*bad, slot);
     }
   });
+  return members;
+}
+
+}  // namespace
+
+Status CheckItems(const TableState& state, uint32_t priority_table) {
+  const PriorityState& priority = state.priority(priority_table);
+  uint64_t members = priority.selector().count();
+  uint64_t bad = UINT64_MAX;
+  if (priority.groups() != nullptr) {
+    GEARDB_RETURN_IF_ERROR(GroupsImage(state.layout().id(), priority_table).Check(state, priority));
+  } else {
+    members = CountItems(state, priority, &bad);
+  }
   if (members != priority.selector().count()) {
     bad = std::min(bad, FirstWithoutPlace(state, priority));
   }

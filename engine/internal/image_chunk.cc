@@ -18,6 +18,8 @@ std::string_view NameOf(ImageKind kind) {
       return "the trajectories";
     case ImageKind::kPages:
       return "the pages";
+    case ImageKind::kDrawGroups:
+      return "draw groups";
     case ImageKind::kItems:
       return "the items";
   }
@@ -29,7 +31,7 @@ std::string_view NameOf(ImageKind kind) {
 std::string NameOf(const ImageChunk& chunk) {
   std::string name = "chunk " + std::to_string(chunk.number & UINT32_MAX) + " of ";
   name += NameOf(chunk.kind);
-  if (chunk.kind == ImageKind::kItems) {
+  if (chunk.kind == ImageKind::kItems || chunk.kind == ImageKind::kDrawGroups) {
     name += " of priority table " + std::to_string(chunk.number >> 32);
   }
   if (chunk.table != 0) name += " of table " + std::to_string(chunk.table);

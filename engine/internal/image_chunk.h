@@ -29,6 +29,7 @@ enum class ImageKind : uint16_t {
   kTrajectories = 4,  ///< Chunk k: slots from k times as many as a chunk has.
   kPages = 5,         ///< Likewise, LPNs.
   kItems = 6,         ///< Of priority table k >> 32: likewise, leaves.
+  kDrawGroups = 7,    ///< Of priority table k >> 32, where it draws groups: likewise, groups.
 };
 
 /// Names a chunk of an image.

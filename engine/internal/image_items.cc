@@ -140,6 +140,10 @@ flatbuffers::Offset<fb::PriorityTableHead> ItemsImage::SaveHead(
   if (priority.deleted_ != nullptr) head.add_deleted(priority.deleted_->count());
   head.add_epoch(priority.epoch_mark().epoch);
   head.add_pass(priority.epoch_mark().pass);
+  if (priority.groups() != nullptr) {
+    head.add_groups(priority.groups()->count());
+    head.add_group_members(priority.groups()->member_count());
+  }
   return head.Finish();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/internal/group_draw.h"
 #include "engine/internal/within.h"
 
 namespace geardb::engine {
@@ -89,13 +90,12 @@ Status DrawPlain(const PartRequest& request, PartRows* rows) {
   rows->leaves.reserve(request.rows);
   for (size_t i = 0; i < request.rows; ++i) {
     attempt.Keep(i, &rows->reservation);
-    rows->leaves.push_back(attempt.LeafAt(i));
-    rows->probabilities.push_back(attempt.probability(i));
+    AddItem(*request.part, attempt.LeafAt(i), attempt.probability(i), rows);
   }
   return Status::Ok();
 }
 
-// ---- Windows within trajectories.
+// ---- Windows within trajectories and groups.
 
 /// Rows of a draw are looked at until `rows` of them have an anchor, or this many were.
 uint64_t TriesMax(uint64_t rows) { return std::max<uint64_t>(64 * rows, 65'536); }
@@ -107,7 +107,7 @@ Status DrawWithin(const PartRequest& request, PartRows* rows) {
   if (!Admits(request, limiter, request.rows)) return NotEnoughFor(request, request.rows);
   const uint64_t most = RowsThere(priority, TriesMax(request.rows));
   DrawAttempt attempt(request);
-  std::vector<AnchorRows> anchors;
+  std::vector<ItemAnchors> anchors;
   std::vector<size_t> kept;
   for (uint64_t tries = request.rows;; tries *= 2) {
     tries = std::min(tries, most);
@@ -116,8 +116,7 @@ Status DrawWithin(const PartRequest& request, PartRows* rows) {
     anchors.clear();
     kept.clear();
     for (size_t i = 0; i < tries && kept.size() < request.rows; ++i) {
-      AnchorRows found(*request.part->state, *request.part->rule,
-                       static_cast<Slot>(attempt.leaves()[i]));
+      ItemAnchors found(*request.part, attempt.leaves()[i]);
       if (found.count() == 0) continue;
       anchors.push_back(std::move(found));
       kept.push_back(i);
@@ -126,8 +125,9 @@ Status DrawWithin(const PartRequest& request, PartRows* rows) {
     attempt.CancelAll();
     if (tries < most) continue;
     return Status::DeadlineExceeded(request.source->Name(), ": of ", tries,
-                                    " trajectories drawn for a batch of ", request.rows, " only ",
-                                    kept.size(), " have a row that a window within may stand at");
+                                    request.part->groups != nullptr ? " groups" : " trajectories",
+                                    " drawn for a batch of ", request.rows, " only ", kept.size(),
+                                    " have a row that a window within may stand at");
   }
   size_t next = 0;
   for (size_t i = 0; i < attempt.leaves().size(); ++i) {
@@ -136,11 +136,13 @@ Status DrawWithin(const PartRequest& request, PartRows* rows) {
       continue;
     }
     attempt.Keep(i, &rows->reservation);
-    const AnchorRows& found = anchors[next++];
+    const ItemAnchors& found = anchors[next++];
     for (int64_t j = 0; j < within.count; ++j) {
       DrawnLeaf leaf = attempt.LeafAt(i);
       leaf.key.row = static_cast<uint32_t>(static_cast<int64_t>(i) * within.count + j);
-      leaf.row = found.row(DrawAnchor(leaf.key, found.count(), j, within.count, within.stratified));
+      const int64_t at = DrawAnchor(leaf.key, found.count(), j, within.count, within.stratified);
+      std::tie(leaf.slot, leaf.row) = found.at(at);
+      leaf.begins_group = j == 0;
       rows->leaves.push_back(leaf);
       rows->probabilities.push_back(attempt.probability(i) / static_cast<double>(found.count()));
     }
@@ -157,18 +159,19 @@ class TokenCount {
 
   uint64_t items() const { return items_; }
   int64_t tokens() const { return tokens_; }
-  /// With an item of so many more.
-  int64_t TokensWith(int64_t tokens) const {
-    if (options_->layout == BatchLayout::kPacked) return tokens_ + tokens;
-    return std::max(longest_, tokens) * static_cast<int64_t>(items_ + 1);
+  /// With one more item.
+  int64_t TokensWith(const ItemTokens& item) const {
+    if (options_->layout == BatchLayout::kPacked) return tokens_ + item.sum;
+    return std::max(longest_, item.longest) * (rows_ + item.rows);
   }
-  void Add(int64_t tokens) {
-    tokens_ = TokensWith(tokens);
-    longest_ = std::max(longest_, tokens);
+  void Add(const ItemTokens& item) {
+    tokens_ = TokensWith(item);
+    longest_ = std::max(longest_, item.longest);
+    rows_ += item.rows;
     ++items_;
   }
-  bool Fits(int64_t tokens) const {
-    return items_ == 0 || TokensWith(tokens) <= options_->tokens_max;
+  bool Fits(const ItemTokens& item) const {
+    return items_ == 0 || TokensWith(item) <= options_->tokens_max;
   }
   bool full() const {
     return tokens_ >= options_->tokens_max || items_ >= static_cast<uint64_t>(options_->batch);
@@ -177,16 +180,18 @@ class TokenCount {
  private:
   const SamplerOptions* options_;
   uint64_t items_ = 0;
+  int64_t rows_ = 0;
   int64_t tokens_ = 0;
   int64_t longest_ = 0;
 };
 
 /// What an item takes of the budget: padded windows take their extent's length each.
-int64_t TokensOf(const PartRequest& request, uint64_t leaf) {
-  if (request.options->layout == BatchLayout::kPadded && request.part->rule != nullptr) {
-    return request.part->rule->extent.length;
-  }
-  return StepsOf(*request.part, leaf);
+ItemTokens TokensOf(const PartRequest& request, uint64_t leaf) {
+  if (request.part->groups != nullptr) return GroupTokens(*request.part, leaf);
+  const bool padded = request.options->layout == BatchLayout::kPadded;
+  const int64_t tokens = padded && request.part->rule != nullptr ? request.part->rule->extent.length
+                                                                 : StepsOf(*request.part, leaf);
+  return {.rows = 1, .sum = tokens, .longest = tokens};
 }
 
 /// What becomes of the rows of an attempt.
@@ -203,19 +208,21 @@ Status CutAtBudget(const PartRequest& request, const DrawAttempt& attempt, Token
   for (size_t i = 0; i < attempt.leaves().size() && !count->full(); ++i) {
     const uint64_t leaf = attempt.leaves()[i];
     if (distinct && request.carried != nullptr && request.carried->leaf.leaf == leaf) continue;
-    const int64_t tokens = TokensOf(request, leaf);
+    const ItemTokens item = TokensOf(request, leaf);
+    const int64_t tokens = TokenCount(&options).TokensWith(item);
     if (tokens > options.tokens_max && options.oversized == Oversized::kFail) {
       return Status::FailedPrecondition(
           request.source->Name(), ": an item of trajectory ", TrajectoryOf(*request.part, leaf),
-          " has ", tokens, " steps; the sampler's tokens_max is ", options.tokens_max,
+          request.part->groups != nullptr ? " (a group)" : "", " has ", tokens,
+          " steps; the sampler's tokens_max is ", options.tokens_max,
           " (remove it, set its priority to 0, or let oversized be kAlone)");
     }
-    if (!count->Fits(tokens)) {
+    if (!count->Fits(item)) {
       cut->overflow = i;
       cut->filled = true;
       return Status::Ok();
     }
-    count->Add(tokens);
+    count->Add(item);
     cut->kept.push_back(i);
   }
   cut->filled = count->full();
@@ -251,8 +258,7 @@ Status DrawTokens(const PartRequest& request, PartRows* rows) {
                                     options.batch, " items");
   }
   if (request.carried != nullptr) {
-    rows->leaves.push_back(request.carried->leaf);
-    rows->probabilities.push_back(request.carried->probability);
+    AddItem(*request.part, request.carried->leaf, request.carried->probability, rows);
   }
   // An order that begins again with each batch has nothing to carry over.
   const bool starts_over = OrderOf(request.source->items.selector) && !priority.bounded();
@@ -261,8 +267,7 @@ Status DrawTokens(const PartRequest& request, PartRows* rows) {
     if (next < cut.kept.size() && cut.kept[next] == i) {
       ++next;
       attempt.Keep(i, &rows->reservation);
-      rows->leaves.push_back(attempt.LeafAt(i));
-      rows->probabilities.push_back(attempt.probability(i));
+      AddItem(*request.part, attempt.LeafAt(i), attempt.probability(i), rows);
     } else if (cut.overflow == i && !starts_over) {
       rows->carried = CarriedItem{.leaf = attempt.LeafAt(i),
                                   .generation = attempt.GenerationOf(i),
@@ -323,16 +328,17 @@ Status NotEnough(const SamplerSource& source, bool observer, uint64_t rows) {
   // That there is no item at all is said as ever.
   const bool of_limiter = priority.spec().limiter != RateLimit() || selector.count() > 0;
   if (!observer && of_limiter && !block.text.empty()) {
-    return Status::DeadlineExceeded(source.Name(), " waits: ", block.text);
+    return Status::DeadlineExceeded(source.Name(), " waits: ", block.text, WaitingGroups(priority));
   }
   if ((selector.distinct() || priority.bounded()) && selector.drawable() > 0) {
     return Status::DeadlineExceeded(source.Name(), " holds ", selector.drawable(),
                                     " items that can be drawn; the batch takes ", rows,
-                                    " distinct ones");
+                                    " distinct ones", WaitingGroups(priority));
   }
+  const std::string waiting = WaitingGroups(priority);
   return Status::DeadlineExceeded(source.Name(), " has nothing to draw: it holds ",
                                   selector.count(), " items, ", selector.drawable(),
-                                  " of them with a priority above 0");
+                                  " of them with a priority above 0", waiting);
 }
 
 }  // namespace geardb::engine

@@ -86,6 +86,11 @@ Status ResolveSpans(const TableState& state, std::span<const RowSpan> spans, Pat
 Status ResolveHandles(const TableState& state, const PriorityState& priority,
                       std::span<const ItemHandle> handles, PatchRows* rows) {
   const TableLayout& layout = state.layout();
+  if (priority.groups() != nullptr) {
+    return Status::InvalidArgument("priority table '", priority.spec().name,
+                                   "' draws groups, whose handles name several trajectories; "
+                                   "Table::Patch takes these by their ids");
+  }
   for (const ItemHandle& handle : handles) {
     const auto length = static_cast<int64_t>(handle.length);
     uint32_t generation = 0;

@@ -79,6 +79,7 @@ Status PriorityState::Reserve(uint64_t leaf_count) {
   if (counts_ != nullptr) GEARDB_RETURN_IF_ERROR(counts_->Reserve(leaf_count));
   if (deleted_ != nullptr) GEARDB_RETURN_IF_ERROR(deleted_->Reserve(leaf_count));
   if (filter_ != nullptr) GEARDB_RETURN_IF_ERROR(filter_->ReserveLeaves(leaf_count));
+  if (groups_ != nullptr) GEARDB_RETURN_IF_ERROR(groups_->Reserve(leaf_count));
   return selector_->Reserve(leaf_count);
 }
 
@@ -142,7 +143,8 @@ void PriorityState::Delete(uint64_t leaf) {
 
 uint64_t PriorityState::committed_bytes() const {
   return selector_->committed_bytes() + (counts_ ? counts_->committed_bytes() : 0) +
-         (deleted_ ? deleted_->committed_bytes() : 0) + (filter_ ? filter_->committed_bytes() : 0);
+         (deleted_ ? deleted_->committed_bytes() : 0) + (filter_ ? filter_->committed_bytes() : 0) +
+         (groups_ ? groups_->committed_bytes() : 0);
 }
 
 uint64_t PriorityState::CountExhausted() const {
@@ -151,6 +153,12 @@ uint64_t PriorityState::CountExhausted() const {
   selector_->ForEachMember({0, selector_->reserved()},
                            [&](uint64_t leaf) { exhausted += IsExhausted(leaf) ? 1u : 0u; });
   return exhausted;
+}
+
+Status PriorityState::PrepareGroups(size_t key_column, uint64_t slot_capacity) {
+  GEARDB_ASSIGN_OR_RETURN(
+      groups_, DrawGroups::Create(memory_, spec_.name, spec_.group, key_column, slot_capacity));
+  return Status::Ok();
 }
 
 // ---- The standing filter.

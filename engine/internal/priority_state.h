@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/internal/draw_groups.h"
 #include "engine/internal/epoch_state.h"
 #include "engine/internal/standing_filter.h"
 #include "engine/schema.h"
@@ -57,8 +58,13 @@ class PriorityState {
   const EpochState* epoch() const { return epoch_.get(); }
   /// The pass that a draw of now is of; {0, 0} without epochs.
   EpochMark epoch_mark() const { return epoch_ == nullptr ? EpochMark() : epoch_->mark(); }
+  /// Null unless its items are draw groups.
+  DrawGroups* groups() { return groups_.get(); }
+  const DrawGroups* groups() const { return groups_.get(); }
+  /// Admission of groups, before there is any item.
+  Status PrepareGroups(size_t key_column, uint64_t slot_capacity);
   /// Hand-overs name their items.
-  bool names_items() const { return bounded() || epoch_ != nullptr; }
+  bool names_items() const { return bounded() || epoch_ != nullptr || groups_ != nullptr; }
 
   /// The raw priority that "max" stands for now.
   float max_priority() const;
@@ -202,6 +208,7 @@ class PriorityState {
   index::ChangeWatch* watch_ = nullptr;
   std::unique_ptr<EpochState> epoch_;
   std::unique_ptr<StandingFilter> filter_;  // Null before the first.
+  std::unique_ptr<DrawGroups> groups_;
 };
 
 /// The order of a selector that has one.

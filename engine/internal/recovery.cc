@@ -155,6 +155,10 @@ Status Recovery::ApplyToPriorityTable(const fb::Operation& operation, const wal:
       state.ApplyDelete(items, number);
       return Status::Ok();
     }
+    case fb::Change::SealGroups:
+      GEARDB_RETURN_IF_ERROR(Fits(record, CheckHasGroups(state.priority(number))));
+      state.Apply(*operation.change_as_SealGroups(), number);
+      return Status::Ok();
     case fb::Change::SetFilter:
       return SetFilter(*operation.change_as_SetFilter(), record, &state, number);
     case fb::Change::Configure: {

@@ -317,7 +317,9 @@ Status CheckHandOver(const fb::HandOver& hand_over, const PriorityState& priorit
   for (uint32_t i = 0; hand_over.sampled() != nullptr && i < hand_over.sampled()->size(); ++i) {
     rows += hand_over.sampled()->Get(i)->count();
   }
-  if (hand_over.items()->size() != rows) {
+  // A group has a row, or more, of each of its members.
+  const uint64_t items = hand_over.items()->size();
+  if (priority.groups() != nullptr ? items > rows : items != rows) {
     return Status::Corruption("a batch of ", rows, " rows shows ", hand_over.items()->size(),
                               " items");
   }
@@ -332,6 +334,12 @@ Status CheckHandOver(const fb::HandOver& hand_over, const PriorityState& priorit
 Status CheckHasEpochs(const PriorityState& priority) {
   if (priority.epoch() != nullptr) return Status::Ok();
   return Status::Corruption("it is of an epoch of priority table '", priority.spec().name,
+                            "', which has none");
+}
+
+Status CheckHasGroups(const PriorityState& priority) {
+  if (priority.groups() != nullptr) return Status::Ok();
+  return Status::Corruption("it seals groups of priority table '", priority.spec().name,
                             "', which has none");
 }
 

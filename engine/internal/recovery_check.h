@@ -37,6 +37,7 @@ Status CheckRescale(const fb::Rescale& rescale);
 Status CheckHandOver(const fb::HandOver& hand_over, const PriorityState& priority);
 /// It draws epochs: others have no records of them.
 Status CheckHasEpochs(const PriorityState& priority);
+Status CheckHasGroups(const PriorityState& priority);
 Status CheckTag(const fb::WriteTag& tag, std::span<const wal::PieceView> pieces);
 
 // Parts of operations.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/internal/audit.h"
+#include "engine/internal/group_draw.h"
 #include "engine/internal/sampler_impl.h"
 #include "index/importance_weights.h"
 
@@ -35,12 +36,16 @@ engine::DrawKey Sampler::Impl::KeyOf(size_t part) const {
 Status Sampler::Impl::CheckHandOverFits() const {
   if (options_.observer) return Status::Ok();
   const auto windows = static_cast<uint64_t>(options_.within ? options_.within->count : 1);
-  const uint64_t audit_bytes = options_.audit ? windows * sizeof(fb::AuditedRow) : 0;
   const uint64_t besides = 4096 + (options_.audit ? sources_.size() * engine::AuditBytesMax(0) : 0);
   for (const engine::SamplerSource& source : sources_) {
     const bool named = source.priority().names_items();
     if (!named && !options_.audit) continue;
-    const uint64_t row_bytes = sizeof(fb::Sampled) + (named ? sizeof(fb::Handed) : 0) + audit_bytes;
+    const engine::DrawGroups* const groups = source.priority().groups();
+    const uint64_t trajectories = groups != nullptr ? groups->spec().count : 1;
+    const uint64_t rows = options_.within ? windows : trajectories;
+    const uint64_t row_bytes = trajectories * sizeof(fb::Sampled) +
+                               (named ? sizeof(fb::Handed) : 0) +
+                               (options_.audit ? rows * sizeof(fb::AuditedRow) : 0);
     const uint64_t record_max = database()->log->record_bytes_max();
     const uint64_t rows_max = record_max > besides ? (record_max - besides) / row_bytes : 0;
     if (static_cast<uint64_t>(options_.batch) <= rows_max) continue;
@@ -194,21 +199,30 @@ void Sampler::Impl::CollectSampled(Drawn* batch, size_t part, size_t begin, size
   // Each trajectory once, in the order of its first row: a small hash table of what was seen costs
   // a tenth of sorting the rows.
   const std::span items = std::span(batch->builder->items()).subspan(begin, end - begin);
-  const auto bits = static_cast<uint32_t>(std::bit_width(items.size())) + 1;
+  const engine::DrawGroups* const groups = sources_[part].priority().groups();
+  std::vector<Slot> members;
+  if (groups != nullptr) members = engine::MembersOf(*groups, batch->parts[part].leaves);
+  const size_t counted_max = std::max(items.size(), members.size());
+  const auto bits = static_cast<uint32_t>(std::bit_width(counted_max)) + 1;
   const uint32_t mask = (uint32_t{1} << bits) - 1;
   seen_.assign(size_t{mask} + 1, 0);
   counted_.clear();
-  // The windows of a drawn trajectory are one sample of it.
-  const size_t stride = options_.within ? static_cast<size_t>(options_.within->count) : 1;
-  for (size_t i = 0; i < items.size(); i += stride) {
-    const engine::DrawnItem& item = items[i];
-    uint32_t at = (item.slot * 0x9E3779B1u) >> (32 - bits);
-    while (seen_[at] != 0 && counted_[seen_[at] - 1].first != item.slot) at = (at + 1) & mask;
+  const auto add = [&](Slot slot) {
+    uint32_t at = (slot * 0x9E3779B1u) >> (32 - bits);
+    while (seen_[at] != 0 && counted_[seen_[at] - 1].first != slot) at = (at + 1) & mask;
     if (seen_[at] == 0) {
-      counted_.emplace_back(item.slot, 0);
+      counted_.emplace_back(slot, 0);
       seen_[at] = static_cast<uint32_t>(counted_.size());
     }
     ++counted_[seen_[at] - 1].second;
+  };
+  if (groups != nullptr) {
+    // A drawn group is one sample of each of its members, whatever it shows.
+    for (const Slot slot : members) add(slot);
+  } else {
+    // The windows of a drawn trajectory are one sample of it.
+    const size_t stride = options_.within ? static_cast<size_t>(options_.within->count) : 1;
+    for (size_t i = 0; i < items.size(); i += stride) add(items[i].slot);
   }
   std::vector<fb::Sampled>& sampled = batch->parts[part].sampled;
   sampled.reserve(counted_.size());
@@ -236,7 +250,8 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
     if (&now != source.layout) GEARDB_RETURN_IF_ERROR(source.plan.CheckColumns(now));
   }
   GEARDB_RETURN_IF_ERROR(CheckHandOverFits());
-  if (options_.tokens_max == 0) {  // Else the batch is known by what is drawn.
+  // By tokens, and of groups, the batch is known by what is drawn.
+  if (options_.tokens_max == 0 && sources_[0].priority().groups() == nullptr) {
     const auto windows = static_cast<size_t>(options_.within ? options_.within->count : 1);
     GEARDB_RETURN_IF_ERROR(batch->builder->Charge(RowsNext() * windows, batch->rep.get()));
   }

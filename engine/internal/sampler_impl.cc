@@ -41,7 +41,8 @@ Sampler::Impl::Impl(std::vector<engine::SamplerSource> sources, const SamplerOpt
     batch_parts_.push_back({.plan = &source.plan,
                             .state = source.state(),
                             .rule = windows ? &source.items.window : nullptr,
-                            .within = options_.within.has_value()});
+                            .within = options_.within.has_value(),
+                            .groups = source.priority().groups()});
     if (options_.observer) continue;
     MutexLock lock(&source.state()->mutex);
     ++source.priority().samplers;

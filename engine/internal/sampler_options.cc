@@ -79,13 +79,23 @@ Status CheckEpochs(const PriorityTableSpec& spec, const SamplerOptions& options)
   return Status::Ok();
 }
 
+/// Each row of a batch has a random number of its own.
+Status CheckGroups(const PriorityTableSpec& spec, const SamplerOptions& options) {
+  constexpr int64_t kGroupRowsMax = int64_t{1} << 30;
+  if (spec.item != ItemKind::kGroup || options.batch <= kGroupRowsMax / spec.group.count) {
+    return Status::Ok();
+  }
+  return Wrong(spec, "has batch ", options.batch, " of groups of up to ", spec.group.count,
+               "; expected at most ", kGroupRowsMax, " members together");
+}
+
 /// The spec of the items that a batch shows.
 Result<PriorityTableSpec> ItemsOf(const TableSpec& table, const PriorityTableSpec& spec,
                                   const SamplerOptions& options) {
   PriorityTableSpec items = spec;
   if (!options.within) return items;
   const WindowsWithin& within = *options.within;
-  if (spec.item != ItemKind::kTrajectory) {
+  if (spec.item == ItemKind::kWindow) {
     return Wrong(spec,
                  "draws windows within trajectories; the priority table's items are windows "
                  "already");
@@ -100,6 +110,7 @@ Result<PriorityTableSpec> ItemsOf(const TableSpec& table, const PriorityTableSpe
                  "; expected 0 (batch): nobody counts the windows of the table");
   }
   items.item = ItemKind::kWindow;
+  items.group = {};
   items.window = within.window;
   const Status window = ValidatePriorityTableSpec(table, items);
   if (!window.ok()) return window.WithContext("windows within trajectories");
@@ -192,6 +203,11 @@ Status CheckParts(std::span<const SamplerSource> sources, const SamplerOptions& 
                  "do that");
   }
   for (size_t p = 0; p < sources.size(); ++p) {
+    const PriorityTableSpec& spec = sources[p].priority_table->spec;
+    if ((spec.item == ItemKind::kGroup) != (first.item == ItemKind::kGroup)) {
+      return Wrong(first, "has ", ItemKindName(first.item), "s and those of '", spec.name, "' ",
+                   ItemKindName(spec.item), "s; groups are mixed with groups alone");
+    }
     for (size_t other = 0; other < p; ++other) {
       const PriorityTable::Impl& a = *sources[p].priority_table;
       const PriorityTable::Impl& b = *sources[other].priority_table;
@@ -219,6 +235,7 @@ Result<std::vector<SamplerSource>> CheckSampler(
     GEARDB_RETURN_IF_ERROR(CheckOptions(of.spec, options));
     GEARDB_RETURN_IF_ERROR(CheckTokens(of.spec, options));
     GEARDB_RETURN_IF_ERROR(CheckEpochs(of.spec, options));
+    GEARDB_RETURN_IF_ERROR(CheckGroups(of.spec, options));
     GEARDB_RETURN_IF_ERROR(of.database->CheckTable(*of.table));
     const TableLayout& layout = of.table->layout();
     GEARDB_ASSIGN_OR_RETURN(PriorityTableSpec items, ItemsOf(layout.spec(), of.spec, options));

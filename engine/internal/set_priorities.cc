@@ -149,7 +149,7 @@ std::vector<ListedItem> ListItems(const PriorityTable::Impl& impl) {
   items.reserve(priority.selector().count());
   priority.selector().ForEachMember({0, priority.selector().reserved()}, [&](uint64_t leaf) {
     if (!priority.draws_windows()) {
-      const auto& record = state.trajectories().record(static_cast<Slot>(leaf));
+      const auto& record = state.trajectories().record(state.SlotOfLeaf(priority, leaf));
       items.push_back({{record.id, static_cast<int64_t>(record.first_row)}, leaf});
       return;
     }

@@ -132,6 +132,7 @@ flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
   const auto required = spec.required.empty() ? 0 : builder->CreateVectorOfStrings(spec.required);
   const auto limits = EncodeLimits(builder, LimitsOf(spec));
   const auto filter = spec.filter.empty() ? 0 : builder->CreateString(spec.filter);
+  const auto key = spec.group.key.empty() ? 0 : builder->CreateString(spec.group.key);
   fb::PriorityTableSpecBuilder stored(*builder);
   stored.add_name(name);
   stored.add_item(static_cast<uint8_t>(spec.item));
@@ -155,6 +156,10 @@ flatbuffers::Offset<fb::PriorityTableSpec> EncodePriorityTableSpec(
   stored.add_epoch_remove_covered(spec.epoch.remove_covered);
   if (!spec.filter.empty()) stored.add_filter(filter);
   stored.add_filter_action(static_cast<uint8_t>(spec.filter_action));
+  if (!spec.group.key.empty()) stored.add_group_key(key);
+  stored.add_group_count(spec.group.count);
+  stored.add_group_at_least(spec.group.at_least);
+  stored.add_group_deadline_ms(spec.group.deadline_ms);
   return stored.Finish();
 }
 
@@ -163,8 +168,10 @@ Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* s
     return Status::Corruption("a priority table is stored without its name");
   }
   const auto* column = stored->initial_column();
+  const auto* key = stored->group_key();
   if (stored->name()->size() > kStoredNameMax ||
-      (column != nullptr && column->size() > kStoredNameMax)) {
+      (column != nullptr && column->size() > kStoredNameMax) ||
+      (key != nullptr && key->size() > kStoredNameMax)) {
     return Status::Corruption("a priority table is stored with a name of more than ",
                               kStoredNameMax, " characters");
   }
@@ -182,6 +189,10 @@ Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* s
     return Status::Unsupported("written by a newer GearDB: priority table '", spec.name,
                                "' has selector ", static_cast<int>(stored->selector()));
   }
+  if (key != nullptr) spec.group.key = key->str();
+  spec.group.count = stored->group_count();
+  spec.group.at_least = stored->group_at_least();
+  spec.group.deadline_ms = stored->group_deadline_ms();
   spec.alpha = stored->alpha();
   spec.initial = static_cast<InitialPriority>(stored->initial());
   spec.initial_priority_value = stored->initial_value();

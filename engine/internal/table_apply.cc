@@ -239,7 +239,14 @@ void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
 void TableState::Apply(const fb::CreatePriorityTable& create, size_t priority_table) {
   PriorityState& priority = *priorities_[priority_table];
   UseFilter(priority_table);
+  // By slot; members join their groups in the order of their ids.
+  std::vector<std::pair<TrajectoryId, Slot>> order;
   trajectories_->ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
+    order.emplace_back(priority.groups() != nullptr ? record.id : 0, slot);
+  });
+  if (priority.groups() != nullptr) std::sort(order.begin(), order.end());
+  for (const auto& [id, slot] : order) {
+    const index::TrajectoryRecord& record = trajectories_->record(slot);
     AnchorUpdate update(this, priority_table);
     if (priority.draws_windows()) {
       update.AddRows(slot, static_cast<int64_t>(record.first_row),
@@ -256,7 +263,7 @@ void TableState::Apply(const fb::CreatePriorityTable& create, size_t priority_ta
       }
     }
     update.Insert(value);
-  });
+  }
 }
 
 PriorityOutcome TableState::ApplySet(std::span<const fb::Item> items, size_t priority_table) {
@@ -283,7 +290,7 @@ PriorityOutcome TableState::ApplySet(std::span<const fb::Item> items, size_t pri
     }
     leaves.push_back(item.leaf());
     values.push_back(item.priority());
-    NotePriorities(priority_table, SlotOfLeaf(priority, item.leaf()));
+    NoteItem(priority_table, item.leaf());
   }
   outcome.applied = leaves.size();
   priority.Update(leaves, values);
@@ -303,7 +310,7 @@ PriorityOutcome TableState::ApplySetAll(std::span<const float> values, size_t pr
     each.assign(leaves.size(), values[0]);
     values = each;
   }
-  for (const uint64_t leaf : leaves) NotePriorities(priority_table, SlotOfLeaf(priority, leaf));
+  for (const uint64_t leaf : leaves) NoteItem(priority_table, leaf);
   const size_t count = std::min(leaves.size(), values.size());
   priority.Update(std::span(leaves).first(count), values.first(count));
   priority.counters.updates_applied += count;

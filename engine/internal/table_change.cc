@@ -423,6 +423,10 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   GEARDB_RETURN_IF_ERROR(CheckFits(table->layout(), spec));
+  if (database->timekeeper != nullptr) {
+    GEARDB_RETURN_IF_ERROR(database->timekeeper->Watch(
+        {.name = table->layout().spec().name, .priority_tables = {spec}}));
+  }
   FunctionChange change(nullptr);
   const auto stored = EncodePriorityTableSpec(&change.body, spec);
   const CommitOptions how = AppendUrgency();

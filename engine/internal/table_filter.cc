@@ -13,7 +13,7 @@ namespace geardb::engine {
 template <typename Visit>
 void TableState::ForEachItemOf(const PriorityState& priority, Slot slot, Visit visit) const {
   if (!priority.draws_windows()) {
-    priority.selector().ForEachMember({slot, uint64_t{slot} + 1}, visit);
+    priority.selector().ForEachMember(LeavesOfTrajectory(priority, slot), visit);
     return;
   }
   const uint64_t steps = layout().steps_per_page();
@@ -32,13 +32,21 @@ void TableState::Refilter(Slot slot) {
     expires |= priority->Expires(slot);
   }
   if (!expires || record.state != index::TrajectoryState::kClosed) return;
-  if (!expired_.empty() && expired_.back().slot == slot) return;
-  expired_.push_back({slot, record.generation});
+  const SlotOfTrajectory found{slot, record.generation};
+  // The slot may have been that of another, as after an open, which leaves what it has replayed.
+  const bool is_last = !expired_.empty() && expired_.back().slot == found.slot &&
+                       expired_.back().generation == found.generation;
+  if (!is_last) expired_.push_back(found);
 }
 
 void TableState::Refilter(PriorityState* priority, Slot slot) {
   const bool fails = !priority->filter()->Passes(slot);
   if (!priority->filter()->NoteFails(slot, fails)) return;
+  if (priority->groups() != nullptr) {
+    const index::LeafRange group = LeavesOfTrajectory(*priority, slot);
+    if (group.size() > 0) RefilterGroup(priority, group.begin);
+    return;
+  }
   std::vector<uint64_t> leaves;
   ForEachItemOf(*priority, slot, [&](uint64_t leaf) { leaves.push_back(leaf); });
   if (fails) {
@@ -77,7 +85,10 @@ void AnchorUpdate::HideFailing() {
   std::vector<uint64_t> leaves;
   for (const index::LeafRange& range : ranges_) {
     for (uint64_t leaf = range.begin; leaf < range.end; ++leaf) {
-      if (filter->Fails(state_->SlotOfLeaf(*priority_, leaf))) leaves.push_back(leaf);
+      const bool fails = priority_->groups() != nullptr
+                             ? state_->GroupFails(*priority_, leaf)
+                             : filter->Fails(state_->SlotOfLeaf(*priority_, leaf));
+      if (fails) leaves.push_back(leaf);
     }
   }
   priority_->Filter(leaves);

@@ -66,18 +66,35 @@ TableImage::TableImage(TableState* state, const PlanNumbers& numbers, Lsn lsn)
     chunks_ += items.chunks();
   }
   state->WatchChanges(trajectories_.get(), pages_.get());
-  for (uint32_t i = 0; i < items_.size(); ++i) state->priority(i).Watch(items_[i].chunks.get());
+  for (uint32_t i = 0; i < items_.size(); ++i) {
+    PriorityState& priority = state->priority(i);
+    priority.Watch(items_[i].chunks.get());
+    if (priority.groups() == nullptr) continue;
+    const DrawGroups* const groups = priority.groups();
+    const GroupsShape of(*groups, slots);
+    groups_.push_back({.image = GroupsImage(state->layout().id(), i),
+                       .chunks = std::make_unique<KeptChunks<GroupsCopy>>(
+                           of.chunks(), of.groups_per_chunk, [groups, of](uint64_t chunk) {
+                             return GroupsImage::Copy(*groups, of, chunk);
+                           })});
+    priority.groups()->Watch(groups_.back().chunks.get());
+    chunks_ += of.chunks();
+  }
 }
 
 TableImage::~TableImage() {
   MutexLock lock(&state_->mutex);
   state_->WatchChanges(nullptr, nullptr);
-  for (size_t i = 0; i < items_.size(); ++i) state_->priority(i).Watch(nullptr);
+  for (size_t i = 0; i < items_.size(); ++i) {
+    state_->priority(i).Watch(nullptr);
+    if (DrawGroups* const groups = state_->priority(i).groups()) groups->Watch(nullptr);
+  }
 }
 
 uint64_t TableImage::kept() const {
   uint64_t kept = trajectories_->kept() + pages_->kept();
   for (const Items& items : items_) kept += items.chunks->kept();
+  for (const Groups& groups : groups_) kept += groups.chunks->kept();
   return kept;
 }
 
@@ -106,9 +123,23 @@ Status TableImage::GiveNext(const ImageSink& sink) {
   return GiveItems(number - pages_->chunks(), sink);
 }
 
+Status TableImage::GiveGroups(uint64_t number, const ImageSink& sink) {
+  size_t i = 0;
+  while (number >= groups_[i].chunks->chunks()) number -= groups_[i++].chunks->chunks();
+  GroupsCopy copy;
+  {
+    MutexLock lock(&state_->mutex);
+    copy = groups_[i].chunks->Take(number);
+  }
+  return groups_[i].image.Give(copy, lsn_, sink);
+}
+
 Status TableImage::GiveItems(uint64_t number, const ImageSink& sink) {
   uint32_t i = 0;
-  while (number >= items_[i].chunks->chunks()) number -= items_[i++].chunks->chunks();
+  while (i < items_.size() && number >= items_[i].chunks->chunks()) {
+    number -= items_[i++].chunks->chunks();
+  }
+  if (i == items_.size()) return GiveGroups(number, sink);
   Items& items = items_[i];
   ItemsCopy copy;
   {

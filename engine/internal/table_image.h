@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "engine/internal/image_copy.h"
+#include "engine/internal/image_draw_groups.h"
 #include "engine/internal/image_items.h"
 #include "engine/internal/table_plan.h"
 #include "engine/internal/table_state.h"
@@ -98,6 +99,11 @@ class TableImage {
     std::unique_ptr<KeptChunks<ItemsCopy>> chunks;
     uint64_t next_sequence = 0;
   };
+  struct Groups {
+    GroupsImage image;
+    std::unique_ptr<KeptChunks<GroupsCopy>> chunks;
+  };
+  Status GiveGroups(uint64_t number, const ImageSink& sink) GEARDB_EXCLUDES(state_->mutex);
   Status GiveItems(uint64_t number, const ImageSink& sink) GEARDB_EXCLUDES(state_->mutex);
 
   TableState* const state_;
@@ -107,6 +113,7 @@ class TableImage {
   std::unique_ptr<KeptChunks<TrajectoriesCopy>> trajectories_;
   std::unique_ptr<KeptChunks<PagesCopy>> pages_;
   std::vector<Items> items_;
+  std::vector<Groups> groups_;  // Of the priority tables that draw groups.
   uint64_t chunks_ = 1;
   uint64_t next_ = 0;
 };

@@ -6,6 +6,7 @@
 #include "base/dtype.h"
 #include "engine/internal/core.h"
 #include "engine/internal/image_check.h"
+#include "engine/internal/image_draw_groups.h"
 #include "engine/internal/image_items.h"
 #include "engine/internal/record_body.h"
 #include "engine/internal/recovery_check.h"
@@ -175,6 +176,10 @@ Status TableImageLoad::LoadPriorityTables() {
     GEARDB_RETURN_IF_ERROR(state_->AddPriorityTable(*spec));
     PriorityState& priority = state_->priority(i);
     priority.selector().BeginBulk();
+    if (priority.groups() != nullptr) {
+      GEARDB_RETURN_IF_ERROR(
+          GroupsImage(id_, i).Load(head, lsn_, source_, *state_, priority.groups()));
+    }
     GEARDB_RETURN_IF_ERROR(ItemsImage(id_, i).Load(head, lsn_, source_, &priority));
     GEARDB_RETURN_IF_ERROR(CheckItems(*state_, i));
     state_->UseFilter(i);

@@ -17,13 +17,14 @@ void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
   PriorityState& priority = *priorities_[priority_table];
   priority.next_draw = std::max(priority.next_draw, hand_over.draw_number() + 1);
   priority.next_ahead = std::max(priority.next_ahead, priority.next_draw);
-  uint64_t rows = 0;
+  uint64_t rows = 0;  // Of groups: their members.
   for (uint32_t i = 0; hand_over.sampled() != nullptr && i < hand_over.sampled()->size(); ++i) {
     const fb::Sampled& sampled = *hand_over.sampled()->Get(i);
     index::TrajectoryRecord* record = trajectories_->FindLive(sampled.slot(), sampled.generation());
     if (record != nullptr) record->times_sampled += sampled.count();
     rows += sampled.count();
   }
+  if (priority.groups() != nullptr) rows = hand_over.items() ? hand_over.items()->size() : 0;
   priority.counters.sampled_items += rows;
   std::vector<uint64_t> leaves;
   uint64_t gone = 0;
@@ -103,8 +104,12 @@ bool TableState::IsFinished(Slot slot) const {
         exhausted += priority->CountDeleted(leaves);
       }
     } else {
-      priority->selector().ForEachMember({slot, uint64_t{slot} + 1}, visit);
-      exhausted += priority->IsDeleted(slot) ? 1u : 0u;
+      const index::LeafRange leaves = LeavesOfTrajectory(*priority, slot);
+      priority->selector().ForEachMember(leaves, visit);
+      exhausted += priority->CountDeleted(leaves);
+      // Its group may still be an item.
+      const DrawGroups* const groups = priority->groups();
+      drawable |= groups != nullptr && leaves.size() > 0 && !groups->IsReady(leaves.begin);
     }
     if (drawable) return false;
     removes |= exhausted > 0 && RemovesExhausted(LimitsOf(priority->spec()));

@@ -27,9 +27,9 @@ uint64_t SlotCapacity(const index::IndexMemory& memory) {
 
 uint64_t LeafCapacity(const index::IndexMemory& memory, const TableLayout& layout,
                       const PriorityTableSpec& spec) {
-  const uint64_t places = spec.item == ItemKind::kTrajectory
-                              ? SlotCapacity(memory)
-                              : LpnCapacity(memory) * layout.steps_per_page();
+  const uint64_t places = spec.item == ItemKind::kWindow
+                              ? LpnCapacity(memory) * layout.steps_per_page()
+                              : SlotCapacity(memory);
   // A uniform leaf takes a bit and its share of a count, any other 8 bytes and a bit.
   uint64_t affordable = spec.selector == SelectorKind::kUniform ? memory.budget_bytes() * 8
                                                                 : memory.budget_bytes() / 8;
@@ -105,6 +105,11 @@ Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
     } else if (const auto group = layout().FindGroup(name)) {
       priority->required.groups.push_back(*group);
     }
+  }
+  if (spec.item == ItemKind::kGroup) {
+    // Whoever asks has seen that there is such a column.
+    GEARDB_RETURN_IF_ERROR(priority->PrepareGroups(*layout().FindTrajectoryColumn(spec.group.key),
+                                                   SlotCapacity(*memory_.index)));
   }
   const uint64_t leaves = priority->draws_windows() ? pages_->reserved() * layout().steps_per_page()
                                                     : trajectories_->reserved();
@@ -214,6 +219,7 @@ uint64_t TableState::LeafOfRow(const index::TrajectoryRecord& record, int64_t ro
 }
 
 uint64_t TableState::LeafOfItem(const PriorityState& priority, Slot slot, int64_t row) const {
+  if (priority.groups() != nullptr) return priority.groups()->GroupOf(slot);
   if (!priority.draws_windows()) return slot;
   return LeafOfRow(trajectories().record(slot), row);
 }
@@ -226,6 +232,11 @@ bool TableState::GenerationOfLeaf(const PriorityState& priority, uint64_t leaf,
     const index::PageRecord& page = pages_->page(lpn);
     *generation = page.generation;
     return page.in_use;
+  }
+  if (const DrawGroups* const groups = priority.groups()) {
+    if (leaf >= groups->reserved()) return false;
+    *generation = groups->GenerationOf(leaf);
+    return groups->InUse(leaf);
   }
   if (leaf >= trajectories_->reserved()) return false;
   const index::TrajectoryRecord& record = trajectories().record(static_cast<Slot>(leaf));
@@ -288,11 +299,14 @@ void TableState::RemoveTrajectory(const fb::Removed& removed, const RemovalCause
   }
   steps_ -= record->rows_end - record->first_row - final_rows;
   while (record->head_lpn != kNoLpn) ReleaseHeadPage(record);
-  for (const auto& priority : priorities_) {
-    if (!priority->draws_windows()) {
-      priority->Leave({removed.slot(), uint64_t{removed.slot()} + 1});
+  for (size_t i = 0; i < priorities_.size(); ++i) {
+    PriorityState& priority = *priorities_[i];
+    if (priority.filter() != nullptr) priority.filter()->NoteFails(removed.slot(), false);
+    if (priority.groups() != nullptr) {
+      LeaveGroup(i, removed.slot());
+    } else if (!priority.draws_windows()) {
+      priority.Leave({removed.slot(), uint64_t{removed.slot()} + 1});
     }
-    if (priority->filter() != nullptr) priority->filter()->NoteFails(removed.slot(), false);
   }
   if (record->state == index::TrajectoryState::kOpen) --open_count_;
   trajectories_->Erase(removed.slot());
@@ -327,7 +341,10 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
     PriorityState& priority = *priorities_[i];
     NotePriorities(i, trimmed.slot());
     if (!priority.draws_windows()) {
-      if (!IsTrajectoryItem(*record)) {
+      if (IsTrajectoryItem(*record)) continue;
+      if (priority.groups() != nullptr) {
+        LeaveGroup(i, trimmed.slot());
+      } else {
         priority.Erase({trimmed.slot(), uint64_t{trimmed.slot()} + 1});
       }
       continue;

@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/window.h"
@@ -94,6 +95,11 @@ struct DeleteOutcome {
   std::vector<fb::Sampled> touched = {};  ///< Their trajectories, each once.
 };
 
+/// What sealing draw groups came to.
+struct SealOutcome {
+  uint64_t sealed = 0;  ///< That took members; the others did not any more.
+};
+
 /// A trajectory, as long as its slot has the generation.
 struct SlotOfTrajectory {
   Slot slot = kNoSlot;
@@ -109,6 +115,7 @@ class TableState {
     PageLoader* loader = nullptr;                         ///< Null: no page loses its frame.
     std::function<void(FramePool*)> make_room = nullptr;  ///< See TableFrames::Memory.
     Kept kept = Kept::kLeft;                              ///< For the frames that it takes at once.
+    const Clock* clock = nullptr;                         ///< See DrawGroups; null: time stands.
   };
   static Result<std::unique_ptr<TableState>> Create(const Memory& memory, const TableSpec& spec,
                                                     TableId id);
@@ -192,6 +199,8 @@ class TableState {
   void Apply(const fb::EndPass& end, size_t priority_table);
   /// What a DeleteItems says, of items here or gone; it was prepared.
   DeleteOutcome ApplyDelete(std::span<const fb::Handed> items, size_t priority_table);
+  /// Groups here or gone; of those that are there and take members.
+  SealOutcome Apply(const fb::SealGroups& seal, size_t priority_table);
   /// Items that were admitted, by priority table, are there now, or never will be.
   void Arrived(std::span<const uint64_t> admitted);
   /// What a draw reserved is free again; a hand-over does that before it is applied.
@@ -266,11 +275,29 @@ class TableState {
   /// The generation that names a leaf of a priority table now; false when its place is free.
   bool GenerationOfLeaf(const PriorityState& priority, uint64_t leaf, uint32_t* generation) const;
 
-  /// The trajectory of a leaf of a priority table, whose place is not free.
+  /// The trajectory of a leaf of a priority table, whose place is not free; of a group its first.
   Slot SlotOfLeaf(const PriorityState& priority, uint64_t leaf) const {
+    if (priority.groups() != nullptr) return priority.groups()->FirstOf(leaf);
     return priority.draws_windows() ? pages_->page(layout().LpnOfLeaf(leaf)).slot
                                     : static_cast<Slot>(leaf);
   }
+  /// The leaf of the item that a trajectory is, or is in, item or not; for priority tables that
+  /// draw no windows. An empty range where there is none.
+  static index::LeafRange LeavesOfTrajectory(const PriorityState& priority, Slot slot) {
+    const uint64_t leaf = priority.groups() == nullptr ? slot : priority.groups()->GroupOf(slot);
+    return leaf == DrawGroups::kNoGroup ? index::LeafRange{0, 0} : index::LeafRange{leaf, leaf + 1};
+  }
+
+  // Of draw groups; engine/internal/table_draw_groups.cc.
+
+  /// A trajectory that may be drawn joins a group. True, and its leaf, where that makes it an item.
+  bool JoinGroup(PriorityState* priority, Slot slot, uint64_t* leaf);
+  /// The key that a trajectory has now.
+  int64_t GroupKeyOf(const DrawGroups& groups, Slot slot) const;
+  /// The raw priority that a group begins with when it is sealed.
+  float PriorityOfSealed(const PriorityState& priority, uint64_t group) const;
+  /// A member fails the standing filter.
+  bool GroupFails(const PriorityState& priority, uint64_t group) const;
 
   // Of a remover by priority.
 
@@ -284,6 +311,8 @@ class TableState {
   void NotePriorities(size_t priority_table, Slot slot) {
     if (followed_ == priority_table) NoteChanged(slot);
   }
+  /// Likewise of all that have a part in an item.
+  void NoteItem(size_t priority_table, uint64_t leaf);
 
   // Of standing filters.
 
@@ -361,6 +390,10 @@ class TableState {
   /// The trajectory has changed: what its standing filters say of it now.
   void Refilter(Slot slot);
   void Refilter(PriorityState* priority, Slot slot);
+  /// The members of a group, or what its filter says of them, have changed.
+  void RefilterGroup(PriorityState* priority, uint64_t group);
+  /// A trajectory is no member any more.
+  void LeaveGroup(size_t priority_table, Slot slot);
   /// Calls `visit(leaf)` for the items of a trajectory.
   template <typename Visit>
   void ForEachItemOf(const PriorityState& priority, Slot slot, Visit visit) const;

@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "engine/internal/append.h"
 #include "engine/internal/core.h"
+#include "engine/internal/seal_groups.h"
 #include "engine/internal/table_change.h"
 
 namespace geardb::engine {
@@ -31,6 +32,16 @@ std::vector<TrajectoryId> OrphansOlderThan(DatabaseCore* database, const TableCo
     if (older_than_ms == 0 || since_us <= until_us) ids.push_back(record.id);
   });
   return ids;
+}
+
+/// The priority tables over groups that have a deadline.
+std::vector<uint32_t> WithDeadlines(const TableCore& table) {
+  std::vector<uint32_t> numbers;
+  MutexLock lock(&table.state->mutex);
+  for (uint32_t i = 0; i < table.state->priority_table_count(); ++i) {
+    if (table.state->priority(i).spec().group.deadline_ms > 0) numbers.push_back(i);
+  }
+  return numbers;
 }
 
 }  // namespace
@@ -74,7 +85,7 @@ Result<uint64_t> RemoveExpired(DatabaseCore* database, const std::shared_ptr<Tab
 
 Status Timekeeper::Watch(const TableSpec& spec) {
   int64_t shortest_ms = INT64_MAX;
-  for (const int64_t ms : {spec.ttl_ms, spec.orphan_timeout_ms}) {
+  for (const int64_t ms : {spec.ttl_ms, spec.orphan_timeout_ms, ShortestDeadlineMs(spec)}) {
     if (ms > 0) shortest_ms = std::min(shortest_ms, ms);
   }
   if (shortest_ms == INT64_MAX) return Status::Ok();
@@ -119,6 +130,9 @@ void Timekeeper::LookOnce() {
     const TableSpec& spec = table->layout().spec();
     if (spec.orphan_timeout_ms > 0) (void)CloseOrphans(database, table, spec.orphan_timeout_ms);
     if (spec.ttl_ms > 0) (void)RemoveExpired(database_, table);
+    for (const uint32_t number : WithDeadlines(*table)) {
+      (void)SealOverdueGroups(database_, table, number);
+    }
   }
 }
 

@@ -1,9 +1,9 @@
-// Timekeeper: closes orphans and removes trajectories when their time has come, for tables that say
-// so in their schema.
+// Timekeeper: closes orphans, removes trajectories and seals draw groups when their time has come,
+// for tables that say so in their schema.
 //
-// One thread, which the first such table starts. It does what Table::CloseOrphans and
-// Table::RemoveExpired do, with changes of its own in the log; what is refused (the log is full) is
-// tried again the next time.
+// One thread, which the first such table starts. It does what Table::CloseOrphans,
+// Table::RemoveExpired and PriorityTable::SealOverdueGroups do, with changes of its own in the log;
+// what is refused (the log is full) is tried again the next time.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ class Timekeeper {
   Timekeeper(const Timekeeper&) = delete;
   Timekeeper& operator=(const Timekeeper&) = delete;
 
-  /// Sees to a table from now on, if its schema has a time. ResourceExhausted where the system has
-  /// no thread for it.
+  /// Sees to a table from now on, if its schema, with its priority tables, has a time.
+  /// ResourceExhausted where the system has no thread for it.
   Status Watch(const TableSpec& spec);
   /// Ends the thread; nothing is watched from here on. Idempotent.
   void Stop();

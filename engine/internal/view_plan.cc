@@ -30,7 +30,7 @@ Status CheckRows(const PriorityTableSpec& spec, const View& view, const Compiled
         view.rows.stride, ", plus ", view.rows.plus, ", stack ", view.stack,
         "; counts must be at least 1, the stride not 0, sizes below ", kRowsMax);
   }
-  if (spec.item == ItemKind::kTrajectory || compiled.bootstrap || compiled.draw) {
+  if (spec.item != ItemKind::kWindow || compiled.bootstrap || compiled.draw) {
     return Status::Ok();
   }
   const Extent& extent = spec.window.extent;
@@ -72,7 +72,7 @@ Status CheckBytes(const PriorityTableSpec& spec, const SamplerOptions& options, 
 bool NamesOneRow(const PriorityTableSpec& spec, const CompiledView& view, bool every_row) {
   if (view.bootstrap) return !every_row;
   if (view.draw) return view.count == 1;
-  if (spec.item == ItemKind::kTrajectory) return false;
+  if (spec.item != ItemKind::kWindow) return false;
   return view.RowCount(spec.window.extent.length) == 1;
 }
 

@@ -74,6 +74,29 @@ void AnchorRows::FindInStream(const TableState& state, const WindowRule& rule,
   count_ = static_cast<int64_t>(rows_.size());
 }
 
+ItemAnchors::ItemAnchors(const BatchPart& part, uint64_t leaf) {
+  if (part.groups == nullptr) {
+    Add(part, static_cast<Slot>(leaf));
+  } else {
+    part.groups->ForEachMember(leaf, [&](Slot slot) { Add(part, slot); });
+  }
+}
+
+void ItemAnchors::Add(const BatchPart& part, Slot slot) {
+  AnchorRows found(*part.state, *part.rule, slot);
+  if (found.count() == 0) return;
+  ends_.push_back(count() + found.count());
+  slots_.push_back(slot);
+  rows_.push_back(std::move(found));
+}
+
+std::pair<Slot, int64_t> ItemAnchors::at(int64_t at) const {
+  const auto found = std::upper_bound(ends_.begin(), ends_.end(), at);
+  const auto i = static_cast<size_t>(found - ends_.begin());
+  const int64_t before = i == 0 ? 0 : ends_[i - 1];
+  return {slots_[i], rows_[i].row(at - before)};
+}
+
 int64_t DrawAnchor(const DrawKey& key, int64_t anchors, int64_t j, int64_t count, bool stratified) {
   const uint64_t random =
       PhiloxRandom64(key.seed, key.draw_number, key.row, PhiloxPurpose::kAnchor);

@@ -1,10 +1,12 @@
-// Windows within drawn trajectories: which rows of a trajectory a window may stand at, and which of
-// them are drawn.
+// Windows within drawn trajectories and groups: which rows of a trajectory a window may stand at,
+// and which of them are drawn.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "engine/internal/batch_items.h"
 #include "engine/internal/episode.h"
 #include "engine/internal/row_draw.h"
 
@@ -29,6 +31,25 @@ class AnchorRows {
   int64_t stride_ = 1;
   int64_t count_ = 0;
   std::vector<int64_t> rows_;  // Of a stream.
+};
+
+/// The anchors in all trajectories of an item, one after the other: of a trajectory its own, of a
+/// draw group those of its members in their order. Valid as the above.
+class ItemAnchors {
+ public:
+  /// `part` draws windows within; `leaf` is there.
+  ItemAnchors(const BatchPart& part, uint64_t leaf);
+
+  int64_t count() const { return ends_.empty() ? 0 : ends_.back(); }
+  /// Where anchor `at` of all of them is.
+  std::pair<Slot, int64_t> at(int64_t at) const;
+
+ private:
+  void Add(const BatchPart& part, Slot slot);
+
+  std::vector<Slot> slots_;  // That have anchors.
+  std::vector<AnchorRows> rows_;
+  std::vector<int64_t> ends_;  // How many they have with those before them.
 };
 
 /// Which of `anchors` > 0 anchors window j of `count` of a drawn trajectory stands at: each as

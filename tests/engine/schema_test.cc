@@ -100,7 +100,7 @@ TEST(SchemaTest, UnknownEnumerationsAreRefused) {
                 "remover");
   using Priority = PriorityTableSpec;
   const std::function<void(Priority&)> changes[] = {
-      [](Priority& p) { p.item = static_cast<ItemKind>(2); },
+      [](Priority& p) { p.item = static_cast<ItemKind>(3); },
       [](Priority& p) { p.selector = static_cast<SelectorKind>(8); },
       [](Priority& p) { p.initial = static_cast<InitialPriority>(3); },
       [](Priority& p) { p.window.left = static_cast<EdgeRule>(5); },

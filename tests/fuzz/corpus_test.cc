@@ -141,7 +141,11 @@ class EveryOperationTest : public StoreRecordsTest {
     spec.columns[1].group = "apart";
     spec.columns.push_back({.name = "target", .group = "late", .default_value = -1});
     spec.priority_tables = {testing::WindowSpec("per", {1, 1, 1}), testing::WindowSpec("pairs"),
-                            testing::WindowSpec("whole"), testing::WindowSpec("epochs")};
+                            testing::WindowSpec("whole"), testing::WindowSpec("epochs"),
+                            testing::WindowSpec("groups")};
+    spec.priority_tables[4].item = ItemKind::kGroup;
+    spec.priority_tables[4].window = {};
+    spec.priority_tables[4].group = {.key = "version", .count = 3};
     spec.priority_tables[3].selector = SelectorKind::kEpoch;
     spec.priority_tables[1].selector = SelectorKind::kUniform;
     spec.priority_tables[2].item = ItemKind::kTrajectory;
@@ -251,6 +255,10 @@ class EveryOperationTest : public StoreRecordsTest {
     ASSERT_OK(per->Configure({.limiter = {.min_size = 2}, .max_times_sampled = 9}));
     ASSERT_OK(per->Delete({items.data() + 1, 1}));
     ASSERT_OK(per->SetFilter("length > 1 && !(version in {7, 9})"));
+    ASSERT_OK(priority("groups")->SealGroup(0));
+    ASSERT_OK_AND_ASSIGN(auto groups,
+                         priority("groups")->NewSampler({.batch = 2, .timeout_ms = 0}));
+    ASSERT_OK(groups->Next());
     ASSERT_OK(priority("epochs")->BeginEpoch());
     ASSERT_OK_AND_ASSIGN(auto epochs, priority("epochs")->NewSampler(
                                           {.batch = 4, .drop_last = true, .timeout_ms = 0}));

@@ -94,6 +94,24 @@ void DumpEpoch(const PriorityState& priority, std::ostream* out) {
   *out << '\n';
 }
 
+void DumpGroups(const engine::DrawGroups& groups, std::ostream* out) {
+  for (uint64_t group = 0; group < groups.reserved(); ++group) {
+    if (!groups.InUse(group)) continue;
+    *out << "  draw group " << group << " of key " << groups.KeyOf(group) << " generation "
+         << groups.GenerationOf(group) << (groups.IsReady(group) ? " ready" : " waiting")
+         << (groups.TakesMembers(group) ? " takes members" : "") << " end "
+         << static_cast<int>(groups.EndOf(group)) << " found "
+         << groups.FindTaking(groups.KeyOf(group)) << ':';
+    groups.ForEachMember(group, [&](Slot slot) { *out << ' ' << slot; });
+    *out << '\n';
+  }
+  const GroupStats stats = groups.Stats();
+  *out << "  draw groups: " << stats.waiting << " wait, " << stats.ready << " ready, "
+       << stats.taking << ' ' << stats.complete << ' ' << stats.sealed_by_hand << ' '
+       << stats.sealed_by_deadline << ", members " << stats.members << "; " << groups.WaitingText()
+       << '\n';
+}
+
 void DumpPriorityTable(const PriorityState& priority, std::ostream* out) {
   const index::Selector& selector = priority.selector();
   const PriorityTableSpec& spec = priority.spec();
@@ -124,6 +142,7 @@ void DumpPriorityTable(const PriorityState& priority, std::ostream* out) {
   });
   priority.ForEachDeleted([&](uint64_t leaf) { *out << "  deleted " << leaf << '\n'; });
   if (priority.epoch() != nullptr) DumpEpoch(priority, out);
+  if (priority.groups() != nullptr) DumpGroups(*priority.groups(), out);
   DumpDraws(priority, out);
 }
 

@@ -275,6 +275,10 @@ std::string Describe(const fb::DeleteItems& deleted) {
   return Counted(Size(deleted.items()), "item");
 }
 
+std::string Describe(const fb::SealGroups& seal) {
+  return Counted(Size(seal.groups()), "group") + (seal.by_deadline() ? " by deadline" : " by hand");
+}
+
 std::string Describe(const fb::SetFilter& set) {
   if (set.filter() == nullptr) return "none";
   const bool expires = set.action() == static_cast<uint8_t>(FilterAction::kExpire);
@@ -369,6 +373,8 @@ OperationWords NameChange(const fb::Operation& operation, const Place& place) {
       return Words("add_columns", operation.change_as_AddColumns());
     case fb::Change::DropColumns:
       return Words("drop_columns", operation.change_as_DropColumns());
+    case fb::Change::SealGroups:
+      return Words("seal_groups", operation.change_as_SealGroups());
     case fb::Change::NONE:
       break;
   }
@@ -378,11 +384,11 @@ OperationWords NameChange(const fb::Operation& operation, const Place& place) {
 }
 
 bool IsOfPriorityTable(fb::Change change) {
-  constexpr fb::Change kChanges[] = {fb::Change::SetPriorities, fb::Change::SetAll,
-                                     fb::Change::Rescale,       fb::Change::HandOver,
-                                     fb::Change::RestartDraws,  fb::Change::Configure,
-                                     fb::Change::DeleteItems,   fb::Change::BeginEpoch,
-                                     fb::Change::EndPass,       fb::Change::SetFilter};
+  constexpr fb::Change kChanges[] = {
+      fb::Change::SetPriorities, fb::Change::SetAll,       fb::Change::Rescale,
+      fb::Change::HandOver,      fb::Change::RestartDraws, fb::Change::Configure,
+      fb::Change::DeleteItems,   fb::Change::BeginEpoch,   fb::Change::EndPass,
+      fb::Change::SetFilter,     fb::Change::SealGroups};
   return std::find(std::begin(kChanges), std::end(kChanges), change) != std::end(kChanges);
 }
 

@@ -115,6 +115,15 @@ void PrintPriorityTables(const TableSummary& table, std::ostream* out) {
   *out << '\n';
   rows.Print(out);
   for (const auto& [spec, stats] : table.priority_tables) {
+    if (spec.item != ItemKind::kGroup) continue;
+    const GroupStats& groups = stats.groups;
+    *out << "  " << spec.name << ": " << Counted(groups.ready, "group") << " ready ("
+         << Grouped(groups.complete) << " complete, " << Grouped(groups.sealed_by_hand)
+         << " sealed by hand, " << Grouped(groups.sealed_by_deadline) << " by deadline, "
+         << Grouped(groups.taking) << " still taking members), " << Grouped(groups.waiting)
+         << " waiting; " << Counted(groups.members, "member") << '\n';
+  }
+  for (const auto& [spec, stats] : table.priority_tables) {
     if (spec.filter.empty()) continue;
     *out << "  " << spec.name << ' ' << Word(spec.filter_action) << "s what fails "
          << Printable(spec.filter) << ": " << Counted(stats.filtered_items, "item") << '\n';
@@ -232,6 +241,23 @@ void WriteLimiter(const PriorityTableSpec& spec, JsonWriter* json) {
   json->Field("remove_when_exhausted", spec.remove_when_exhausted.value_or(queue));
 }
 
+void WriteDrawGroups(const GroupSpec& spec, const GroupStats& stats, JsonWriter* json) {
+  json->Key("group");
+  json->BeginObject();
+  json->Field("key", spec.key);
+  json->Field("count", spec.count);
+  json->Field("at_least", spec.at_least == 0 ? spec.count : spec.at_least);
+  json->Field("deadline_ms", spec.deadline_ms);
+  json->Field("waiting", stats.waiting);
+  json->Field("ready", stats.ready);
+  json->Field("members", stats.members);
+  json->Field("taking", stats.taking);
+  json->Field("complete", stats.complete);
+  json->Field("sealed_by_hand", stats.sealed_by_hand);
+  json->Field("sealed_by_deadline", stats.sealed_by_deadline);
+  json->EndObject();
+}
+
 void WritePriorityTable(const PriorityTableSummary& summary, JsonWriter* json) {
   const auto& [spec, stats] = summary;
   json->BeginObject();
@@ -250,6 +276,7 @@ void WritePriorityTable(const PriorityTableSummary& summary, JsonWriter* json) {
     json->Field("cross_ends", spec.window.cross_ends);
     json->EndObject();
   }
+  if (spec.item == ItemKind::kGroup) WriteDrawGroups(spec.group, stats.groups, json);
   json->Field("selector", Word(spec.selector));
   if (spec.selector == SelectorKind::kEpoch) {
     json->Key("epoch");

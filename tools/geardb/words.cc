@@ -54,7 +54,7 @@ std::string_view Word(Remover remover) {
   return "fifo";
 }
 
-std::string_view Word(ItemKind kind) { return kind == ItemKind::kWindow ? "window" : "trajectory"; }
+std::string_view Word(ItemKind kind) { return ItemKindName(kind); }
 
 std::string_view Word(SelectorKind kind) {
   switch (kind) {
@@ -112,8 +112,18 @@ std::string_view Word(LimiterKind kind) {
   return "unknown";
 }
 
+std::string DrawGroupsText(const GroupSpec& group) {
+  std::string text = "groups of " + std::to_string(group.count) + " by " + group.key;
+  if (group.at_least > 0 && group.at_least < group.count) {
+    text += ", ready with " + std::to_string(group.at_least);
+  }
+  if (group.deadline_ms > 0) text += " after " + std::to_string(group.deadline_ms) + " ms";
+  return text;
+}
+
 std::string ItemsText(const PriorityTableSpec& spec) {
   if (spec.item == ItemKind::kTrajectory) return "whole trajectories";
+  if (spec.item == ItemKind::kGroup) return DrawGroupsText(spec.group);
   const WindowRule& window = spec.window;
   std::string text = "windows {" + std::to_string(window.extent.before) + ", " +
                      std::to_string(window.extent.length) + ", " +

@@ -21,7 +21,9 @@ std::string_view Word(EdgeRule rule);
 std::string_view Word(LimiterKind kind);
 std::string_view Word(FilterAction action);
 
-/// "window {0, 1, 3}, stride 1, left repeat, right clip", or "whole trajectories".
+/// "groups of 4 by prompt, ready with 2 after 500 ms".
+std::string DrawGroupsText(const GroupSpec& group);
+/// "window {0, 1, 3}, stride 1, left repeat, right clip", "whole trajectories", or the above.
 std::string ItemsText(const PriorityTableSpec& spec);
 /// "the largest yet", "1", "column 'score'".
 std::string InitialText(const PriorityTableSpec& spec);

@@ -233,6 +233,47 @@ TEST_F(RecoveryTest, EpochsAreOfPriorityTablesThatHaveSome) {
   EXPECT_EQ(stats.remaining, 1u);
 }
 
+TEST_F(RecoveryTest, SealsAreOfPriorityTablesThatHaveGroups) {
+  CreateSteps();
+  PriorityTableSpec spec = WindowSpec("groups");
+  spec.item = ItemKind::kGroup;
+  spec.window = {};
+  spec.group = {.key = "version", .count = 3, .at_least = 2, .deadline_ms = 1};
+  ASSERT_OK(CreatePriorityTable(spec, 1));
+  AppendParts parts = Begins(1, 0, 3);
+  parts.rows = {fb::Rows(0, 11, 0, 3, static_cast<uint8_t>(End::kTerminated), false, true)};
+  ASSERT_OK(Feed(parts));
+  const auto seal = [&](uint32_t number, std::vector<fb::Handed> groups, bool by_deadline) {
+    const auto offset = builder_.CreateVectorOfStructs(groups);
+    return Feed(fb::Change::SealGroups, fb::CreateSealGroups(builder_, offset, by_deadline), kSteps,
+                number);
+  };
+  EXPECT_STATUS(kCorruption, seal(0, {}, false), "'per', which has none");
+  EXPECT_STATUS(kCorruption, seal(7, {}, false), "priority table 7 of table 1 does not exist");
+  // What is not there, is another's, or has too few members, says nothing.
+  EXPECT_OK(Feed(fb::Change::SealGroups, fb::CreateSealGroups(builder_), kSteps, 1));
+  EXPECT_OK(seal(1, {fb::Handed(UINT64_MAX, 11), fb::Handed(1, 11), fb::Handed(0, 12)}, false));
+  EXPECT_OK(seal(1, {fb::Handed(0, 11)}, true));
+  const auto items = [&] {
+    MutexLock lock(&steps().mutex);
+    return steps().priority(1).selector().count();
+  };
+  EXPECT_EQ(items(), 0u);
+  EXPECT_OK(seal(1, {fb::Handed(0, 11), fb::Handed(0, 11)}, false));
+  EXPECT_EQ(items(), 1u);
+  // A batch has a row, or more, of each member.
+  const auto hand_over = [&](uint32_t rows, size_t groups) {
+    const fb::Sampled sampled(0, 11, rows);
+    const std::vector<fb::Handed> handed(groups, fb::Handed(0, 11));
+    const auto shown = builder_.CreateVectorOfStructs(&sampled, 1);
+    const auto named = builder_.CreateVectorOfStructs(handed);
+    return Feed(fb::Change::HandOver, fb::CreateHandOver(builder_, 1, shown, named), kSteps, 1);
+  };
+  EXPECT_OK(hand_over(3, 2));
+  EXPECT_STATUS(kCorruption, hand_over(1, 2), "a batch of 1 rows shows 2 items");
+  EXPECT_OK(feed_.Finish());
+}
+
 TEST_F(RecoveryTest, ItemsThatAreDeletedMayBeAnyItems) {
   CreateSteps();
   ASSERT_OK(Feed(Begins(1, 0, 3)));

@@ -141,6 +141,55 @@ TEST_F(SummaryCommandTest, StandingFiltersAreShown) {
   EXPECT_EQ(filter["items"].integer(), 5);
 }
 
+TEST_F(SummaryCommandTest, DrawGroupsAreShown) {
+  const std::string directory = Scratch("grouped");
+  {
+    TableSpec spec{.name = "runs"};
+    spec.columns = {{.name = "reward"},
+                    {.name = "prompt", .dtype = DType::kI64, .kind = ColumnKind::kPerTrajectory}};
+    spec.priority_tables = {
+        {.name = "prompts",
+         .item = ItemKind::kGroup,
+         .group = {.key = "prompt", .count = 3, .at_least = 2, .deadline_ms = 3'600'000}}};
+    ASSERT_OK_AND_ASSIGN(const auto database, Database::Open(directory, {}));
+    ASSERT_OK_AND_ASSIGN(const auto table, database->CreateTable(spec));
+    ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
+    const float reward = 1;
+    for (const int64_t prompt : {7, 7, 8, 7, 9, 9}) {
+      const ColumnValue key[] = {{"prompt", TensorView::Scalar(prompt)}};
+      ASSERT_OK(writer->Append({{"reward", TensorView::Scalar(reward)}},
+                               {.end = End::kTerminated, .trajectory = key}));
+    }
+    ASSERT_OK(table->priority_table("prompts")->SealGroup(8));
+  }
+  const CliRun text = testing::RunCli({"info", directory});
+  const char* const items = "groups of 3 by prompt, ready with 2 after 3600000 ms";
+  EXPECT_EQ(testing::LinesWith(text.out, items), 1u) << text.out;
+  EXPECT_EQ(testing::LinesWith(text.out,
+                               "prompts: 2 groups ready (1 complete, 1 sealed by hand, 0 by "
+                               "deadline, 0 still taking members), 1 waiting; 6 members"),
+            1u)
+      << text.out;
+  const CliRun run = testing::RunCli({"info", directory, "--json"});
+  const Json json = *testing::Json::Parse(run.out);
+  const Json& table = Named(json["tables"][0]["priority_tables"], "prompts");
+  EXPECT_EQ(table["item"].text(), "group");
+  const Json& group = table["group"];
+  EXPECT_EQ(group.keys(),
+            (Keys{"key", "count", "at_least", "deadline_ms", "waiting", "ready", "members",
+                  "taking", "complete", "sealed_by_hand", "sealed_by_deadline"}));
+  EXPECT_EQ(group["key"].text(), "prompt");
+  EXPECT_EQ(group["count"].integer(), 3);
+  EXPECT_EQ(group["at_least"].integer(), 2);
+  EXPECT_EQ(group["waiting"].integer(), 1);
+  EXPECT_EQ(group["ready"].integer(), 2);
+  EXPECT_EQ(group["members"].integer(), 6);
+  EXPECT_EQ(group["sealed_by_hand"].integer(), 1);
+  const CliRun log = testing::RunCli({"log", directory, "-n", "0"});
+  EXPECT_EQ(testing::LinesWith(log.out, "seal_groups 'runs'/'prompts': 1 group by hand"), 1u)
+      << log.out;
+}
+
 TEST_F(SummaryCommandTest, CountsAreThoseOfTheStoresOwnStats) {
   const Json json = RunJson("info");
   ASSERT_EQ(json["tables"].items().size(), sample().tables.size());
