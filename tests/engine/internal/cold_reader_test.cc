@@ -45,7 +45,11 @@ TEST_F(ColdReaderConcurrentTest, ACloseWaitsForReadsAndRefusesThoseAfterIt) {
     threads.emplace_back([&, t] {
       std::vector<std::byte> frame(ColdLayout().frame_bytes());
       for (uint64_t i = t;; ++i) {
-        ColdRead one{.key = {1, 0, 0, i % kIds, 0}, .layout = &ColdLayout(), .frame = frame};
+        frame.assign(frame.size(), std::byte{0xEE});
+        ColdRead one;
+        one.key = {1, 0, 0, i % kIds, 0};
+        one.layout = &ColdLayout();
+        one.frame = frame;
         const Status status = store_->ReadPages({&one, 1});
         if (!status.ok()) {
           EXPECT_STATUS(kFailedPrecondition, status, "is closed");
