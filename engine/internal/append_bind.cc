@@ -274,16 +274,16 @@ Result<BoundAppend> BindLane(Writer::Impl* impl, ColumnValues rows, Outer outer,
   }
   GEARDB_RETURN_IF_ERROR(impl->CheckPriorities(options.priorities));
   LaneRows call{.lane = options.lane, .end = options.end};
-  GEARDB_ASSIGN_OR_RETURN(const Bases bases,
+  GEARDB_ASSIGN_OR_RETURN(Bases bases,
                           BindStepColumns(layout, rows, Wanted::kAllStepColumns, &outer));
-  call.columns = bases.at;
+  call.columns = std::move(bases.at);
   call.rows = static_cast<uint64_t>(outer.dims.elements());
   Outer single;
   Bases final;
   if (NeedsFinal(layout, options.end)) {
     GEARDB_ASSIGN_OR_RETURN(final,
                             BindStepColumns(layout, options.final, Wanted::kFinalColumns, &single));
-    call.final_columns = final.at;
+    call.final_columns = std::move(final.at);
   } else if (!options.final.empty()) {
     return Status::InvalidArgument("table '", layout.spec().name,
                                    "': a final row is given, but the call does not end with "

@@ -74,7 +74,8 @@ struct ModelTrajectory {
 /// Rows to be given to a writer, and the same for the model.
 class ValueRowsOf {
  public:
-  ValueRowsOf(std::vector<ModelStep> steps, int64_t first_row, bool one, bool final = false)
+  ValueRowsOf(std::vector<ModelStep> steps, int64_t first_row, bool one, bool final = false,
+              bool with_big = true)
       : steps_(std::move(steps)) {
     const auto count = static_cast<int64_t>(steps_.size());
     for (int64_t i = 0; i < count; ++i) rows_.push_back(first_row + i);
@@ -99,7 +100,7 @@ class ValueRowsOf {
     add("rgb", &ModelStep::rgb, 3, {3});
     if (final) return;
     add("text", &ModelStep::text, 1, {});
-    add("big", &ModelStep::big, kBigRow, {kBigRow});
+    if (with_big) add("big", &ModelStep::big, kBigRow, {kBigRow});
   }
   ValueRowsOf(const ValueRowsOf&) = delete;
   const std::vector<ColumnValue>& values() const { return values_; }
