@@ -131,6 +131,11 @@ Result<std::span<const int64_t>> Batch::CuSeqlens(std::string_view name) const {
   return std::span<const int64_t>(output->cu_seqlens);
 }
 
+Result<std::span<const int64_t>> Batch::Offsets(std::string_view name) const {
+  GEARDB_ASSIGN_OR_RETURN(const engine::BatchOutput* output, FindOutput(rep_.get(), name));
+  return std::span<const int64_t>(output->offsets);
+}
+
 std::vector<std::string_view> Batch::OutputNames() const {
   std::vector<std::string_view> names;
   if (rep_ == nullptr) return names;

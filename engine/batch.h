@@ -69,6 +69,10 @@ class Batch {
   Result<std::span<const int64_t>> ViewLengths(std::string_view name) const;
   /// Packed: [n + 1] offsets of the items in a view.
   Result<std::span<const int64_t>> CuSeqlens(std::string_view name) const;
+  /// Of a view of a ragged column or a blob, whose tensor is [total rows, ...]: entry i (of a
+  /// ragged column as a view of another column has them, padding included; of a blob one for each
+  /// item) has rows [offsets[i], offsets[i + 1]). Empty for other outputs.
+  Result<std::span<const int64_t>> Offsets(std::string_view name) const;
   std::vector<std::string_view> OutputNames() const;
 
   /// Gives the buffers back to the sampler; the batch is empty then.

@@ -218,6 +218,11 @@ Result<std::shared_ptr<engine::TableCore>> AddTable(engine::DatabaseCore* core, 
     }
   }
   GEARDB_RETURN_IF_ERROR(table->plan->TakeOver(/*created=*/true));
+  for (const auto& companion : table->companions) {
+    companion->plan->ids_end = kFirstRange;
+    companion->plan->generations_end = kFirstRange;
+    GEARDB_RETURN_IF_ERROR(companion->plan->TakeOver(/*created=*/true));
+  }
   core->AddTable(table);
   return table;
 }
@@ -238,6 +243,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   GEARDB_RETURN_IF_ERROR(engine::CheckRemoverTable(spec));
   const TableSpec chosen = engine::WithChosenSteps(core, spec);
   GEARDB_RETURN_IF_ERROR(engine::CheckTableFits(core, engine::TableLayout(chosen, 0)));
+  GEARDB_RETURN_IF_ERROR(engine::CheckCompanionsFit(core, engine::TableLayout(chosen, 0)));
   if (core.timekeeper != nullptr) GEARDB_RETURN_IF_ERROR(core.timekeeper->Watch(chosen));
   std::shared_ptr<engine::TableCore> table;
   engine::FunctionChange change([](Lsn, Lsn) {});
@@ -294,7 +300,7 @@ Result<std::shared_ptr<Table>> Database::OpenOrCreateTable(const TableSpec& spec
 
 std::vector<std::string> Database::Tables() const {
   std::vector<std::string> names;
-  for (const auto& table : impl_->AllTables()) names.push_back(table->layout().spec().name);
+  for (const auto& table : impl_->UserTables()) names.push_back(table->layout().spec().name);
   return names;
 }
 

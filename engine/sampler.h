@@ -43,7 +43,8 @@ struct ViewRows {
 /// Packed, such a view has Σ lengths entries like any other: fewer than n where rows are absent.
 struct View {
   /// Per step. A per-trajectory column yields [n, ...] in either layout and ignores `rows`; with
-  /// `stack` or `masks` it is refused.
+  /// `stack` or `masks` it is refused. A ragged column and a blob yield [total rows, ...] in either
+  /// layout, with Batch::Offsets; they take no `stack`.
   std::string column = {};
   std::string name = {};  ///< Of the output; empty: the column's.
   ViewRows rows = {};

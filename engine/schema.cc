@@ -10,6 +10,7 @@
 
 #include "base/page_view.h"
 #include "engine/internal/column_compression.h"
+#include "engine/internal/companion.h"
 #include "engine/internal/draw_groups.h"
 #include "engine/internal/priority_limits.h"
 #include "engine/internal/remover_rule.h"
@@ -42,15 +43,7 @@ Status ValidateName(std::string_view what, std::string_view name) {
   return Status::Ok();
 }
 
-/// Bytes of one row, or 0 when a dimension is not positive or the product is out of range.
-uint64_t RowBytes(const Column& column) {
-  uint64_t bytes = DTypeBytes(column.dtype);
-  for (const int64_t dim : column.shape.dims()) {
-    if (dim <= 0 || static_cast<uint64_t>(dim) > kColumnRowBytesMax / bytes) return 0;
-    bytes *= static_cast<uint64_t>(dim);
-  }
-  return bytes;
-}
+using engine::RowBytes;
 
 /// Whether every element of the dtype can be `value`; a float is rounded.
 bool IsValueOf(DType dtype, double value) {
@@ -87,7 +80,7 @@ Status ValidateGroups(const TableSpec& spec) {
 
 Status ValidateColumnGroup(const TableSpec& spec, const Column& column) {
   if (column.group.empty()) return Status::Ok();
-  if (column.kind == ColumnKind::kPerTrajectory) {
+  if (!IsPerStep(column.kind)) {
     return Status::InvalidArgument("per-trajectory column '", column.name, "' names group '",
                                    column.group, "'; only per-step columns are in groups");
   }
@@ -111,7 +104,7 @@ Status ValidateColumn(const TableSpec& spec, const Column& column) {
     return Status::InvalidArgument("column '", column.name, "' has the unknown dtype ",
                                    static_cast<int>(column.dtype));
   }
-  if (static_cast<int>(column.kind) > static_cast<int>(ColumnKind::kPerTrajectory)) {
+  if (column.kind > kColumnKindLast) {
     return Status::InvalidArgument("column '", column.name, "' has the unknown kind ",
                                    static_cast<int>(column.kind));
   }
@@ -129,16 +122,11 @@ Status ValidateColumn(const TableSpec& spec, const Column& column) {
                                    "; dimensions must be positive and a row at most ",
                                    kColumnRowBytesMax, " bytes");
   }
-  if (column.kind == ColumnKind::kPerTrajectory) {
-    if (bytes > kTrajectoryColumnBytesMax) {
-      return Status::Unsupported("per-trajectory column '", column.name, "' has ", bytes,
-                                 " bytes; at most ", kTrajectoryColumnBytesMax, " are supported");
-    }
-    if (column.in_final_row) {
-      return Status::InvalidArgument("per-trajectory column '", column.name,
-                                     "' cannot be in the final row");
-    }
+  if (!IsPerStep(column.kind) && column.in_final_row) {
+    return Status::InvalidArgument("per-trajectory column '", column.name,
+                                   "' cannot be in the final row");
   }
+  GEARDB_RETURN_IF_ERROR(engine::ValidateCompanion(spec, column));
   if (!IsValueOf(column.dtype, column.default_value)) {
     return Status::InvalidArgument("column '", column.name, "' has the default ",
                                    column.default_value, ", which is no ", DTypeName(column.dtype));
@@ -200,7 +188,7 @@ Status ValidateRequired(const TableSpec& table, const PriorityTableSpec& spec) {
     size_t number = 0;  // Among the per-trajectory columns.
     const Column* found = nullptr;
     for (const Column& column : table.columns) {
-      if (column.kind != ColumnKind::kPerTrajectory) continue;
+      if (IsPerStep(column.kind)) continue;
       if (column.name == name) found = &column;
       if (found != nullptr) break;
       ++number;
@@ -258,8 +246,7 @@ std::string Text(Float value) {
 
 std::string Describe(const Column& column) {
   return std::string(DTypeName(column.dtype)) + column.shape.ToString() +
-         (column.kind == ColumnKind::kPerStep ? " per step" : " per trajectory") +
-         (column.in_final_row ? " in the final row" : "") +
+         engine::KindText(column.kind) + (column.in_final_row ? " in the final row" : "") +
          (column.group.empty() ? "" : " in group '" + column.group + "'") +
          (column.default_value == 0 ? "" : ", default " + Text(column.default_value)) +
          engine::CompressionText(column);
@@ -338,6 +325,7 @@ std::string DifferenceOf(const PriorityTableSpec& a, const PriorityTableSpec& b)
 bool operator==(const Column& a, const Column& b) {
   return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.kind == b.kind &&
          a.in_final_row == b.in_final_row && a.group == b.group && a.compression == b.compression &&
+         a.expected_rows == b.expected_rows &&
          std::bit_cast<uint64_t>(a.default_value) == std::bit_cast<uint64_t>(b.default_value);
 }
 
@@ -368,13 +356,20 @@ Status ValidateTableSpec(const TableSpec& spec) {
   GEARDB_RETURN_IF_ERROR(ValidateGroups(spec));
   std::set<std::string_view> names;
   bool has_step_column = false;
+  size_t companions = 0;
   for (const Column& column : spec.columns) {
     GEARDB_RETURN_IF_ERROR(ValidateColumn(spec, column));
     if (!names.insert(column.name).second) {
       return Status::InvalidArgument("table '", spec.name, "' has two columns named '", column.name,
                                      "'");
     }
-    has_step_column |= column.kind == ColumnKind::kPerStep && column.group.empty();
+    has_step_column |= IsPerStep(column.kind) && column.group.empty();
+    companions += engine::HasCompanion(column) ? 1u : 0u;
+  }
+  if (companions > kLengthColumnsMax) {
+    return Status::InvalidArgument("table '", spec.name, "' has ", companions,
+                                   " ragged, blob and wide per-trajectory columns; at most ",
+                                   kLengthColumnsMax, " are supported");
   }
   if (!has_step_column) {
     return Status::InvalidArgument("table '", spec.name, "' has no per-step column",
@@ -485,7 +480,7 @@ uint32_t ChooseStepsPerPage(const TableSpec& spec) {
   if (spec.steps_per_page != 0) return spec.steps_per_page;
   std::map<std::string_view, uint64_t> bytes_of = {{"", spec.stream ? 1 : 0}};
   for (const Column& column : spec.columns) {
-    if (column.kind == ColumnKind::kPerStep) bytes_of[column.group] += RowBytes(column);
+    if (IsPerStep(column.kind)) bytes_of[column.group] += engine::StoredRowBytes(column);
   }
   uint64_t bytes_per_step = 0;  // Of the widest group.
   for (const auto& [group, bytes] : bytes_of) bytes_per_step = std::max(bytes_per_step, bytes);

@@ -26,8 +26,13 @@ inline constexpr size_t kColumnGroupNumbersMax = 256;
 /// Dimensions of a column: a batch shows it as [batch, rows, stack, ...], and a Shape has 8.
 inline constexpr int kColumnRankMax = Shape::kRankMax - 3;
 inline constexpr uint64_t kColumnRowBytesMax = uint64_t{64} << 20;  ///< Of one row of one column.
-inline constexpr uint64_t kTrajectoryColumnBytesMax = 64;           ///< Of a per-trajectory column.
-inline constexpr size_t kPriorityTablesMax = 64;                    ///< Made with a table.
+/// Of a per-trajectory column in index memory, where filters see it. Wider ones are in pages.
+inline constexpr uint64_t kTrajectoryColumnBytesMax = 64;
+/// Ragged columns, blobs and wide per-trajectory columns of a table, together.
+inline constexpr size_t kLengthColumnsMax = 32;
+/// Rows of one value of a ragged column (of a step) or a blob.
+inline constexpr uint64_t kValueRowsMax = uint64_t{1} << 31;
+inline constexpr size_t kPriorityTablesMax = 64;  ///< Made with a table.
 /// Each of before, length, after and stride of a window.
 inline constexpr int64_t kExtentMax = int64_t{1} << 24;
 inline constexpr uint32_t kGroupCountMax = uint32_t{1} << 16;  ///< Members of a draw group.
@@ -37,9 +42,20 @@ inline constexpr uint32_t kGroupCountMax = uint32_t{1} << 16;  ///< Members of a
 
 /// Where a column has its values. In stored schemas: frozen.
 enum class ColumnKind : uint8_t {
-  kPerStep = 0,        ///< One row per step.
-  kPerTrajectory = 1,  ///< One value per trajectory, up to 64 bytes.
+  kPerStep = 0,  ///< One row per step.
+  /// One value per trajectory. Of more than 64 bytes it is kept in pages, not in index memory:
+  /// filters and initial priorities cannot look at it.
+  kPerTrajectory = 1,
+  /// Any number of rows per step: text, compressed images, as many agents as there are.
+  kRagged = 2,
+  kBlob = 3,  ///< Any number of rows per trajectory: a prompt, a level, a video.
 };
+inline constexpr ColumnKind kColumnKindLast = ColumnKind::kBlob;
+
+/// One of each step, in a column group.
+constexpr bool IsPerStep(ColumnKind kind) {
+  return kind == ColumnKind::kPerStep || kind == ColumnKind::kRagged;
+}
 
 /// How a column is compressed in the cold store; in memory and in the log it is as it is. In stored
 /// schemas: frozen. What does not get smaller is stored as it is.
@@ -65,7 +81,8 @@ constexpr const char* CompressionName(Compression compression) {
 struct Column {
   std::string name = {};  ///< 1…64 characters of [A-Za-z0-9_./-], not starting with "geardb.".
   DType dtype = DType::kF32;
-  /// Of one row; at most kColumnRankMax dimensions, none of them 0. Default: a scalar.
+  /// Of one row (of a ragged column or a blob, too: a value has shape [rows, ...]); at most
+  /// kColumnRankMax dimensions, none of them 0. Default: a scalar.
   Shape shape = {};
   ColumnKind kind = ColumnKind::kPerStep;
   /// Given with terminated or truncated when the table has `final_row` (an observation); the
@@ -77,6 +94,9 @@ struct Column {
   double default_value = 0;
   /// Of per-step columns, but those of volatile groups, which are in memory alone.
   Compression compression = Compression::kLz4;
+  /// Of kRagged and kBlob: rows that one value has, about; pages are as large as a quarter of what
+  /// a trajectory has then, at most 64 KiB. 0: unknown.
+  uint64_t expected_rows = 0;
 
   /// Defaults are compared as bits: NaN equals itself.
   friend bool operator==(const Column& a, const Column& b);

@@ -27,6 +27,8 @@ struct CleanerStats {
   uint64_t page_bytes = 0;   ///< Of their frames.
   uint64_t image_bytes = 0;  ///< Of index chunks.
   uint64_t segments = 0;     ///< Given back to the log.
+  uint64_t busy_us = 0;      ///< Time that passes have taken, those that have ended.
+  bool running = false;      ///< One is under way, or has been asked for.
   Status last = {};          ///< Of the last pass.
 };
 

@@ -297,7 +297,7 @@ TableStats Table::Stats() const {
       .open_trajectories = state.open_count(),
       .steps = state.steps(),
       .pages = state.page_count(),
-      .frame_bytes = state.frame_bytes(),
+      .frame_bytes = state.frame_bytes() + state.companion_frame_bytes(),
       .frames = state.frames().stats(),
       .row_bytes = state.rows() * layout.bytes_per_step(),
       .index_bytes = state.index_bytes(),

@@ -64,6 +64,8 @@ struct ColumnRows {
   TensorView view() const { return TensorView(bytes.data(), dtype, shape); }
   DType dtype = DType::kF32;
   Shape shape = {};
+  /// Of a ragged column, of shape [total, ...]: row i has [offsets[i], offsets[i + 1]) of these.
+  std::vector<int64_t> offsets = {};
 };
 
 /// One column of a Gather, with its own rows.
@@ -216,7 +218,7 @@ class Table {
                                     const Filter& filter = Filter::All()) const;
 
   /// Rows of some columns of a trajectory (all per-step columns when `columns` is empty), copied.
-  /// A per-trajectory column yields its one value, shape [...].
+  /// A per-trajectory column yields its one value, shape [...], a blob [rows, ...].
   Result<std::vector<ColumnRows>> Read(TrajectoryId id, std::span<const std::string_view> columns,
                                        const RowRange& range) const;
   /// Any rows of any trajectories: output i of a per-step column equals `column[id][row]` by

@@ -105,6 +105,10 @@ struct TensorView {
 struct ColumnValue {
   std::string_view column;
   TensorView value;
+  /// Of ragged columns, and of blobs for many lanes: `value` has the rows of all, one behind the
+  /// other, and value i is rows [offsets[i], offsets[i + 1]). The first is 0, the last the number
+  /// of rows. Empty for one value.
+  std::span<const uint64_t> offsets = {};
 };
 using ColumnValues = std::span<const ColumnValue>;
 

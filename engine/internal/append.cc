@@ -9,6 +9,7 @@
 #include "engine/internal/set_filter.h"
 #include "engine/internal/set_priorities.h"
 #include "engine/internal/table_fits.h"
+#include "engine/internal/write_call.h"
 
 namespace geardb {
 
@@ -59,6 +60,9 @@ Writer::Impl::Impl(std::shared_ptr<engine::DatabaseCore> database,
     lane.unset = layout().unset_trajectory();
     lane.columns.assign(lane.unset.begin(), lane.unset.end());
     lane.tail.resize(layout().appended_groups().size());
+  }
+  for (const auto& companion : table_->companions) {
+    companions_.push_back(std::make_unique<Impl>(database_, companion, options_));
   }
 }
 
@@ -342,6 +346,10 @@ Status Writer::Impl::CheckNothing(Calls calls, Priorities priorities, Ack ack) c
 
 Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities priorities, Ack ack) {
   GEARDB_RETURN_IF_ERROR(CheckCall(calls, ack));
+  if (UsesCompanions(calls)) {
+    const WriteOptions options{.ack = ack, .admission_timeout_ms = options_.admission_timeout_ms};
+    return engine::AppendWithCompanions(this, calls, priorities, options);
+  }
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
   return engine::WithLogRoom(database_.get(), deadline,
                              [&] { return AppendOnce(calls, priorities, ack, deadline); });

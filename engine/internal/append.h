@@ -45,6 +45,7 @@ class Writer::Impl {
   using AppendChange = engine::AppendChange;
   using Calls = std::span<const engine::LaneRows>;
   using Priorities = std::span<const InitialPriorities>;
+  using AppendPlan = engine::AppendPlan;
 
   Impl(std::shared_ptr<engine::DatabaseCore> database, std::shared_ptr<engine::TableCore> table,
        const WriterOptions& options);
@@ -64,11 +65,16 @@ class Writer::Impl {
   Result<TrajectoryId> Detach(uint32_t lane);
 
   const WriterOptions& options() const { return options_; }
+  engine::DatabaseCore* database() const { return database_.get(); }
   Status CheckProcess() const { return database_->CheckProcess(); }
   bool forked() const { return database_->owner.forked(); }
   /// The table as it was when the writer was made: what it appends.
   const engine::TableLayout& layout() const { return *layout_; }
   engine::Lane& lane(uint32_t number) { return *lanes_[number]; }
+  /// Some call has rows of a companion, or empties one.
+  bool UsesCompanions(Calls calls) const;
+  /// How many rows a ragged companion has of the lane's trajectory; of one that begins, none.
+  uint64_t RowsOfCompanion(size_t companion, uint32_t lane);
   /// NotFound or InvalidArgument, naming the priority table and the first wrong value.
   Status CheckPriorities(Priorities priorities) const;
   Ack AckOf(const std::optional<Ack>& wanted) const;
@@ -219,7 +225,17 @@ class Writer::Impl {
   void Orphan();
   /// Of as many lanes as one record names.
   Status Leave(std::span<const engine::Lane* const> lanes);
-  Status TakeOverOrphan(TrajectoryId id, engine::Lane* lane);
+  Status TakeOverOrphan(TrajectoryId id, uint32_t number);
+  /// What the ragged companions have of it; nothing has changed after an error.
+  Status TakeOverCompanions(const engine::Lane& lane, uint32_t number)
+      GEARDB_REQUIRES(table_->state->mutex);
+  /// Makes a lane of a companion that of the trajectory in the owner's slot.
+  Status TakeOverOwned(const engine::Lane& owner, engine::Lane* lane)
+      GEARDB_REQUIRES(table_->state->mutex);
+  /// The writer of a companion, with its lane for the trajectory that the table's own lane has.
+  Impl* CompanionFor(size_t companion, uint32_t lane);
+  /// What companions have of trajectories that get other values leaves their plans.
+  void EmptyCompanions(Calls calls, const AppendPlan& plan) GEARDB_REQUIRES(database_->commit);
   /// What an item of the lane's trajectory gets when nobody says otherwise.
   float InitialPriorityOf(uint32_t priority_table, const engine::Lane& lane) const;
 
@@ -228,7 +244,8 @@ class Writer::Impl {
   const engine::TableLayout* layout_;
   WriterOptions options_;
   std::vector<std::unique_ptr<engine::Lane>> lanes_;
-  std::unique_ptr<AppendChange> reused_;  // Of a call that has been waited for.
+  std::vector<std::unique_ptr<Impl>> companions_;  // Writers of the table's companions.
+  std::unique_ptr<AppendChange> reused_;           // Of a call that has been waited for.
 };
 
 }  // namespace geardb

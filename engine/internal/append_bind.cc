@@ -1,5 +1,7 @@
 #include "engine/internal/append_bind.h"
 
+#include <map>
+
 #include "engine/internal/append.h"
 
 namespace geardb::engine {
@@ -66,13 +68,34 @@ Status CheckValue(const TableLayout& layout, const ColumnValue& given, DType dty
   return Status::Ok();
 }
 
-/// Base pointers by column number; null where a column is not given.
-using Bases = std::vector<const std::byte*>;
+/// What was given, by column number.
+struct Bases {
+  std::vector<const std::byte*> at;    ///< Base pointers; null where a column is not given.
+  std::map<size_t, ValueRows> values;  ///< Of ragged columns, and blobs.
+
+  bool given(size_t column) const { return at[column] != nullptr; }
+};
+/// Where no pointer is looked at.
+constexpr std::byte kGiven{};
+
+/// Values of any length: as many as there are in the call, or one.
+Status BindAny(const TableLayout& layout, size_t companion, const ColumnValue& given, Outer* outer,
+               ValueRows* values) {
+  ValueCount count;
+  if (outer->dims.rank() > 0) {
+    count = {.values = static_cast<uint64_t>(outer->dims[0]), .alone = false};
+    if (outer->any_count) count.values = std::nullopt;
+  }
+  GEARDB_ASSIGN_OR_RETURN(
+      *values, BindValues(layout.spec().name, layout.companions()[companion], given, count));
+  if (outer->any_count) *outer = {Shape({static_cast<int64_t>(values->size())}), false};
+  return Status::Ok();
+}
 
 Result<Bases> BindStepColumns(const TableLayout& layout, ColumnValues values, Wanted wanted,
                               Outer* outer) {
   const auto columns = layout.step_columns();
-  Bases bases(columns.size(), nullptr);
+  Bases bases{.at = std::vector<const std::byte*>(columns.size(), nullptr), .values = {}};
   for (const ColumnValue& given : values) {
     const auto number = layout.FindStepColumn(given.column);
     if (!number || (wanted == Wanted::kFinalColumns && !columns[*number].in_final_row)) {
@@ -89,17 +112,23 @@ Result<Bases> BindStepColumns(const TableLayout& layout, ColumnValues values, Wa
                                      "' is in the late group '", layout.group(column.group).name,
                                      "'; Patch fills it");
     }
-    if (bases[*number] != nullptr) {
+    if (bases.given(*number)) {
       return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
                                      "' is given twice");
     }
+    if (column.companion) {
+      GEARDB_RETURN_IF_ERROR(
+          BindAny(layout, *column.companion, given, outer, &bases.values[*number]));
+      bases.at[*number] = &kGiven;
+      continue;
+    }
     GEARDB_RETURN_IF_ERROR(CheckValue(layout, given, column.dtype, column.shape, outer));
-    bases[*number] = static_cast<const std::byte*>(given.value.bytes);
+    bases.at[*number] = static_cast<const std::byte*>(given.value.bytes);
   }
   for (size_t c = 0; c < columns.size(); ++c) {
     if (columns[c].dropped || layout.group(columns[c].group).late) continue;
     const bool needed = wanted == Wanted::kAllStepColumns || columns[c].in_final_row;
-    if (needed && bases[c] == nullptr) {
+    if (needed && !bases.given(c)) {
       return Status::InvalidArgument("table '", layout.spec().name, "': column '", columns[c].name,
                                      "' is missing",
                                      wanted == Wanted::kFinalColumns ? " from the final row" : "");
@@ -110,7 +139,8 @@ Result<Bases> BindStepColumns(const TableLayout& layout, ColumnValues values, Wa
 
 Result<Bases> BindTrajectoryColumns(const TableLayout& layout, ColumnValues values, Outer* outer) {
   const auto columns = layout.trajectory_columns();
-  Bases bases(values.empty() ? 0 : columns.size(), nullptr);
+  Bases bases{.at = std::vector<const std::byte*>(values.empty() ? 0 : columns.size(), nullptr),
+              .values = {}};
   for (const ColumnValue& given : values) {
     const auto number = layout.FindTrajectoryColumn(given.column);
     if (!number) {
@@ -118,13 +148,26 @@ Result<Bases> BindTrajectoryColumns(const TableLayout& layout, ColumnValues valu
       return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
                                      "' is per step; it cannot be given here");
     }
-    if (bases[*number] != nullptr) {
+    if (bases.given(*number)) {
       return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
                                      "' is given twice");
     }
     const engine::TrajectoryColumn& column = columns[*number];
-    GEARDB_RETURN_IF_ERROR(CheckValue(layout, given, column.dtype, column.shape, outer));
-    bases[*number] = static_cast<const std::byte*>(given.value.bytes);
+    DType dtype = column.dtype;
+    Shape shape = column.shape;
+    if (column.companion) {
+      const CompanionColumn& companion = layout.companions()[*column.companion];
+      if (!companion.fixed()) {
+        GEARDB_RETURN_IF_ERROR(
+            BindAny(layout, *column.companion, given, outer, &bases.values[*number]));
+        bases.at[*number] = &kGiven;
+        continue;
+      }
+      dtype = companion.dtype;
+      shape = companion.shape;
+    }
+    GEARDB_RETURN_IF_ERROR(CheckValue(layout, given, dtype, shape, outer));
+    bases.at[*number] = static_cast<const std::byte*>(given.value.bytes);
   }
   return bases;
 }
@@ -141,6 +184,84 @@ bool NeedsFinal(const TableLayout& layout, End end) {
   return layout.spec().final_row && (end == End::kTerminated || end == End::kTruncated);
 }
 
+/// Keeps numbers for as long as the call.
+const std::byte* Keep(std::vector<uint64_t> numbers, LaneRows* call) {
+  call->made.push_back(std::make_shared<const std::vector<uint64_t>>(std::move(numbers)));
+  return reinterpret_cast<const std::byte*>(call->made.back()->data());
+}
+
+/// The given values [first, first + rows) of a ragged column, and those of the final row, where it
+/// has any, for a call whose other columns are bound.
+void AddRagged(Writer::Impl* impl, size_t column, const ValueRows& values, size_t first,
+               const ValueRows* final, LaneRows* call) {
+  const TableLayout& layout = impl->layout();
+  const size_t companion = *layout.step_columns()[column].companion;
+  const uint64_t row_bytes = layout.companions()[companion].row_bytes;
+  const uint64_t before = impl->RowsOfCompanion(companion, call->lane);
+  const uint64_t skipped = values.offsets[first];
+  std::vector<uint64_t> ranges;
+  for (size_t i = first; i < first + call->rows; ++i) {
+    ranges.push_back(before + values.offsets[i] - skipped);
+    ranges.push_back(before + values.offsets[i + 1] - skipped);
+  }
+  CompanionRows rows{.companion = companion,
+                     .rows = values.rows + skipped * row_bytes,
+                     .count = values.offsets[first + call->rows] - skipped};
+  call->columns[column] = Keep(std::move(ranges), call);
+  if (final != nullptr) {
+    const size_t at = final->size() == 1 ? 0 : call->lane;
+    const uint64_t count = final->count(at);
+    const uint64_t end = before + rows.count;
+    call->final_columns[column] = Keep({end, end + count}, call);
+    if (count > 0) {
+      auto joined = std::make_shared<std::vector<std::byte>>();
+      const std::byte* last = final->rows + final->offsets[at] * row_bytes;
+      joined->reserve((rows.count + count) * row_bytes);
+      joined->insert(joined->end(), rows.rows, rows.rows + rows.count * row_bytes);
+      joined->insert(joined->end(), last, last + count * row_bytes);
+      rows.rows = joined->data();
+      rows.count += count;
+      rows.made = std::move(joined);
+    }
+  }
+  call->companions.push_back(std::move(rows));
+}
+
+/// All ragged columns of a call.
+void AddRagged(Writer::Impl* impl, const Bases& bases, size_t first, const Bases& final,
+               LaneRows* call) {
+  for (const auto& [column, values] : bases.values) {
+    const auto last = final.values.find(column);
+    const bool has_final = !call->final_columns.empty() && last != final.values.end();
+    AddRagged(impl, column, values, first, has_final ? &last->second : nullptr, call);
+  }
+}
+
+/// The per-trajectory values of lane `i`, of those of all that are given; of one lane alone, 0.
+void AddTrajectory(const TableLayout& layout, const Bases& bases, size_t i, LaneRows* call) {
+  call->trajectory.resize(bases.at.size(), nullptr);
+  for (size_t c = 0; c < bases.at.size(); ++c) {
+    if (!bases.given(c)) continue;
+    const TrajectoryColumn& column = layout.trajectory_columns()[c];
+    if (!column.companion) {
+      call->trajectory[c] = bases.at[c] + i * column.bytes;
+      continue;
+    }
+    const CompanionColumn& companion = layout.companions()[*column.companion];
+    CompanionRows rows{.companion = *column.companion};
+    if (companion.fixed()) {
+      rows.rows = bases.at[c] + i * companion.row_bytes;
+      rows.count = 1;
+    } else {
+      const ValueRows& values = bases.values.at(c);
+      rows.rows = values.rows + values.offsets[i] * companion.row_bytes;
+      rows.count = values.count(i);
+    }
+    call->trajectory[c] = Keep({rows.count}, call);
+    call->companions.push_back(std::move(rows));
+  }
+}
+
 /// Of the calls that append to one lane.
 Result<BoundAppend> BindLane(Writer::Impl* impl, ColumnValues rows, Outer outer,
                              const AppendOptions& options) {
@@ -153,20 +274,25 @@ Result<BoundAppend> BindLane(Writer::Impl* impl, ColumnValues rows, Outer outer,
   }
   GEARDB_RETURN_IF_ERROR(impl->CheckPriorities(options.priorities));
   LaneRows call{.lane = options.lane, .end = options.end};
-  GEARDB_ASSIGN_OR_RETURN(call.columns,
+  GEARDB_ASSIGN_OR_RETURN(Bases bases,
                           BindStepColumns(layout, rows, Wanted::kAllStepColumns, &outer));
+  call.columns = std::move(bases.at);
   call.rows = static_cast<uint64_t>(outer.dims.elements());
   Outer single;
+  Bases final;
   if (NeedsFinal(layout, options.end)) {
-    GEARDB_ASSIGN_OR_RETURN(call.final_columns,
+    GEARDB_ASSIGN_OR_RETURN(final,
                             BindStepColumns(layout, options.final, Wanted::kFinalColumns, &single));
+    call.final_columns = std::move(final.at);
   } else if (!options.final.empty()) {
     return Status::InvalidArgument("table '", layout.spec().name,
                                    "': a final row is given, but the call does not end with "
                                    "terminated or truncated in a table with final_row");
   }
-  GEARDB_ASSIGN_OR_RETURN(call.trajectory,
+  GEARDB_ASSIGN_OR_RETURN(const Bases trajectory,
                           BindTrajectoryColumns(layout, options.trajectory, &single));
+  AddRagged(impl, bases, 0, final, &call);
+  AddTrajectory(layout, trajectory, 0, &call);
   const bool nothing_left = layout.spec().final_row && !layout.spec().stream &&
                             options.end == End::kCut && impl->lane(options.lane).id == 0 &&
                             call.rows == 1;
@@ -243,21 +369,18 @@ Result<BoundAppend> BindAppendLanes(Writer::Impl* impl, ColumnValues rows,
     const bool nothing_left = layout.spec().final_row && !layout.spec().stream &&
                               end == End::kCut && impl->lane(i).id == 0;
     LaneRows call{.lane = i, .rows = 1, .end = end};
-    call.columns.resize(bases.size());
-    if (NeedsFinal(layout, end)) call.final_columns.resize(bases.size(), nullptr);
-    for (size_t c = 0; c < bases.size(); ++c) {
-      if (bases[c] == nullptr) continue;  // A late column.
+    call.columns.resize(bases.at.size());
+    if (NeedsFinal(layout, end)) call.final_columns.resize(bases.at.size(), nullptr);
+    for (size_t c = 0; c < bases.at.size(); ++c) {
+      if (!bases.given(c) || bases.values.count(c) > 0) continue;  // Late; or ragged.
       const uint64_t row_bytes = layout.step_columns()[c].row_bytes;
-      call.columns[c] = bases[c] + i * row_bytes;
-      if (!call.final_columns.empty() && final_bases[c] != nullptr) {
-        call.final_columns[c] = final_bases[c] + i * row_bytes;
+      call.columns[c] = bases.at[c] + i * row_bytes;
+      if (!call.final_columns.empty() && final_bases.given(c)) {
+        call.final_columns[c] = final_bases.at[c] + i * row_bytes;
       }
     }
-    call.trajectory.resize(trajectory_bases.size(), nullptr);
-    for (size_t c = 0; c < trajectory_bases.size(); ++c) {
-      if (trajectory_bases[c] == nullptr) continue;
-      call.trajectory[c] = trajectory_bases[c] + i * layout.trajectory_columns()[c].bytes;
-    }
+    AddRagged(impl, bases, i, final_bases, &call);
+    AddTrajectory(layout, trajectory_bases, i, &call);
     (nothing_left ? bound.nothing : bound.calls).push_back(std::move(call));
   }
   return bound;

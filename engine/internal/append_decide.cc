@@ -213,7 +213,10 @@ void Writer::Impl::TakeNumbers(Calls calls, AppendPlan* plan) {
     Lane& lane = *lanes_[calls[i].lane];
     if (call.opens) {
       lane.generation = numbers.TakeGeneration();
-      lane.slot = numbers.TakeSlot(&lane, lane.generation);
+      const Lane* const owner = calls[i].owner;
+      lane.slot = owner != nullptr ? numbers.TakeSlotOf(owner->slot, lane.generation)
+                                   : numbers.TakeSlot(&lane, lane.generation);
+      if (owner != nullptr) lane.owner_generation = owner->generation;
       lane.id = numbers.TakeId();
       call.created_us = now;
     }

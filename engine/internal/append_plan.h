@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/internal/append_values.h"
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/table_plan.h"
 #include "engine/internal/table_state.h"
@@ -25,6 +26,10 @@ struct LaneRows {
   std::vector<const std::byte*> columns = {};        ///< Per step column.
   std::vector<const std::byte*> final_columns = {};  ///< Per step column; null: zero. Empty: none.
   std::vector<const std::byte*> trajectory = {};     ///< Per per-trajectory column; null: not set.
+  std::vector<CompanionRows> companions = {};        ///< What goes into the table's companions.
+  /// What some of the pointers above point to: ranges of rows, and numbers of them.
+  std::vector<std::shared_ptr<const std::vector<uint64_t>>> made = {};
+  const Lane* owner = nullptr;  ///< Of rows of a companion: the owner's lane, whose slot they take.
 };
 
 /// A run of rows that one call writes into one page: a piece in each group that is logged.

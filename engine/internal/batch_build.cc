@@ -212,9 +212,8 @@ Status BatchBuilder::BuildTrajectoryColumn(size_t v, BatchOutput* output) {
   return Status::Ok();
 }
 
-Status BatchBuilder::BuildView(size_t v, Batch::Rep* rep, size_t first_output) {
+Status BatchBuilder::PlaceEntries(size_t v, BatchOutput* output, Placement* placed) const {
   const CompiledView& view = plan().views[v];
-  BatchOutput& output = rep->outputs[first_output];
   const auto n = static_cast<int64_t>(items_.size());
   const bool packed = layout_ == BatchLayout::kPacked;
   int64_t longest = 0;
@@ -227,58 +226,82 @@ Status BatchBuilder::BuildView(size_t v, Batch::Rep* rep, size_t first_output) {
   if (!packed) GEARDB_RETURN_IF_ERROR(CheckEntries(view, n, longest, budget_));
 
   // Where each item's entries begin.
-  output.lengths.clear();
-  output.cu_seqlens.clear();
-  std::vector<int64_t> firsts(items_.size());
+  output->lengths.clear();
+  output->cu_seqlens.clear();
+  placed->firsts.resize(items_.size());
   int64_t total = 0;
   for (size_t i = 0; i < items_.size(); ++i) {
-    firsts[i] = packed ? total : static_cast<int64_t>(i) * longest;
-    if (packed) output.cu_seqlens.push_back(total);
+    placed->firsts[i] = packed ? total : static_cast<int64_t>(i) * longest;
+    if (packed) output->cu_seqlens.push_back(total);
     if (packed) total += CountEntries(ViewOf(v, i), i);
   }
-  if (packed) output.cu_seqlens.push_back(total);
-  const int64_t entries = packed ? total : n * longest;
-  if (packed) GEARDB_RETURN_IF_ERROR(CheckEntries(view, 1, total, budget_));
+  if (packed) output->cu_seqlens.push_back(total);
+  placed->longest = longest;
+  placed->total = total;
+  placed->entries = packed ? total : n * longest;
+  return packed ? CheckEntries(view, 1, total, budget_) : Status::Ok();
+}
 
-  Shape inner = view.row_shape;
-  if (view.stack > 1) inner = inner.WithOuter({view.stack});
-  const auto shaped = [&](const Shape& row) {
-    if (packed) return row.WithOuter({total});
-    return view.drop_axis ? row.WithOuter({n}) : row.WithOuter({n, longest});
-  };
+Shape BatchBuilder::ShapeOf(const CompiledView& view, const Placement& placed,
+                            const Shape& row) const {
+  const auto n = static_cast<int64_t>(items_.size());
+  if (layout_ == BatchLayout::kPacked) return row.WithOuter({placed.total});
+  return view.drop_axis ? row.WithOuter({n}) : row.WithOuter({n, placed.longest});
+}
+
+Status BatchBuilder::MakeMasks(const CompiledView& view, const Placement& placed,
+                               BatchOutput* masks) const {
+  for (size_t m = 0; view.masks && m < kMaskCount; ++m) {
+    BatchOutput& mask = masks[m];
+    mask.dtype = m + 1 == kMaskCount ? DType::kU8 : DType::kBool;
+    mask.shape = ShapeOf(view, placed, Shape());
+    GEARDB_RETURN_IF_ERROR(mask.buffer.Resize(static_cast<uint64_t>(placed.entries) + 1, budget_));
+    std::memset(mask.buffer.get(), 0, static_cast<size_t>(placed.entries));
+  }
+  return Status::Ok();
+}
+
+void BatchBuilder::FinishMasks(size_t v, const Placement& placed, Batch::Rep* rep,
+                               size_t first_output) {
+  if (!plan().views[v].masks) return;
+  const BatchOutput& output = rep->outputs[first_output];
+  for (size_t i = 0; i < items_.size(); ++i) {
+    WriteMasks(ViewOf(v, i), i, placed.firsts[i], &rep->outputs[first_output + 1]);
+  }
+  for (size_t m = 0; m < kMaskCount; ++m) {
+    rep->outputs[first_output + 1 + m].lengths = output.lengths;
+    rep->outputs[first_output + 1 + m].cu_seqlens = output.cu_seqlens;
+  }
+}
+
+Status BatchBuilder::BuildView(size_t v, Batch::Rep* rep, size_t first_output) {
+  const CompiledView& view = plan().views[v];
+  BatchOutput& output = rep->outputs[first_output];
+  Placement placed;
+  GEARDB_RETURN_IF_ERROR(PlaceEntries(v, &output, &placed));
   const uint64_t entry_bytes = view.entry_bytes();
   output.dtype = view.delivered;
-  output.shape = shaped(inner);
+  output.shape = ShapeOf(view, placed,
+                         view.stack > 1 ? view.row_shape.WithOuter({view.stack}) : view.row_shape);
   GEARDB_RETURN_IF_ERROR(
-      output.buffer.Resize(static_cast<uint64_t>(entries) * entry_bytes + 16, budget_));
+      output.buffer.Resize(static_cast<uint64_t>(placed.entries) * entry_bytes + 16, budget_));
   if (view.masks) {
-    for (size_t m = 0; m < kMaskCount; ++m) {
-      BatchOutput& mask = rep->outputs[first_output + 1 + m];
-      mask.dtype = m + 1 == kMaskCount ? DType::kU8 : DType::kBool;
-      mask.shape = shaped(Shape());
-      GEARDB_RETURN_IF_ERROR(mask.buffer.Resize(static_cast<uint64_t>(entries) + 1, budget_));
-      std::memset(mask.buffer.get(), 0, static_cast<size_t>(entries));
-    }
+    GEARDB_RETURN_IF_ERROR(MakeMasks(view, placed, &rep->outputs[first_output + 1]));
   }
-
   runs_.BeginOutput({.destination = output.buffer.get(),
                      .pattern = view.pad_bits,
                      .pattern_bytes = static_cast<uint32_t>(DTypeBytes(view.delivered)),
                      .convert = view.convert,
                      .stored = view.stored});
   for (size_t i = 0; i < items_.size(); ++i) {
-    const int64_t count = EmitEntries(ViewOf(v, i), i, firsts[i]);
+    const int64_t first = placed.firsts[i];
+    const int64_t count = EmitEntries(ViewOf(v, i), i, first);
     output.lengths.push_back(count);
-    if (!packed) {
-      runs_.Fill(static_cast<uint64_t>(firsts[i] + count) * entry_bytes,
-                 static_cast<uint64_t>(longest - count) * entry_bytes);
-    }
-    if (view.masks) WriteMasks(ViewOf(v, i), i, firsts[i], &rep->outputs[first_output + 1]);
+    if (layout_ == BatchLayout::kPacked) continue;
+    runs_.Fill(static_cast<uint64_t>(first + count) * entry_bytes,
+               static_cast<uint64_t>(placed.longest - count) * entry_bytes);
   }
-  for (size_t m = 0; view.masks && m < kMaskCount; ++m) {
-    rep->outputs[first_output + 1 + m].lengths = output.lengths;
-    rep->outputs[first_output + 1 + m].cu_seqlens = output.cu_seqlens;
-  }
+  FinishMasks(v, placed, rep, first_output);
   return Status::Ok();
 }
 
@@ -453,8 +476,12 @@ Status BatchBuilder::Build(std::span<const DrawnLeaf> leaves, Batch::Rep* rep) {
   }
   for (size_t v = 0; v < plan().views.size(); ++v) {
     const CompiledView& view = plan().views[v];
-    if (view.per_trajectory) {
+    if (view.per_trajectory && view.companion) {
+      GEARDB_RETURN_IF_ERROR(BuildBlob(v, &rep->outputs[at]));
+    } else if (view.per_trajectory) {
       GEARDB_RETURN_IF_ERROR(BuildTrajectoryColumn(v, &rep->outputs[at]));
+    } else if (view.companion) {
+      GEARDB_RETURN_IF_ERROR(BuildRagged(v, rep, at));
     } else {
       GEARDB_RETURN_IF_ERROR(BuildView(v, rep, at));
     }

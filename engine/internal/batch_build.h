@@ -52,6 +52,31 @@ class BatchBuilder {
   }
   void DrawRows(std::span<const DrawnLeaf> leaves);
   Status BuildTrajectoryColumn(size_t v, BatchOutput* output);
+  // Of columns with companions; engine/internal/batch_values.cc.
+  Status BuildBlob(size_t v, BatchOutput* output);
+  Status BuildRagged(size_t v, Batch::Rep* rep, size_t first_output);
+  /// Copies these rows, one behind the other, into the output, and fills its offsets.
+  struct ValueRange {
+    const TableState* companion = nullptr;
+    Slot slot = kNoSlot;
+    uint64_t begin = 0;
+    uint64_t end = 0;
+  };
+  Status CopyValues(const CompiledView& view, std::span<const ValueRange> values,
+                    BatchOutput* output);
+
+  /// Where the entries of a view are.
+  struct Placement {
+    int64_t longest = 0;          ///< Padded: entries of each item.
+    int64_t total = 0;            ///< Packed: of all.
+    int64_t entries = 0;          ///< In the output, padding included.
+    std::vector<int64_t> firsts;  ///< Of each item.
+  };
+  Status PlaceEntries(size_t v, BatchOutput* output, Placement* placed) const;
+  /// The shape of an output with so many entries of `row`.
+  Shape ShapeOf(const CompiledView& view, const Placement& placed, const Shape& row) const;
+  Status MakeMasks(const CompiledView& view, const Placement& placed, BatchOutput* masks) const;
+  void FinishMasks(size_t v, const Placement& placed, Batch::Rep* rep, size_t first_output);
   Status BuildView(size_t v, Batch::Rep* rep, size_t first_output);
   Status BuildNStep(Batch::Rep* rep, size_t first_output);
   NStepRows ReadNStepRows(const DrawnItem& item);

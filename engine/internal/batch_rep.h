@@ -102,6 +102,7 @@ struct BatchOutput {
   OutputBuffer buffer;
   std::vector<int64_t> lengths;
   std::vector<int64_t> cu_seqlens;
+  std::vector<int64_t> offsets;  ///< Of values of any length.
 
   TensorView view() const { return TensorView(buffer.get(), dtype, shape); }
 };

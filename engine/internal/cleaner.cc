@@ -1,6 +1,7 @@
 #include "engine/internal/cleaner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 
@@ -69,7 +70,9 @@ void Cleaner::Stop() {
 
 CleanerStats Cleaner::stats() {
   MutexLock lock(&mutex_);
-  return stats_;
+  CleanerStats stats = stats_;
+  stats.running = wanted_ || ended_ < begun_;
+  return stats;
 }
 
 void Cleaner::Run() {
@@ -112,7 +115,9 @@ Status Cleaner::CleanNow(bool all) {
     ++begun_;
   }
   uint64_t released = 0;
+  const auto begin = std::chrono::steady_clock::now();
   const Status status = Pass(all, &released);
+  const auto busy = std::chrono::steady_clock::now() - begin;
   if (!status.ok()) {
     database_->ReleaseLog(database_->log_released.load(),
                           "the cleaner, which failed: " + std::string(status.message()));
@@ -123,6 +128,8 @@ Status Cleaner::CleanNow(bool all) {
   if (!stop_) SetDue(released > 0 ? 0 : end + database_->manifest.segment_bytes);
   ++(status.ok() ? stats_.passes : stats_.failed);
   stats_.segments += released;
+  stats_.busy_us += static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(busy).count());
   stats_.last = status;
   ended_ = begun_;
   changed_.NotifyAll();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/internal/companion.h"
+
 namespace geardb::engine {
 
 Status CheckCompression(const TableSpec& spec, const Column& column) {
@@ -15,7 +17,8 @@ Status CheckCompression(const TableSpec& spec, const Column& column) {
                                    CompressionName(column.compression), ", but ", why,
                                    ", which is never in the cold store; expected the default");
   };
-  if (column.kind == ColumnKind::kPerTrajectory) return wrong("is per trajectory");
+  if (column.kind == ColumnKind::kPerTrajectory && !HasCompanion(column))
+    return wrong("is per trajectory");
   const auto group =
       std::find_if(spec.groups.begin(), spec.groups.end(),
                    [&](const ColumnGroup& known) { return known.name == column.group; });

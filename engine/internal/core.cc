@@ -215,7 +215,7 @@ Status DatabaseCore::ExtendRanges(ChangeScope* scope, TableCore* table, const Gr
 std::shared_ptr<TableCore> DatabaseCore::FindTable(std::string_view name) const {
   MutexLock guard(&tables_mutex_);
   for (const auto& [id, table] : tables_) {
-    if (table->layout().spec().name == name) return table;
+    if (!table->is_companion && table->layout().spec().name == name) return table;
   }
   return nullptr;
 }
@@ -224,6 +224,12 @@ std::vector<std::shared_ptr<TableCore>> DatabaseCore::AllTables() const {
   MutexLock guard(&tables_mutex_);
   std::vector<std::shared_ptr<TableCore>> tables;
   for (const auto& [id, table] : tables_) tables.push_back(table);
+  return tables;
+}
+
+std::vector<std::shared_ptr<TableCore>> DatabaseCore::UserTables() const {
+  std::vector<std::shared_ptr<TableCore>> tables = AllTables();
+  std::erase_if(tables, [](const auto& table) { return table->is_companion; });
   return tables;
 }
 
@@ -248,7 +254,8 @@ Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadli
 }
 
 Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec, TableId id,
-                                                           Kept kept) {
+                                                           Kept kept,
+                                                           std::shared_ptr<Mutex> mutex) {
   // A dropped table's last handle gives frames back, which a fork shares.
   std::shared_ptr<TableCore> table(new TableCore, DeleteUnlessForked<TableCore>());
   std::function<void(FramePool*)> make_room;
@@ -258,10 +265,38 @@ Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec
                                                             .loader = page_loader.get(),
                                                             .make_room = std::move(make_room),
                                                             .kept = kept,
-                                                            .clock = clock},
+                                                            .clock = clock,
+                                                            .mutex = std::move(mutex)},
                                                            spec, id));
   GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(index_memory.get(), table->state.get()));
+  GEARDB_RETURN_IF_ERROR(MakeCompanions(table, kept));
   return table;
+}
+
+Status DatabaseCore::MakeCompanions(const std::shared_ptr<TableCore>& table, Kept kept) {
+  std::vector<std::shared_ptr<TableCore>> companions;
+  TableId id = table->layout().id();
+  for (const CompanionColumn& column : table->layout().companions()) {
+    GEARDB_ASSIGN_OR_RETURN(companions.emplace_back(),
+                            MakeTable(column.spec, ++id, kept, table->state->shared_mutex));
+  }
+  UseCompanions(table, std::move(companions));
+  return Status::Ok();
+}
+
+void DatabaseCore::UseCompanions(const std::shared_ptr<TableCore>& table,
+                                 std::vector<std::shared_ptr<TableCore>> companions) {
+  std::vector<TableState*> states;
+  std::vector<TablePlan*> plans;
+  for (const auto& companion : companions) {
+    companion->owner = table;
+    companion->is_companion = true;
+    states.push_back(companion->state.get());
+    plans.push_back(companion->plan.get());
+  }
+  table->state->UseCompanions(std::move(states));
+  table->plan->UseCompanions(std::move(plans));
+  table->companions = std::move(companions);
 }
 
 void DatabaseCore::KeepFrames(TableState* state, uint64_t pages) {
@@ -279,14 +314,19 @@ void DatabaseCore::KeepFrames(TableState* state, uint64_t pages) {
 void DatabaseCore::AddTable(std::shared_ptr<TableCore> table) {
   const TableId id = table->layout().id();
   KeepFrames(table->state.get(), PagesKept(table->layout()));
-  MutexLock guard(&tables_mutex_);
-  tables_[id] = std::move(table);
-  last_table_id_ = std::max(last_table_id_, id);
+  const std::vector<std::shared_ptr<TableCore>> companions = table->companions;
+  {
+    MutexLock guard(&tables_mutex_);
+    tables_[id] = std::move(table);
+    last_table_id_ = std::max(last_table_id_, id);
+  }
+  for (const auto& companion : companions) AddTable(companion);
 }
 
 void DatabaseCore::ForgetTable(TableId id) {
   FrameStats frames;
   if (const auto table = TableById(id)) {
+    for (const auto& companion : table->companions) ForgetTable(companion->layout().id());
     MutexLock state_guard(&table->state->mutex);
     frames = table->state->frames().stats();
   }

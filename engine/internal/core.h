@@ -53,6 +53,11 @@ struct TableCore {
   std::atomic<bool> follow_up_due{false};
   /// Held by a patch from its first look to its record; taken before `commit`.
   Mutex patches;
+  /// In the order of the layout's (companion.h).
+  std::vector<std::shared_ptr<TableCore>> companions;
+  /// Whose companion it is; expired, or never set: nobody's.
+  std::weak_ptr<TableCore> owner;
+  bool is_companion = false;
 
   const TableLayout& layout() const { return state->layout(); }
 };
@@ -243,12 +248,21 @@ class DatabaseCore {
   Result<FrameRef> TakeFrame(FramePool* pool, uint64_t ahead, Deadline deadline);
 
   std::shared_ptr<TableCore> FindTable(std::string_view name) const;
+  /// With companions, which come behind their owners.
   std::vector<std::shared_ptr<TableCore>> AllTables() const;
+  /// Those that users know.
+  std::vector<std::shared_ptr<TableCore>> UserTables() const;
   std::shared_ptr<TableCore> TableById(TableId id) const;
   /// Makes an empty table, which nobody sees; used by CreateTable and by recovery.
   Result<std::shared_ptr<TableCore>> MakeTable(const TableSpec& spec, TableId id,
-                                               Kept kept = Kept::kLeft);
-  /// From here on it is there. Whoever finds it finds it whole.
+                                               Kept kept = Kept::kLeft,
+                                               std::shared_ptr<Mutex> mutex = nullptr);
+  /// Makes those of a table whose state and plan are there, and are empty.
+  Status MakeCompanions(const std::shared_ptr<TableCore>& table, Kept kept);
+  /// Makes these the companions of a table, in the order of its layout's.
+  static void UseCompanions(const std::shared_ptr<TableCore>& table,
+                            std::vector<std::shared_ptr<TableCore>> companions);
+  /// From here on it is there, with its companions. Whoever finds it finds it whole.
   void AddTable(std::shared_ptr<TableCore> table);
   void ForgetTable(TableId id);
   TableId NextTableId() const;

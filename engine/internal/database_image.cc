@@ -123,6 +123,45 @@ Status LoadTags(DatabaseCore* core, Lsn lsn, uint64_t total, const ImageSource& 
                   "' twice");
 }
 
+/// A table of an image.
+struct TableOfImage {
+  TableId id = 0;
+  Lsn lsn = 0;
+  const ImageSource* source = nullptr;
+  const TableSpec* spec = nullptr;   ///< Of a companion, else null.
+  const TableCore* owner = nullptr;  ///< Likewise.
+};
+Result<std::shared_ptr<TableCore>> LoadOne(DatabaseCore* core, const TableOfImage& of) {
+  const TableState::Memory memory{
+      .index = core->index_memory.get(),
+      .arena = core->arena.get(),
+      .loader = core->page_loader.get(),
+      .kept = Kept::kTaken,
+      .clock = core->clock,
+      .mutex = of.owner != nullptr ? of.owner->state->shared_mutex : nullptr};
+  GEARDB_ASSIGN_OR_RETURN(LoadedTable loaded,
+                          LoadTable(memory, of.id, of.lsn, *of.source, of.spec));
+  std::shared_ptr<TableCore> table(new TableCore, DeleteUnlessForked<TableCore>());
+  table->state = std::move(loaded.state);
+  table->plan = std::move(loaded.plan);
+  return table;
+}
+
+/// Each trajectory of a companion has one of the owner in its slot.
+Status CheckOwned(const TableCore& owner, const TableCore& companion) {
+  MutexLock lock(&owner.state->mutex);
+  const index::TrajectoryIndex& owned = owner.state->trajectories();
+  Status status;
+  companion.state->trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
+    const bool there =
+        slot < owned.reserved() && owned.record(slot).state != index::TrajectoryState::kFree;
+    if (there || !status.ok()) return;
+    status = BadChunk({companion.layout().id(), ImageKind::kTrajectories, 0}, "trajectory ",
+                      record.id, " in slot ", slot, " is nobody's");
+  });
+  return status;
+}
+
 }  // namespace
 
 DatabaseImage::DatabaseImage(DatabaseCore* core, Lsn lsn)
@@ -184,19 +223,24 @@ Status LoadDatabase(DatabaseCore* core, Lsn lsn, const ImageSource& source) {
                       head->next_table_id());
     }
     last = id;
-    GEARDB_ASSIGN_OR_RETURN(LoadedTable loaded, LoadTable({.index = core->index_memory.get(),
-                                                           .arena = core->arena.get(),
-                                                           .loader = core->page_loader.get(),
-                                                           .kept = Kept::kTaken,
-                                                           .clock = core->clock},
-                                                          id, lsn, source));
-    const std::string& name = loaded.state->layout().spec().name;
+    GEARDB_ASSIGN_OR_RETURN(auto table, LoadOne(core, {id, lsn, &source}));
+    const std::string& name = table->layout().spec().name;
     if (core->FindTable(name) != nullptr) {
       return BadChunk({id, ImageKind::kTable, 0}, "there is a table '", name, "' already");
     }
-    std::shared_ptr<TableCore> table(new TableCore, DeleteUnlessForked<TableCore>());
-    table->state = std::move(loaded.state);
-    table->plan = std::move(loaded.plan);
+    // Its companions are the tables behind it.
+    std::vector<std::shared_ptr<TableCore>> companions;
+    for (const CompanionColumn& column : table->layout().companions()) {
+      ++i;
+      if (i >= head->tables()->size() || head->tables()->Get(i) != ++last ||
+          last >= head->next_table_id()) {
+        return BadChunk(kHead, "table ", id, " lacks what it has of column '", column.name, "'");
+      }
+      GEARDB_ASSIGN_OR_RETURN(companions.emplace_back(),
+                              LoadOne(core, {last, lsn, &source, &column.spec, table.get()}));
+      GEARDB_RETURN_IF_ERROR(CheckOwned(*table, *companions.back()));
+    }
+    DatabaseCore::UseCompanions(table, std::move(companions));
     core->AddTable(std::move(table));
   }
   if (head->next_table_id() == 0) return BadChunk(kHead, "the next table is 0");

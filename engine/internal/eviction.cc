@@ -28,7 +28,8 @@ EvictionChoice::EvictionChoice(TablePlan* plan, const WaitPublished& wait)
       wait_(wait),
       rows_(plan->rows_),
       pages_(plan->lpns_.used()),
-      slots_(plan->slots_.used()) {}
+      slots_(plan->slots_.used()),
+      companion_bytes_(plan->companion_bytes()) {}
 
 bool EvictionChoice::TooManyTrajectories(const Growth& growth) const {
   const uint64_t most = plan_.state_->layout().spec().trajectories_max;
@@ -36,8 +37,8 @@ bool EvictionChoice::TooManyTrajectories(const Growth& growth) const {
 }
 
 bool EvictionChoice::Over(const Growth& growth) const {
-  return TooManyTrajectories(growth) ||
-         plan_.OverInRows(rows_ + growth.rows, pages_ + growth.pages);
+  return TooManyTrajectories(growth) || plan_.OverInRows(rows_ + growth.rows, pages_ + growth.pages,
+                                                         companion_bytes_ + growth.companion_bytes);
 }
 
 Status EvictionChoice::Choose(const Growth& growth, Eviction* eviction,
@@ -173,6 +174,10 @@ uint64_t EvictionChoice::FirstRow(Slot slot) const {
   return plan_.FirstRow(slot);
 }
 
+uint64_t EvictionChoice::CompanionBytes(Slot slot, uint64_t first_row) const {
+  return plan_.companions_.empty() ? 0 : plan_.state_->CompanionBytesBelow(slot, first_row);
+}
+
 bool EvictionChoice::Removed(Slot slot) const {
   const auto touched = touched_.find(slot);
   return touched != touched_.end() && touched->second.removed;
@@ -192,6 +197,7 @@ void EvictionChoice::Remove(Slot slot) {
     MutexLock lock(&plan_.state_->mutex);
     const index::TrajectoryRecord& record = plan_.state_->trajectories().record(slot);
     rows_end = record.rows_end;
+    companion_bytes_ -= CompanionBytes(slot, UINT64_MAX) - CompanionBytes(slot, first_row);
     removed = fb::Removed(record.id, slot, record.generation);
   }
   rows_ -= rows_end - first_row;
@@ -204,6 +210,10 @@ void EvictionChoice::Remove(Slot slot) {
 void EvictionChoice::Trim(Slot slot, uint64_t first_row) {
   const uint64_t old_first_row = FirstRow(slot);
   const uint64_t steps = plan_.state_->layout().steps_per_page();
+  if (!plan_.companions_.empty()) {
+    MutexLock lock(&plan_.state_->mutex);
+    companion_bytes_ -= CompanionBytes(slot, first_row) - CompanionBytes(slot, old_first_row);
+  }
   rows_ -= first_row - old_first_row;
   pages_ -= first_row / steps - old_first_row / steps;
   const auto [touched, fresh] =

@@ -24,6 +24,7 @@ struct Growth {
   uint64_t rows = 0;
   uint64_t pages = 0;
   uint64_t trajectories = 0;
+  uint64_t companion_bytes = 0;  ///< Of frames, in companions of the table.
 };
 
 /// What leaves to make room; a trajectory is in it once.
@@ -77,6 +78,9 @@ class EvictionChoice {
   void Trim(Slot slot, uint64_t first_row);
   PagePlace PlaceOf(Lpn lpn) const;
   uint64_t FirstRow(Slot slot) const;
+  /// Of the frames of companions that leave with rows below `first_row`; what is chosen, or not
+  /// published, of these included.
+  uint64_t CompanionBytes(Slot slot, uint64_t first_row) const;
   bool Removed(Slot slot) const;
   /// Pages of a trajectory that hold its rows from `first_row` on.
   uint64_t PagesFrom(uint64_t first_row, uint64_t rows_end) const;
@@ -88,7 +92,8 @@ class EvictionChoice {
   bool began_ = false;  // The remover's choice.
   size_t left_at_ = 0;  // Entries of the plan's lists before these have been looked at.
   size_t page_at_ = 0;
-  uint64_t rows_, pages_, slots_;  // What the table would hold.
+  uint64_t rows_, pages_, slots_;  // What the table would hold,
+  uint64_t companion_bytes_;       // and its companions.
 };
 
 }  // namespace geardb::engine

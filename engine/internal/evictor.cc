@@ -19,7 +19,7 @@ class LockUnlessHeld {
  public:
   LockUnlessHeld(TableState* state, const TableState* held)
       GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis)
-      : mutex_(state == held ? nullptr : &state->mutex) {
+      : mutex_(held != nullptr && &state->mutex == &held->mutex ? nullptr : &state->mutex) {
     if (mutex_ != nullptr) mutex_->Lock();
   }
   ~LockUnlessHeld() GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {

@@ -61,6 +61,12 @@ Result<size_t> FindColumn(const Sources& sources, const FilterOperand& operand) 
 Result<FilterColumn> BindColumn(const Sources& sources, const FilterOperand& operand) {
   GEARDB_ASSIGN_OR_RETURN(const size_t number, FindColumn(sources, operand));
   const TrajectoryColumn& column = sources.layout.trajectory_columns()[number];
+  if (column.companion) {
+    return Status::InvalidArgument(
+        "table '", sources.layout.spec().name, "': column '", column.name,
+        "' is a blob or wider than ", kTrajectoryColumnBytesMax,
+        " bytes; a filter asks whether it is set, isset(", column.name, "), and no more");
+  }
   GEARDB_ASSIGN_OR_RETURN(const size_t element, ElementOf(operand, sources.layout, column.shape));
   FilterColumn bound{.stride = column.bytes, .dtype = column.dtype};
   if (sources.trajectories != nullptr) {

@@ -54,7 +54,7 @@ Status NameIndexBudget(const Status& refused, const DatabaseCore& core, const Ta
   GEARDB_ASSIGN_OR_RETURN(const auto arena,
                           HostArena::Create({.budget_bytes = kArenaBytes}, &epochs));
   std::vector<TableSpec> tables = {wanted};
-  for (const auto& table : core.AllTables()) {
+  for (const auto& table : core.UserTables()) {
     if (table->layout().spec().name == wanted.name) continue;
     MutexLock lock(&table->state->mutex);
     tables.push_back(table->state->WholeSpec());

@@ -139,6 +139,10 @@ Result<PatchValues> BindPatchValues(const TableLayout& layout, ColumnValues valu
       return Status::InvalidArgument("table '", table, "': column '", given.column,
                                      "' is per trajectory; SetColumns sets it");
     }
+    if (layout.step_columns()[*number].companion) {
+      return Status::Unsupported("table '", table, "': column '", given.column,
+                                 "' is ragged, and cannot be patched");
+    }
     for (const PatchValues::Bound& other : bound.columns) {
       if (other.column != *number) continue;
       return Status::InvalidArgument("table '", table, "': column '", given.column,

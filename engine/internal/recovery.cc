@@ -56,7 +56,13 @@ Status Recovery::Apply(const fb::Operation& operation, const wal::RecordView& re
     if (id != 0 && id < core_->NextTableId()) return Status::Ok();
     return BadRecord(record, "table ", id, " does not exist");
   }
+  if (table->is_companion && operation.change_type() != fb::Change::Append &&
+      operation.change_type() != fb::Change::Ranges) {
+    return BadRecord(record, "operation ", static_cast<int>(operation.change_type()),
+                     " is of table ", id, ", which another table owns");
+  }
   if (operation.change_type() == fb::Change::DropTable) {
+    for (const auto& companion : table->companions) damaged_.erase(companion->layout().id());
     damaged_.erase(id);
     core_->ForgetTable(id);
     return Status::Ok();
@@ -196,7 +202,7 @@ Status Recovery::CreateTable(const fb::Operation& operation, const wal::RecordVi
   const fb::CreateTable& create = *operation.change_as_CreateTable();
   const TableId id = operation.table_id();
   // Ids ascend in the order of the log; the last one is kept free, so that there is a next one.
-  if (id < core_->NextTableId() || id == UINT32_MAX) {
+  if (id < core_->NextTableId() || id > UINT32_MAX - 1 - kLengthColumnsMax) {
     return BadRecord(record, "table ", id, " is created after table ", core_->NextTableId() - 1);
   }
   const Result<TableSpec> spec = DecodeTableSpec(create.spec());
@@ -210,6 +216,10 @@ Status Recovery::CreateTable(const fb::Operation& operation, const wal::RecordVi
   GEARDB_ASSIGN_OR_RETURN(auto table, core_->MakeTable(*spec, id, Kept::kTaken));
   table->plan->ids_end = create.ids_end();
   table->plan->generations_end = create.generations_end();
+  for (const auto& companion : table->companions) {
+    companion->plan->ids_end = create.ids_end();
+    companion->plan->generations_end = create.generations_end();
+  }
   core_->AddTable(std::move(table));
   return Status::Ok();
 }

@@ -42,7 +42,14 @@ Status AppendCheck::CheckOpened(const Input& input) {
   for (uint32_t i = 0; i < CountOf(opened); ++i) {
     const fb::Opened& opening = *opened->Get(i);
     const Slot slot = opening.slot();
-    if (slot >= slots_max) {
+    if (const TableState* owner = input.state->owner(); owner != nullptr) {
+      const bool owned = slot < owner->trajectories().reserved() &&
+                         owner->trajectories().record(slot).state != index::TrajectoryState::kFree;
+      if (!owned) {
+        return Status::Corruption("rows begin for slot ", slot,
+                                  ", where the table that owns them has no trajectory");
+      }
+    } else if (slot >= slots_max) {
       return Status::Corruption("a trajectory begins in slot ", slot, "; ", slots_max,
                                 " slots are enough for all");
     }
@@ -160,7 +167,9 @@ Status AppendCheck::FindTail(const TableState& state, const fb::Rows& rows, Tail
   if (record == nullptr || leaving_.Removes(rows.slot())) {
     return Status::Corruption("rows for a trajectory that is not there, in slot ", rows.slot());
   }
-  if (record->state != index::TrajectoryState::kOpen) {
+  // What the owner's record before it has closed gets its last rows.
+  const bool closes_again = state.owner() != nullptr && rows.closes();
+  if (record->state != index::TrajectoryState::kOpen && !closes_again) {
     return Status::Corruption("rows for trajectory ", record->id, ", which no writer has open");
   }
   *tail = {record->rows_end, record->tail_lpn, state.pages().page(record->tail_lpn).generation};

@@ -43,6 +43,7 @@ std::optional<int> RankInBatch(const fb::Operation& operation) {
     case fb::Change::DeleteItems:
       return 1;
     case fb::Change::Remove:
+    case fb::Change::SetColumns:
     case fb::Change::Append:
       return 2;
     case fb::Change::WriteTag:

@@ -11,7 +11,7 @@ namespace geardb::engine {
 
 Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery) {
   for (const auto& [table_id, slots] : recovery.damaged()) {
-    const auto table = core->TableById(table_id);
+    auto table = core->TableById(table_id);
     if (table == nullptr) continue;
     std::vector<TrajectoryId> ids;
     {
@@ -21,8 +21,17 @@ Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery) {
         if (record.state == index::TrajectoryState::kFree || record.generation != generation) {
           continue;
         }
-        ids.push_back(record.id);
+        // What has lost a value has lost its page.
+        const TableState* owner = table->state->owner();
+        ids.push_back(owner != nullptr ? owner->trajectories().record(slot).id : record.id);
       }
+    }
+    if (table->is_companion) {
+      table = table->owner.lock();
+      std::erase_if(ids, [&](TrajectoryId id) {
+        MutexLock lock(&table->state->mutex);
+        return table->state->trajectories().FindById(id) == kNoSlot;
+      });
     }
     for (const TrajectoryId id : ids) {
       core->recovery.damaged_trajectories.push_back({table->layout().spec().name, id});

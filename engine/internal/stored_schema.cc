@@ -38,10 +38,10 @@ flatbuffers::Offset<fb::Column> EncodeColumn(flatbuffers::FlatBufferBuilder* bui
   const auto name = builder->CreateString(column.name);
   const auto dims = column.shape.dims();
   const auto shape = builder->CreateVector(dims.data(), dims.size());
-  return fb::CreateColumn(*builder, name, static_cast<uint8_t>(column.dtype), shape,
-                          static_cast<uint8_t>(column.kind), column.in_final_row,
-                          static_cast<uint16_t>(known.group), column.default_value,
-                          static_cast<uint8_t>(column.compression), added, dropped);
+  return fb::CreateColumn(
+      *builder, name, static_cast<uint8_t>(column.dtype), shape, static_cast<uint8_t>(column.kind),
+      column.in_final_row, static_cast<uint16_t>(known.group), column.default_value,
+      static_cast<uint8_t>(column.compression), added, dropped, column.expected_rows);
 }
 
 flatbuffers::Offset<fb::ColumnGroup> EncodeGroup(flatbuffers::FlatBufferBuilder* builder,
@@ -62,6 +62,11 @@ Result<Column> DecodeColumn(const fb::Column& stored, std::string_view table) {
     for (const int64_t dim : *stored.shape()) decoded.shape.Append(dim);
   }
   decoded.kind = static_cast<ColumnKind>(stored.kind());
+  decoded.expected_rows = stored.expected_rows();
+  if (decoded.kind > kColumnKindLast) {
+    return Status::Unsupported("written by a newer GearDB: column '", decoded.name, "' of table '",
+                               table, "' has kind ", static_cast<int>(stored.kind()));
+  }
   decoded.in_final_row = stored.in_final_row();
   decoded.default_value = stored.default_value();
   decoded.compression = static_cast<Compression>(stored.compression());
@@ -324,7 +329,7 @@ Result<TableHistory> DecodeAddColumns(const fb::AddColumns& stored, const TableH
     const fb::Column& column = *stored.columns()->Get(i);
     const size_t first = before.groups.size() + 1;  // Number of the first group that comes.
     const bool in_group = column.group() >= first && column.group() < first + groups.size();
-    const bool per_step = column.kind() == static_cast<uint8_t>(ColumnKind::kPerStep);
+    const bool per_step = IsPerStep(static_cast<ColumnKind>(column.kind()));
     if (i >= kColumnNumbersMax || (per_step ? !in_group : column.group() != 0)) {
       return Status::Corruption("table '", table, "' gets ", stored.columns()->size(),
                                 " columns, number ", i, " of them in group ", column.group(),

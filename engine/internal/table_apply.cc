@@ -40,7 +40,7 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& fram
     const bool last_is_final = rows->has_final() || cut_row_is_final;
     record.flags = static_cast<uint8_t>(record.flags & ~index::kFinalRowStored);
     if (last_is_final) record.flags |= index::kFinalRowStored;
-    if (rows->closes()) CloseTrajectory(&record, end, last_is_final);
+    if (rows->closes()) CloseTrajectory(rows->slot(), end, last_is_final);
     Refilter(rows->slot());
     change.new_rows_end = static_cast<int64_t>(record.rows_end);
     change.ended = end != End::kGo;
@@ -95,7 +95,7 @@ void TableState::Apply(const fb::Close& close, Lsn lsn) {
     } else if (layout().spec().final_row) {
       --steps_;
     }
-    CloseTrajectory(record, static_cast<End>(ended->end()), last_is_final);
+    CloseTrajectory(ended->slot(), static_cast<End>(ended->end()), last_is_final);
     record->last_lsn = lsn;
     Refilter(ended->slot());
     for (size_t i = 0; i < priorities_.size(); ++i) {
@@ -114,22 +114,24 @@ void TableState::Apply(const fb::Close& close, Lsn lsn) {
 
 void TableState::Apply(const fb::Adopt& adopt, Lsn lsn) {
   if (adopt.adopted() == nullptr) return;
-  for (const fb::Adopted* adopted : *adopt.adopted()) {
-    index::TrajectoryRecord* record =
-        trajectories_->FindLive(adopted->slot(), adopted->generation());
-    if (record == nullptr || record->state == index::TrajectoryState::kClosed) continue;
-    const bool was_open = record->state == index::TrajectoryState::kOpen;
-    record->state =
-        adopted->orphaned() ? index::TrajectoryState::kOrphaned : index::TrajectoryState::kOpen;
-    record->session = adopted->session();
-    record->lane = adopted->lane();
-    record->last_lsn = lsn;
-    frames_->HoldAll(record->tail_lpn, false);
-    Refilter(adopted->slot());
-    if (adopted->orphaned()) ReleaseDropped(record->tail_lpn);
-    open_count_ += (adopted->orphaned() ? 0u : 1u);
-    open_count_ -= (was_open ? 1 : 0);
-  }
+  for (const fb::Adopted* adopted : *adopt.adopted()) AdoptOne(*adopted, lsn);
+}
+
+void TableState::AdoptOne(const fb::Adopted& adopted, Lsn lsn) {
+  index::TrajectoryRecord* record = trajectories_->FindLive(adopted.slot(), adopted.generation());
+  if (record == nullptr || record->state == index::TrajectoryState::kClosed) return;
+  const bool was_open = record->state == index::TrajectoryState::kOpen;
+  record->state =
+      adopted.orphaned() ? index::TrajectoryState::kOrphaned : index::TrajectoryState::kOpen;
+  record->session = adopted.session();
+  record->lane = adopted.lane();
+  record->last_lsn = lsn;
+  frames_->HoldAll(record->tail_lpn, false);
+  AdoptCompanions(adopted, lsn);
+  Refilter(adopted.slot());
+  if (adopted.orphaned()) ReleaseDropped(record->tail_lpn);
+  open_count_ += (adopted.orphaned() ? 0u : 1u);
+  open_count_ -= (was_open ? 1 : 0);
 }
 
 void TableState::Apply(const fb::Remove& remove, uint32_t priority_table) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "engine/internal/set_filter.h"
 #include "engine/internal/set_priorities.h"
 #include "engine/internal/table_scan.h"
+#include "engine/internal/write_call.h"
 
 namespace geardb::engine {
 namespace {
@@ -70,8 +72,20 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
   return Status::Ok();
 }
 
+TrajectoryId OwnerOf(const TableCore& owner, const TableCore& companion, TrajectoryId id) {
+  MutexLock lock(&owner.state->mutex);
+  const Slot slot = companion.state->trajectories().FindById(id);
+  return slot == kNoSlot ? 0 : owner.state->trajectories().record(slot).id;
+}
+
 Status RemoveDamaged(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                      TrajectoryId id, const Status& why) {
+  if (table->is_companion) {
+    const auto owner = table->owner.lock();
+    if (owner == nullptr) return why;
+    const TrajectoryId owned = OwnerOf(*owner, *table, id);
+    return owned == 0 ? why : RemoveDamaged(database, owner, owned, why);
+  }
   if (database->log == nullptr) {
     HideTrajectories(table.get(), {&id, 1});
     return Status::Corruption(why.message(), "; the trajectory is not shown any more");
@@ -258,128 +272,104 @@ Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCor
 
 namespace {
 
-/// The numbers of the per-trajectory columns that `values` name, each checked.
-Result<std::vector<size_t>> BindTrajectoryColumns(const TableLayout& layout, ColumnValues values) {
+/// What `values` set, each checked. `*counts` keeps what some of its pointers point to.
+Result<ColumnSetting> BindColumns(const TableLayout& layout, ColumnValues values,
+                                  std::deque<uint64_t>* counts) {
+  const std::string& table = layout.spec().name;
   std::set<size_t> seen;
-  std::vector<size_t> columns;
+  ColumnSetting setting;
   for (const ColumnValue& given : values) {
     const auto column = layout.FindTrajectoryColumn(given.column);
     if (!column) {
       if (!layout.FindStepColumn(given.column)) return layout.NoSuchColumn(given.column);
-      return Status::InvalidArgument("table '", layout.spec().name, "': column '", given.column,
+      return Status::InvalidArgument("table '", table, "': column '", given.column,
                                      "' is per step; it cannot be set");
     }
     const TrajectoryColumn& found = layout.trajectory_columns()[*column];
-    if (given.value.dtype != found.dtype || !(given.value.shape == found.shape)) {
-      return Status::InvalidArgument("table '", layout.spec().name, "': column '", found.name,
-                                     "' takes ", DTypeName(found.dtype), found.shape.ToString(),
-                                     ", not ", DTypeName(given.value.dtype),
-                                     given.value.shape.ToString());
-    }
-    if (given.value.bytes == nullptr) {
-      return Status::InvalidArgument("table '", layout.spec().name, "': column '", found.name,
-                                     "' has no bytes");
+    const CompanionColumn* wide =
+        found.companion ? &layout.companions()[*found.companion] : nullptr;
+    const auto* value = static_cast<const std::byte*>(given.value.bytes);
+    if (wide != nullptr && !wide->fixed()) {
+      GEARDB_ASSIGN_OR_RETURN(const ValueRows rows, BindValues(table, *wide, given, {}));
+      setting.companions.push_back({*found.companion, rows.rows, rows.total()});
+    } else {
+      const DType dtype = wide != nullptr ? wide->dtype : found.dtype;
+      const Shape& shape = wide != nullptr ? wide->shape : found.shape;
+      if (given.value.dtype != dtype || !(given.value.shape == shape)) {
+        return Status::InvalidArgument("table '", table, "': column '", found.name, "' takes ",
+                                       DTypeName(dtype), shape.ToString(), ", not ",
+                                       DTypeName(given.value.dtype), given.value.shape.ToString());
+      }
+      if (value == nullptr) {
+        return Status::InvalidArgument("table '", table, "': column '", found.name,
+                                       "' has no bytes");
+      }
+      if (wide != nullptr) setting.companions.push_back({*found.companion, value, 1});
     }
     if (!seen.insert(*column).second) {
-      return Status::InvalidArgument("table '", layout.spec().name, "': column '", found.name,
+      return Status::InvalidArgument("table '", table, "': column '", found.name,
                                      "' is given twice");
     }
-    columns.push_back(*column);
+    if (wide != nullptr) {
+      counts->push_back(setting.companions.back().count);
+      value = reinterpret_cast<const std::byte*>(&counts->back());
+    }
+    setting.columns.push_back(*column);
+    setting.values.push_back(value);
   }
-  return columns;
+  return setting;
 }
 
-/// The body of a record that sets columns of the trajectory in `slot`.
-void BuildSetColumns(const TableCore* table, Slot slot, std::span<const size_t> columns,
-                     ColumnValues values, Change* change) {
-  const TableLayout& layout = table->layout();
+}  // namespace
+
+flatbuffers::Offset<fb::SetColumns> EncodeSetColumns(const TableCore& table, Slot slot,
+                                                     std::span<const size_t> columns,
+                                                     std::span<const std::byte* const> values,
+                                                     flatbuffers::FlatBufferBuilder* builder) {
+  const TableLayout& layout = table.layout();
   std::vector<fb::ColumnSet> sets;
   std::vector<uint8_t> bytes;
   std::vector<ColumnGiven> given;
   for (size_t i = 0; i < columns.size(); ++i) {
-    const auto* value = static_cast<const uint8_t*>(values[i].value.bytes);
+    const auto* value = reinterpret_cast<const uint8_t*>(values[i]);
     sets.emplace_back(slot, static_cast<uint32_t>(columns[i]));
     bytes.insert(bytes.end(), value, value + layout.trajectory_columns()[columns[i]].bytes);
     given.push_back({columns[i], value});
   }
   std::vector<flatbuffers::Offset<fb::NewItems>> items;
   {
-    MutexLock state_lock(&table->state->mutex);
-    items = BuildReadyItems(*table, {&slot, 1}, given, &change->body);
+    MutexLock state_lock(&table.state->mutex);
+    items = BuildReadyItems(table, {&slot, 1}, given, builder);
   }
-  const auto sets_offset = change->body.CreateVectorOfStructs(sets);
-  const auto bytes_offset = change->body.CreateVector(bytes);
-  const auto items_offset = items.empty() ? 0 : change->body.CreateVector(items);
-  change->FinishBody(
-      {.table = layout.id()}, fb::Change::SetColumns,
-      fb::CreateSetColumns(change->body, sets_offset, bytes_offset, items_offset).Union());
+  const auto sets_offset = builder->CreateVectorOfStructs(sets);
+  const auto bytes_offset = builder->CreateVector(bytes);
+  const auto items_offset = items.empty() ? 0 : builder->CreateVector(items);
+  return fb::CreateSetColumns(*builder, sets_offset, bytes_offset, items_offset);
 }
 
-/// In the copy of a writer that has the trajectory open; null when none has.
-void RememberColumns(const TableLayout& layout, std::span<const size_t> columns,
-                     ColumnValues values, Lane* lane) {
+void RememberColumn(const TableLayout& layout, size_t column, const std::byte* value, Lane* lane) {
   if (lane == nullptr) return;
-  for (size_t i = 0; i < columns.size(); ++i) {
-    size_t offset = 0;
-    for (size_t c = 0; c < columns[i]; ++c) offset += layout.trajectory_columns()[c].bytes;
-    if (offset >= lane->columns.size()) continue;  // It came later than the writer.
-    std::memcpy(lane->columns.data() + offset, values[i].value.bytes,
-                layout.trajectory_columns()[columns[i]].bytes);
-  }
+  size_t offset = 0;
+  for (size_t c = 0; c < column; ++c) offset += layout.trajectory_columns()[c].bytes;
+  if (offset >= lane->columns.size()) return;  // It came later than the writer.
+  std::memcpy(lane->columns.data() + offset, value, layout.trajectory_columns()[column].bytes);
 }
-
-}  // namespace
 
 Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                             TrajectoryId id, ColumnValues values) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
-  const TableLayout& layout = table->layout();
-  GEARDB_ASSIGN_OR_RETURN(const std::vector<size_t> columns, BindTrajectoryColumns(layout, values));
-  if (columns.empty()) {
+  std::deque<uint64_t> counts;
+  GEARDB_ASSIGN_OR_RETURN(ColumnSetting setting, BindColumns(table->layout(), values, &counts));
+  setting.id = id;
+  if (setting.columns.empty()) {
     MutexLock lock(&table->state->mutex);
     if (table->state->trajectories().FindById(id) != kNoSlot) return Status::Ok();
-    return Status::NotFound("table '", layout.spec().name, "' has no trajectory ", id);
+    return Status::NotFound("table '", table->layout().spec().name, "' has no trajectory ", id);
   }
-  FunctionChange change(nullptr);
-  change.set_apply([&](Lsn, Lsn end) {
-    ApplyLock lock(table->state.get(), end);
-    table->state->Apply(*change.operation()->change_as_SetColumns());
-    if (table->state->FollowUpDue()) table->follow_up_due.store(true);
-    table->state->changed.NotifyAll();
-  });
-  const CommitOptions how = AppendUrgency();
-  wal::Reservation reservation;
-  {
-    ChangeScope scope(database, table.get(), how);
-    uint64_t value_bytes = 0;
-    for (const size_t column : columns) value_bytes += layout.trajectory_columns()[column].bytes;
-    const wal::RecordSize bound = wal::RecordSize::For(
-        1024 + columns.size() * sizeof(fb::ColumnSet) + value_bytes + ReadyItemsBytes(*table, 1),
-        {});
-    bool waited = false;
-    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&bound, 1}, how, &waited));
-    GEARDB_RETURN_IF_ERROR(database->CatchUp());
-    Slot slot = kNoSlot;
-    {
-      MutexLock state_lock(&table->state->mutex);
-      slot = table->state->trajectories().FindById(id);
-      for (size_t i = 0; i < columns.size(); ++i) {
-        GEARDB_RETURN_IF_ERROR(table->state->CheckColumnValue(columns[i], values[i].value.bytes));
-      }
-    }
-    if (slot == kNoSlot) {
-      return Status::NotFound("table '", layout.spec().name, "' has no trajectory ", id);
-    }
-    BuildSetColumns(table.get(), slot, columns, values, &change);
-    RememberColumns(layout, columns, values, table->plan->OpenLane(slot));
-    reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
-    table->plan->Note(slot, reservation.end);
-  }
-  database->Finish(reservation, {}, &change);
-  GEARDB_RETURN_IF_ERROR(database->Acknowledge(reservation.end, Ack::kLog));
-  if (table->follow_up_due.load()) FollowUp(database, table);
-  return Status::Ok();
+  const WriteBatch::Impl none;
+  const WriteOptions options{.ack = Ack::kLog, .admission_timeout_ms = kAdmissionMs};
+  return WriteCall(database, none, options).SetColumns(table, setting);
 }
 
 namespace {

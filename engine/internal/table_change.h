@@ -17,8 +17,12 @@ inline float FirstPriority(const PriorityTableSpec& spec) {
 /// Takes trajectories out of the state of a database that is open read-only.
 void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids);
 
-/// A page of the trajectory was found damaged, as `why` says: the trajectory is removed, or hidden
-/// where the database is read-only. Returns `why`, and what has become of it.
+/// The trajectory of a table that has that of a companion; 0: that is not there any more.
+TrajectoryId OwnerOf(const TableCore& owner, const TableCore& companion, TrajectoryId id);
+
+/// A page of the trajectory (or of one of a companion, then its owner's is meant) was found
+/// damaged, as `why` says: the trajectory is removed, or hidden where the database is read-only.
+/// Returns `why`, and what has become of it.
 Status RemoveDamaged(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                      TrajectoryId id, const Status& why);
 
@@ -37,6 +41,14 @@ Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCor
                           const RowId& first);
 Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                             TrajectoryId id, ColumnValues values);
+/// What a record that sets columns of the trajectory in `slot` says; values as they are in index
+/// memory. All that has an LSN is published.
+flatbuffers::Offset<fb::SetColumns> EncodeSetColumns(const TableCore& table, Slot slot,
+                                                     std::span<const size_t> columns,
+                                                     std::span<const std::byte* const> values,
+                                                     flatbuffers::FlatBufferBuilder* builder);
+/// In the copy of a writer that has the trajectory open; null when none has.
+void RememberColumn(const TableLayout& layout, size_t column, const std::byte* value, Lane* lane);
 Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                            const PriorityTableSpec& spec);
 

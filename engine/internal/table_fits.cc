@@ -122,6 +122,14 @@ Status CheckTableFits(const DatabaseCore& database, const TableLayout& layout) {
   return Status::Ok();
 }
 
+Status CheckCompanionsFit(const DatabaseCore& database, const TableLayout& layout) {
+  for (const CompanionColumn& column : layout.companions()) {
+    GEARDB_RETURN_IF_ERROR(CheckTableFits(database, TableLayout(column.spec, 0))
+                               .WithContext("column '" + column.name + "'"));
+  }
+  return Status::Ok();
+}
+
 Status CheckFitsBesideOthers(const DatabaseCore& database, const TableLayout& layout) {
   if (!database.options.resident) return Status::Ok();
   const TableSpec& spec = layout.spec();

@@ -30,9 +30,12 @@ TableSpec WithChosenSteps(const DatabaseCore& database, const TableSpec& spec);
 /// calls under way.
 Status CheckTableFits(const DatabaseCore& database, const TableLayout& layout);
 
-/// The same of what the other tables leave of the frames, where all pages stay in memory: each has
-/// whole slabs, for its bound in bytes or steps and a sixteenth beside it. What has no such bound
-/// is not counted: nobody knows how much it will hold.
+/// CheckTableFits of its companions, naming their columns.
+Status CheckCompanionsFit(const DatabaseCore& database, const TableLayout& layout);
+
+/// CheckTableFits of what the other tables leave of the frames, where all pages stay in memory:
+/// each has whole slabs, for its bound in bytes or steps and a sixteenth beside it. What has no
+/// such bound is not counted: nobody knows how much it will hold.
 Status CheckFitsBesideOthers(const DatabaseCore& database, const TableLayout& layout);
 
 }  // namespace geardb::engine

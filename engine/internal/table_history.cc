@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/internal/companion.h"
+
 namespace geardb::engine {
 namespace {
 
@@ -19,6 +21,14 @@ Status CheckNumbers(const TableHistory& history) {
                                    kColumnGroupNumbersMax, " are supported");
   }
   return Status::Ok();
+}
+
+/// What is kept in a table beside the table comes and leaves with it.
+Status CheckMayComeAndLeave(const std::string& table, const Column& column, const char* what) {
+  if (!HasCompanion(column)) return Status::Ok();
+  return Status::Unsupported("table '", table, "': column '", column.name,
+                             "' is ragged, a blob or wider than ", kTrajectoryColumnBytesMax,
+                             " bytes per trajectory, and cannot be ", what, " later");
 }
 
 }  // namespace
@@ -40,7 +50,7 @@ TableHistory::TableHistory(TableSpec created) : options(std::move(created)) {
 
 bool TableHistory::HasGroup(size_t number, uint32_t at) const {
   return std::any_of(columns.begin(), columns.end(), [&](const ColumnHistory& known) {
-    return known.column.kind == ColumnKind::kPerStep && known.group == number && known.IsThere(at);
+    return IsPerStep(known.column.kind) && known.group == number && known.IsThere(at);
   });
 }
 
@@ -50,7 +60,7 @@ TableSpec TableHistory::SpecAt(uint32_t at) const {
   for (const ColumnHistory& known : columns) {
     if (!known.IsThere(at)) continue;
     spec.columns.push_back(known.column);
-    if (known.column.kind == ColumnKind::kPerStep) has_group[known.group] = true;
+    if (IsPerStep(known.column.kind)) has_group[known.group] = true;
   }
   for (size_t i = 0; i < groups.size(); ++i) {
     if (has_group[i + 1]) spec.groups.push_back(groups[i].group);
@@ -71,9 +81,10 @@ Result<TableHistory> WithColumns(const TableHistory& before, std::span<const Col
   }
   const TableSpec there = before.spec();
   for (const Column& given : columns) {
+    GEARDB_RETURN_IF_ERROR(CheckMayComeAndLeave(table, given, "added"));
     ColumnHistory& added =
         after.columns.emplace_back(ColumnHistory{.column = given, .added = after.version});
-    if (given.kind != ColumnKind::kPerStep) continue;
+    if (!IsPerStep(given.kind)) continue;
     if (given.group.empty()) added.column.group = given.name;
     const std::string& name = added.column.group;
     const auto known = std::find_if(there.groups.begin(), there.groups.end(),
@@ -129,6 +140,7 @@ Result<TableHistory> WithoutColumns(const TableHistory& before,
     if (found->dropped == after.version) {
       return Status::InvalidArgument("table '", table, "': column '", name, "' is dropped twice");
     }
+    GEARDB_RETURN_IF_ERROR(CheckMayComeAndLeave(table, found->column, "dropped"));
     found->dropped = after.version;
   }
   // What it asks of a table: a per-step column in the first group.
@@ -158,8 +170,8 @@ Status ValidateHistory(const TableHistory& history) {
     last = known.added;
     changes.insert(known.added);
     if (known.dropped != kNotDropped) changes.insert(known.dropped);
-    if (known.column.kind != ColumnKind::kPerStep || known.group == 0) {
-      if (known.group == 0 && (known.added == 0 || known.column.kind != ColumnKind::kPerStep)) {
+    if (!IsPerStep(known.column.kind) || known.group == 0) {
+      if (known.group == 0 && (known.added == 0 || !IsPerStep(known.column.kind))) {
         continue;
       }
       return wrong("column '", known.column.name, "' comes into group ", known.group);

@@ -74,8 +74,8 @@ std::optional<uint32_t> FindMisplaced(const ChunkArray<uint32_t>& numbers, uint6
 }  // namespace
 
 Result<LoadedTable> LoadTable(const TableState::Memory& memory, TableId id, Lsn lsn,
-                              const ImageSource& source) {
-  return TableImageLoad(id, lsn, source).Load(memory);
+                              const ImageSource& source, const TableSpec* companion) {
+  return TableImageLoad(id, lsn, source, companion).Load(memory);
 }
 
 Result<LoadedTable> TableImageLoad::Load(const TableState::Memory& memory) {
@@ -139,11 +139,17 @@ Status TableImageLoad::ReadHead() {
 }
 
 Status TableImageLoad::Create(const TableState::Memory& memory, LoadedTable* table) {
-  Result<TableHistory> history = DecodeTableHistory(head_->spec());
+  Result<TableHistory> history = companion_ != nullptr
+                                     ? Result<TableHistory>(TableHistory(*companion_))
+                                     : DecodeTableHistory(head_->spec());
   if (history.status().code() == StatusCode::kUnsupported) return history.status();
   if (!history.ok()) return BadChunk(head_chunk_, history.status().message());
-  const Status valid = ValidateHistory(*history);
+  const Status valid = companion_ != nullptr ? Status::Ok() : ValidateHistory(*history);
   if (!valid.ok()) return BadChunk(head_chunk_, valid.message());
+  if (companion_ != nullptr && head_->priority_tables() != nullptr &&
+      head_->priority_tables()->size() > 0) {
+    return BadChunk(head_chunk_, "a table that another one owns has priority tables");
+  }
   if (history->options.steps_per_page == 0) return BadChunk(head_chunk_, "pages have no size");
   GEARDB_ASSIGN_OR_RETURN(table->state, TableState::Create(memory, std::move(*history), id_));
   GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(memory.index, table->state.get()));

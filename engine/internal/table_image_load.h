@@ -27,14 +27,20 @@ struct LoadedTable {
 
 /// Corruption naming the chunk; Unsupported for what a newer GearDB has written;
 /// ResourceExhausted where index memory or frames do not suffice; what the source says otherwise.
+/// `companion`, where it is not null, is the spec of what is loaded, whatever the image says of
+/// that: the table is a companion, whose owner was loaded before (companion.h).
 Result<LoadedTable> LoadTable(const TableState::Memory& memory, TableId id, Lsn lsn,
-                              const ImageSource& source);
+                              const ImageSource& source, const TableSpec* companion = nullptr);
 
 /// One load.
 class TableImageLoad {
  public:
-  TableImageLoad(TableId id, Lsn lsn, const ImageSource& source)
-      : id_(id), lsn_(lsn), source_(source), head_chunk_{id, ImageKind::kTable, 0} {}
+  TableImageLoad(TableId id, Lsn lsn, const ImageSource& source, const TableSpec* companion)
+      : id_(id),
+        lsn_(lsn),
+        source_(source),
+        companion_(companion),
+        head_chunk_{id, ImageKind::kTable, 0} {}
 
   Result<LoadedTable> Load(const TableState::Memory& memory);
 
@@ -56,6 +62,7 @@ class TableImageLoad {
   const TableId id_;
   const Lsn lsn_;
   const ImageSource& source_;
+  const TableSpec* const companion_;
   const ImageChunk head_chunk_;
   std::vector<uint64_t> head_bytes_;  // Aligned.
   const fb::TableHead* head_ = nullptr;

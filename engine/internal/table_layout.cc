@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/internal/companion.h"
 #include "index/trajectory_index.h"
 #include "kernels/convert.h"
 
@@ -40,18 +41,39 @@ TableLayout::TableLayout(const TableHistory& history, uint32_t version, TableId 
   PlaceColumns(history);
 }
 
+size_t TableLayout::AddCompanion(const Column& column, size_t number) {
+  companions_.push_back({.name = column.name,
+                         .kind = column.kind,
+                         .dtype = column.dtype,
+                         .shape = column.shape,
+                         .row_bytes = RowBytes(column),
+                         .default_bits = ElementBits(column.dtype, column.default_value),
+                         .column = number,
+                         .spec = CompanionSpec(spec_, column)});
+  return companions_.size() - 1;
+}
+
 void TableLayout::AddColumn(const ColumnHistory& known, bool dropped,
                             std::vector<std::vector<uint64_t>>* row_bytes) {
-  const Column& column = known.column;
+  Column column = known.column;
+  std::optional<size_t> companion;
+  if (HasCompanion(column)) {
+    const bool per_step = IsPerStep(column.kind);
+    companion = AddCompanion(column, per_step ? step_columns_.size() : trajectory_columns_.size());
+    column.dtype = DType::kU64;
+    column.shape = per_step ? Shape({sizeof(RaggedRange) / sizeof(uint64_t)}) : Shape();
+    column.default_value = 0;
+  }
   const uint64_t bytes = static_cast<uint64_t>(column.shape.elements()) * DTypeBytes(column.dtype);
   const uint64_t default_bits = ElementBits(column.dtype, column.default_value);
-  if (column.kind == ColumnKind::kPerTrajectory) {
+  if (!IsPerStep(column.kind)) {
     trajectory_columns_.push_back({.name = column.name,
                                    .dtype = column.dtype,
                                    .shape = column.shape,
                                    .bytes = static_cast<uint32_t>(bytes),
                                    .default_bits = default_bits,
-                                   .dropped = dropped});
+                                   .dropped = dropped,
+                                   .companion = companion});
     unset_trajectory_.resize(unset_trajectory_.size() + bytes);
     FillElements(column.dtype, default_bits, std::span(unset_trajectory_).last(bytes));
     return;
@@ -68,7 +90,8 @@ void TableLayout::AddColumn(const ColumnHistory& known, bool dropped,
                            .group = known.group,
                            .place = static_cast<uint32_t>(of_group.size()),
                            .default_bits = default_bits,
-                           .dropped = dropped});
+                           .dropped = dropped,
+                           .companion = companion});
   final_column_count_ += column.in_final_row && !dropped ? 1 : 0;
   of_group.push_back(bytes);
 }
@@ -93,7 +116,7 @@ void TableLayout::PlaceColumns(const TableHistory& history) {
   // In the order of the changes that they came with; of one change, columns before groups.
   std::vector<uint32_t> column_added;
   for (const ColumnHistory& known : history.columns) {
-    if (known.column.kind == ColumnKind::kPerTrajectory) column_added.push_back(known.added);
+    if (!IsPerStep(known.column.kind)) column_added.push_back(known.added);
   }
   size_t column = 0;
   size_t group = 1;

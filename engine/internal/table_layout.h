@@ -44,7 +44,25 @@ constexpr End EndOfFlags(uint8_t flags) {
   return End::kGo;
 }
 
-/// A per-step column of the user's.
+/// What has a companion table (companion.h): number i + 1 behind the table's own.
+struct CompanionColumn {
+  std::string name;  ///< Of the column.
+  ColumnKind kind = ColumnKind::kBlob;
+  // Of one row.
+  DType dtype = DType::kU8;
+  Shape shape;
+  uint64_t row_bytes = 0;
+  uint64_t default_bits = 0;  ///< Of an element, where no value is set: wide ones.
+  size_t column = 0;          ///< Among the step columns, or the per-trajectory columns.
+  TableSpec spec;             ///< Of the companion.
+
+  /// One row always: a wide per-trajectory column.
+  bool fixed() const { return kind == ColumnKind::kPerTrajectory; }
+  bool ragged() const { return kind == ColumnKind::kRagged; }
+};
+
+/// A per-step column of the user's. Of a ragged one, what is in the table itself: RaggedRange, with
+/// the dtype and shape of that.
 struct StepColumn {
   std::string name;
   DType dtype = DType::kF32;
@@ -55,6 +73,7 @@ struct StepColumn {
   uint32_t place = 0;         ///< In the pages of its group.
   uint64_t default_bits = 0;  ///< Of an element (kernels/convert.h, ElementBits).
   bool dropped = false;
+  std::optional<size_t> companion = {};  ///< Ragged: which of the companions has its rows.
 };
 
 /// A column group. Its pages have its columns in the order of the schema, in group 0 of a stream
@@ -76,7 +95,8 @@ struct GroupLayout {
   bool may_be_unwritten() const { return late || is_volatile || added; }
 };
 
-/// A per-trajectory column.
+/// A per-trajectory column. Of a blob or a wide one, what is in index memory: how many rows it has,
+/// a u64.
 struct TrajectoryColumn {
   std::string name;
   DType dtype = DType::kF32;
@@ -85,6 +105,7 @@ struct TrajectoryColumn {
   uint64_t default_bits = 0;
   size_t place = 0;  ///< Which column of the trajectories (index::TrajectoryIndex) it is.
   bool dropped = false;
+  std::optional<size_t> companion = {};
 };
 
 /// Writes a column's default into all elements of `into`.
@@ -120,6 +141,7 @@ class TableLayout {
   uint64_t piece_bytes_max() const { return piece_bytes_max_; }
   std::span<const StepColumn> step_columns() const { return step_columns_; }
   std::span<const TrajectoryColumn> trajectory_columns() const { return trajectory_columns_; }
+  std::span<const CompanionColumn> companions() const { return companions_; }
   /// Row sizes of the columns of the trajectories, by their places: those of the user's, and how
   /// far late groups are filled.
   std::span<const uint32_t> place_bytes() const { return place_bytes_; }
@@ -157,6 +179,7 @@ class TableLayout {
   Lpn LpnOfLeaf(uint64_t leaf) const { return static_cast<Lpn>(leaf >> steps_shift()); }
 
  private:
+  size_t AddCompanion(const Column& column, size_t number);
   void AddColumn(const ColumnHistory& known, bool dropped,
                  std::vector<std::vector<uint64_t>>* row_bytes);
   void PlaceColumns(const TableHistory& history);
@@ -167,6 +190,7 @@ class TableLayout {
   TableId id_;
   std::vector<StepColumn> step_columns_;
   std::vector<TrajectoryColumn> trajectory_columns_;
+  std::vector<CompanionColumn> companions_;
   std::vector<GroupLayout> groups_;
   std::vector<uint32_t> appended_groups_;
   std::vector<uint32_t> logged_groups_;

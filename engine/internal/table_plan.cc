@@ -110,20 +110,24 @@ Status TablePlan::TakeOver(bool created) {
 bool TablePlan::Over(const Growth& growth) const {
   const uint64_t most = state_->layout().spec().trajectories_max;
   return (most > 0 && slots_.used() + growth.trajectories > most) ||
-         OverInRows(rows_ + growth.rows, lpns_.used() + growth.pages);
+         OverInRows(rows_ + growth.rows, lpns_.used() + growth.pages,
+                    companion_bytes() + growth.companion_bytes);
 }
 
-bool TablePlan::OverInRows(uint64_t rows, uint64_t pages) const {
+bool TablePlan::OverInRows(uint64_t rows, uint64_t pages, uint64_t companion_bytes) const {
   const TableSpec& spec = state_->layout().spec();
+  const uint64_t bytes = pages * state_->layout().page_bytes() + companion_bytes;
   return (spec.steps_max > 0 && rows > spec.steps_max) ||
-         (spec.bytes_max > 0 && pages * state_->layout().page_bytes() > spec.bytes_max);
+         (spec.bytes_max > 0 && bytes > spec.bytes_max);
 }
 
 Status TablePlan::CheckFits(const Growth& growth) const {
   const TableSpec& spec = state_->layout().spec();
   const uint64_t page_bytes = state_->layout().page_bytes();
-  const bool fits = (spec.steps_max == 0 || growth.rows <= spec.steps_max) &&
-                    (spec.bytes_max == 0 || growth.pages <= spec.bytes_max / page_bytes) &&
+  const bool bytes_fit = spec.bytes_max == 0 ||
+                         (growth.companion_bytes <= spec.bytes_max &&
+                          growth.pages <= (spec.bytes_max - growth.companion_bytes) / page_bytes);
+  const bool fits = (spec.steps_max == 0 || growth.rows <= spec.steps_max) && bytes_fit &&
                     (spec.trajectories_max == 0 || growth.trajectories <= spec.trajectories_max);
   if (fits) return Status::Ok();
   return Status::InvalidArgument("table '", spec.name, "': one call adds ", growth.rows, " rows, ",
@@ -153,9 +157,9 @@ Status TablePlan::FullStatus(const Growth& growth) const {
   return Status::ResourceExhausted(
       "table '", spec.name, "' is full: it holds ", slots_.used(), " trajectories",
       bound(spec.trajectories_max), ", ", rows_, " rows", bound(spec.steps_max), ", ",
-      lpns_.used() * state_->layout().page_bytes(), " bytes", bound(spec.bytes_max), ", and ",
-      growth.trajectories, " trajectories, ", growth.rows, " rows, ", growth.pages,
-      " pages more were asked for; ", why);
+      lpns_.used() * state_->layout().page_bytes() + companion_bytes(), " bytes",
+      bound(spec.bytes_max), ", and ", growth.trajectories, " trajectories, ", growth.rows,
+      " rows, ", growth.pages, " pages more were asked for; ", why);
 }
 
 void TablePlan::Take(const Eviction& eviction) {
@@ -173,6 +177,7 @@ void TablePlan::FreePage(Lpn lpn) {
 }
 
 fb::Removed TablePlan::Remove(Slot slot) {
+  for (size_t k = 0; k < companions_.size(); ++k) EmptyCompanion(k, slot);
   MutexLock lock(&state_->mutex);
   const index::TrajectoryRecord& record = state_->trajectories().record(slot);
   for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = state_->pages().page(lpn).next) {
@@ -199,15 +204,63 @@ fb::Trimmed TablePlan::Trim(Slot slot, uint64_t first_row) {
     if (state_->pages().page(lpn).page_number >= first_page) break;
     if (pages_in_use_[lpn].generation == state_->pages().page(lpn).generation) FreePage(lpn);
   }
+  for (size_t k = 0; k < companions_.size(); ++k) TrimCompanion(k, slot, first_row);
   // A trim before it may not be published yet.
   rows_ -= first_row - FirstRow(slot);
   slots_in_use_[slot].first_row = first_row;
   return fb::Trimmed(first_row, slot, record.generation);
 }
 
+void TablePlan::UseCompanions(std::vector<TablePlan*> companions) {
+  companions_ = std::move(companions);
+  for (TablePlan* companion : companions_) companion->owner_ = this;
+}
+
+uint64_t TablePlan::companion_bytes() const {
+  uint64_t bytes = 0;
+  for (const TablePlan* companion : companions_) {
+    bytes += companion->lpns_.used() * companion->state_->layout().page_bytes();
+  }
+  return bytes;
+}
+
+void TablePlan::EmptyCompanion(size_t companion, Slot slot) {
+  TablePlan& plan = *companions_[companion];
+  const bool there = slot < plan.slots_in_use_.size() && plan.slots_in_use_[slot].generation != 0;
+  if (there) plan.Remove(slot);
+}
+
+void TablePlan::TrimCompanion(size_t number, Slot slot, uint64_t first_row) {
+  TablePlan& plan = *companions_[number];
+  const TableState& rows = *plan.state_;
+  uint64_t pages = state_->RaggedPagesBelow(number, slot, first_row);
+  if (pages == 0) return;
+  Lpn lpn = rows.trajectories().record(slot).head_lpn;
+  for (; pages > 0; --pages, lpn = rows.pages().page(lpn).next) {
+    // Those of a trim before it, which may not be published yet, are free already.
+    if (plan.pages_in_use_[lpn].generation == rows.pages().page(lpn).generation) plan.FreePage(lpn);
+  }
+  const uint64_t first =
+      uint64_t{rows.pages().page(lpn).page_number} * rows.layout().steps_per_page();
+  SlotInUse& in_use = plan.slots_in_use_[slot];
+  if (first > in_use.first_row) {
+    plan.rows_ -= first - std::max(in_use.first_row, rows.trajectories().record(slot).first_row);
+    in_use.first_row = first;
+  }
+}
+
+Slot TablePlan::TakeSlotOf(Slot owner, uint32_t generation) {
+  GEARDB_CHECK(slots_.AllocateSpecific(owner));
+  slots_in_use_[owner] = SlotInUse{.generation = generation};
+  return owner;
+}
+
 Status TablePlan::AdmitNumbers(const Growth& growth) {
   if (growth.pages == 0 && growth.trajectories == 0) return Status::Ok();
   MutexLock lock(&state_->mutex);
+  if (owner_ != nullptr) {
+    return ReserveNumbers(lpns_.CountFor(growth.pages), owner_->slots_.reserved());
+  }
   return ReserveNumbers(lpns_.CountFor(growth.pages), slots_.CountFor(growth.trajectories));
 }
 

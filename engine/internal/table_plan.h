@@ -53,6 +53,7 @@ struct Lane {
   bool episode_ended = true;         ///< Streams: the next row is the first of an episode.
   std::vector<std::byte> columns;    ///< Per-trajectory values, one column after the other.
   std::span<const std::byte> unset;  ///< What `columns` hold before any is set.
+  uint32_t owner_generation = 0;     ///< Of a companion: of the owner's trajectory that it is of.
   /// Set when the trajectory is removed, before its frames are retired.
   std::atomic<bool> removed{false};
   /// `moved` has something: set before the frames that were the tail's are retired.
@@ -84,6 +85,17 @@ class TablePlan {
   /// After recovery: takes over what the state holds; ids and generations go on behind all that may
   /// have been handed out. `created`: the table is new, and they begin at 1.
   Status TakeOver(bool created);
+
+  // Companions (companion.h).
+
+  /// In the order of the layout's; they stay as long as this.
+  void UseCompanions(std::vector<TablePlan*> companions);
+  /// The companion's trajectory in the slot leaves, if one is there; its changes are published.
+  void EmptyCompanion(size_t companion, Slot slot);
+  /// Of a companion: the slot of the owner's trajectory, which is there.
+  Slot TakeSlotOf(Slot owner, uint32_t generation);
+  /// Of the frames of the companions' pages.
+  uint64_t companion_bytes() const;
 
   /// InvalidArgument when `growth` alone is more than the table may ever hold.
   Status CheckFits(const Growth& growth) const;
@@ -170,6 +182,8 @@ class TablePlan {
   /// Oldest row of a trajectory once every trim that was decided is published.
   uint64_t FirstRow(Slot slot) const GEARDB_REQUIRES(state_->mutex);
   void FreePage(Lpn lpn);
+  void TrimCompanion(size_t companion, Slot slot, uint64_t first_row)
+      GEARDB_REQUIRES(state_->mutex);
   void NoteLeft(Slot slot);
   /// Begins a choice of the remover, which is not null. All that has an LSN is published where it
   /// looks at priorities.
@@ -179,9 +193,11 @@ class TablePlan {
   void CompactPages();
   bool tracks_pages() const;
   Status FullStatus(const Growth& growth) const;
-  bool OverInRows(uint64_t rows, uint64_t pages) const;
+  bool OverInRows(uint64_t rows, uint64_t pages, uint64_t companion_bytes) const;
 
   TableState* const state_;
+  std::vector<TablePlan*> companions_;
+  const TablePlan* owner_ = nullptr;
   index::LpnAllocator lpns_;
   index::LpnAllocator slots_;
   std::vector<PageInUse> pages_in_use_;

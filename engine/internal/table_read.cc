@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/internal/run_builder.h"
+#include "engine/internal/value_read.h"
 
 namespace geardb::engine {
 namespace {
@@ -64,6 +65,54 @@ void TrimSpare(std::vector<ColumnRows>* outputs) {
   for (ColumnRows& rows : *outputs) rows.bytes.resize(rows.view().byte_count());
 }
 
+/// What a value of any length reads as: `count` rows, of which a copy is to fill the bytes.
+void BeginValues(const CompanionColumn& column, uint64_t count, ColumnRows* rows,
+                 RunBuilder* runs) {
+  rows->column = column.name;
+  rows->dtype = column.dtype;
+  rows->shape =
+      column.fixed() ? column.shape : column.shape.WithOuter({static_cast<int64_t>(count)});
+  rows->bytes.resize(count * column.row_bytes + 16);
+  runs->BeginOutput({.destination = rows->bytes.data(), .stored = column.dtype});
+}
+
+void ReadBlob(const TableState& state, size_t companion, Slot slot, ColumnRows* rows,
+              RowsToCopy* copies) {
+  const CompanionColumn& column = state.layout().companions()[companion];
+  const RaggedRange range = RangeOfBlob(state, companion, slot);
+  const uint64_t count = range.end - range.begin;
+  BeginValues(column, column.fixed() ? 1 : count, rows, &copies->runs);
+  if (count == 0 && column.fixed()) {
+    FillElements(column.dtype, column.default_bits, std::span(rows->bytes).first(column.row_bytes));
+  }
+  if (count == 0) return;
+  CopyRange(*state.companion(companion), slot, range, {.out_row_bytes = column.row_bytes},
+            &copies->runs, &copies->waits);
+}
+
+Status ReadRagged(const TableState& state, size_t number, Slot slot, const Slice& slice,
+                  int64_t step, ColumnRows* rows, RowsToCopy* copies) {
+  const size_t companion = *state.layout().step_columns()[number].companion;
+  const CompanionColumn& column = state.layout().companions()[companion];
+  std::vector<RaggedStep> steps;
+  for (int64_t k = 0; k < slice.count; ++k) {
+    steps.push_back({&state, slot, slice.begin + k * step, number});
+  }
+  GEARDB_ASSIGN_OR_RETURN(const auto ranges, ReadRanges(steps, &copies->waits));
+  rows->offsets = {0};
+  for (const RaggedRange& range : ranges) {
+    rows->offsets.push_back(rows->offsets.back() + static_cast<int64_t>(range.end - range.begin));
+  }
+  BeginValues(column, static_cast<uint64_t>(rows->offsets.back()), rows, &copies->runs);
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const uint64_t at = static_cast<uint64_t>(rows->offsets[i]) * column.row_bytes;
+    if (ranges[i].begin == ranges[i].end) continue;
+    CopyRange(*state.companion(companion), slot, ranges[i], {at, column.row_bytes}, &copies->runs,
+              &copies->waits);
+  }
+  return Status::Ok();
+}
+
 ColumnRows ReadTrajectoryColumn(const TableState& state, size_t column, Slot slot) {
   const TrajectoryColumn& found = state.layout().trajectory_columns()[column];
   ColumnRows rows;
@@ -114,11 +163,21 @@ Result<std::vector<ColumnRows>> ReadRows(DatabaseCore* database, const TableCore
                                      static_cast<int64_t>(record.rows_end));
     for (size_t c = 0; c < names.size(); ++c) {
       if (const auto column = layout.FindTrajectoryColumn(names[c])) {
-        outputs[c] = ReadTrajectoryColumn(state, *column, slot);
+        const auto companion = layout.trajectory_columns()[*column].companion;
+        if (companion) {
+          ReadBlob(state, *companion, slot, &outputs[c], &copies);
+        } else {
+          outputs[c] = ReadTrajectoryColumn(state, *column, slot);
+        }
         continue;
       }
       const auto column = layout.FindStepColumn(names[c]);
       if (!column) return layout.NoSuchColumn(names[c]);
+      if (layout.step_columns()[*column].companion) {
+        GEARDB_RETURN_IF_ERROR(
+            ReadRagged(state, *column, slot, slice, range.step, &outputs[c], &copies));
+        continue;
+      }
       BeginColumn(layout.step_columns()[*column], slice.count, &outputs[c], &copies.runs);
       RowCursor cursor(state, record);
       for (int64_t k = 0; k < slice.count; ++k) {
@@ -149,6 +208,10 @@ Result<std::vector<ColumnRows>> GatherRows(DatabaseCore* database, const TableCo
         }
         return Status::InvalidArgument("table '", layout.spec().name, "': column '",
                                        columns[c].column, "' is per trajectory; Read it");
+      }
+      if (layout.step_columns()[*column].companion) {
+        return Status::Unsupported("table '", layout.spec().name, "': column '", columns[c].column,
+                                   "' is ragged, and cannot be gathered; Read it");
       }
       BeginColumn(layout.step_columns()[*column], static_cast<int64_t>(columns[c].rows.size()),
                   &outputs[c], &copies.runs);

@@ -181,6 +181,10 @@ Status ScanColumn(DatabaseCore* database, const TableCore& table, const ColumnQu
                                    " has words, no numbers; count them with a filter");
   }
   if (const auto number = layout.FindStepColumn(operand->column)) {
+    if (layout.step_columns()[*number].companion) {
+      return Status::InvalidArgument("table '", layout.spec().name, "': column '", operand->column,
+                                     "' is ragged; statistics are of columns of one row per step");
+    }
     GEARDB_ASSIGN_OR_RETURN(const StepSource source, BindStepColumn(*operand, layout, *number));
     GEARDB_ASSIGN_OR_RETURN(PagesOfSteps steps, FindSteps(database, table, query.filter, *number));
     // They are read a few at a time, each for this scan alone: a scan leaves in memory what draws

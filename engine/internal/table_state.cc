@@ -43,7 +43,9 @@ uint64_t LeafCapacity(const index::IndexMemory& memory, const TableLayout& layou
 }  // namespace
 
 TableState::TableState(const Memory& memory, TableHistory history, TableId id)
-    : memory_(memory),
+    : shared_mutex(memory.mutex != nullptr ? memory.mutex : std::make_shared<Mutex>()),
+      mutex(*shared_mutex),
+      memory_(memory),
       history_(std::move(history)),
       layouts_(history_.version + 1),
       frames_(std::make_unique<TableFrames>(TableFrames::Memory{.arena = memory.arena,
@@ -309,6 +311,7 @@ void TableState::RemoveTrajectory(const fb::Removed& removed, const RemovalCause
     }
   }
   if (record->state == index::TrajectoryState::kOpen) --open_count_;
+  for (size_t k = 0; k < companions_.size(); ++k) EmptyCompanion(k, removed.slot());
   trajectories_->Erase(removed.slot());
   removals_.Add(removed.id(), cause);
 }
@@ -333,6 +336,7 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
   record->first_row = trimmed.first_row();
   const uint32_t first_page = layout().PageNumber(static_cast<int64_t>(record->first_row));
   while (pages_->page(record->head_lpn).page_number < first_page) ReleaseHeadPage(record);
+  TrimCompanions(*record, trimmed.slot());
   // Rows of the head page that are gone, and anchors that now reach before `first_row`.
   const uint32_t offset = layout().OffsetInPage(static_cast<int64_t>(record->first_row));
   const uint64_t page_leaf = layout().Leaf(record->head_lpn, 0);
@@ -453,12 +457,14 @@ size_t TableState::ExtendRows(const fb::Rows& rows, Lsn lsn, const fb::NewPage* 
   return taken;
 }
 
-void TableState::CloseTrajectory(index::TrajectoryRecord* record, End end, bool last_row_is_final) {
+void TableState::CloseTrajectory(Slot slot, End end, bool last_row_is_final) {
+  index::TrajectoryRecord* record = &trajectories_->record(slot);
   if (record->state == index::TrajectoryState::kOpen) --open_count_;
   record->state = index::TrajectoryState::kClosed;
   record->end = end;
   if (last_row_is_final) record->flags |= index::kFinalRowStored;
   ReleaseDropped(record->tail_lpn);
+  CloseCompanions(slot, end);
 }
 
 void TableState::SetRowFlags(const index::TrajectoryRecord& record, int64_t row, uint8_t flags) {
@@ -474,6 +480,7 @@ void TableState::SetColumnValues(const flatbuffers::Vector<const fb::ColumnSet*>
     const TrajectoryColumn& column = layout().trajectory_columns()[set->column()];
     const std::span<std::byte> into = trajectories_->column(column.place, set->slot());
     CopyElements(column.dtype, into.data(), std::as_bytes(std::span(value, into.size())));
+    if (column.companion) EmptyCompanion(*column.companion, set->slot());
     // Of the first 64 columns it is known whether they are set: one may be required.
     if (set->column() < index::kColumnsSetBits) {
       trajectories_->record(set->slot()).columns_set |= uint64_t{1} << set->column();

@@ -116,6 +116,7 @@ class TableState {
     std::function<void(FramePool*)> make_room = nullptr;  ///< See TableFrames::Memory.
     Kept kept = Kept::kLeft;                              ///< For the frames that it takes at once.
     const Clock* clock = nullptr;                         ///< See DrawGroups; null: time stands.
+    std::shared_ptr<Mutex> mutex = nullptr;               ///< Of a companion: its owner's.
   };
   static Result<std::unique_ptr<TableState>> Create(const Memory& memory, const TableSpec& spec,
                                                     TableId id);
@@ -123,7 +124,9 @@ class TableState {
                                                     TableId id);
   ~TableState();
 
-  mutable Mutex mutex;
+  /// Shared with its companions; it stays as long as one of these.
+  const std::shared_ptr<Mutex> shared_mutex;
+  Mutex& mutex;
   /// End of the last record of this table that was applied, by an ApplyLock; 0 after an open. It
   /// may be published a moment later.
   Lsn applied_end GEARDB_GUARDED_BY(mutex) = 0;
@@ -137,6 +140,24 @@ class TableState {
   TableFrames& frames() const { return *frames_; }
   FramePool* pool(size_t group) const { return frames_->pool(group); }
   const HostArena& arena() const { return *memory_.arena; }
+
+  // Companions (companion.h); engine/internal/table_companions.cc. Set once, before anybody sees
+  // the table.
+
+  /// In the order of the layout's; they stay as long as this.
+  void UseCompanions(std::vector<TableState*> companions);
+  TableState* companion(size_t number) const { return companions_[number]; }
+  std::span<TableState* const> companions() const { return companions_; }
+  /// The table that this is a companion of; null: none.
+  const TableState* owner() const { return owner_; }
+  /// What the companions' frames take, of all pages.
+  uint64_t companion_frame_bytes() const;
+  /// Of a ragged companion: its pages, from the head on, all of whose rows are of steps before
+  /// `first_row`, a row of the owner's trajectory in the slot, once that begins there: what its
+  /// records say, by the LSNs of its pages. They leave with the owner's pages below it.
+  uint64_t RaggedPagesBelow(size_t companion, Slot slot, uint64_t first_row) const;
+  /// Of all companions: the bytes of the frames of such pages, or of all with UINT64_MAX.
+  uint64_t CompanionBytesBelow(Slot slot, uint64_t first_row) const;
 
   // Admission: the only calls that can fail. Caller holds `mutex`.
 
@@ -358,6 +379,12 @@ class TableState {
   bool IsCovered(const PriorityState& priority, Slot slot) const;
   /// Whether the item is there.
   bool FindHanded(const PriorityState& priority, const fb::Handed& item) const;
+  /// The trajectory of a companion in the slot leaves, if one is there.
+  void EmptyCompanion(size_t companion, Slot slot);
+  void TrimCompanions(const index::TrajectoryRecord& record, Slot slot);
+  void CloseCompanions(Slot slot, End end);
+  void AdoptOne(const fb::Adopted& adopted, Lsn lsn);
+  void AdoptCompanions(const fb::Adopted& adopted, Lsn lsn);
   void RemoveTrajectory(const fb::Removed& removed, const RemovalCause& cause);
   void Trim(const fb::Trimmed& trimmed);
   void ReleaseHeadPage(index::TrajectoryRecord* record);
@@ -377,7 +404,7 @@ class TableState {
   /// The page is no open trajectory's last any more: nobody needs its frames in groups that were
   /// dropped.
   void ReleaseDropped(Lpn lpn);
-  void CloseTrajectory(index::TrajectoryRecord* record, End end, bool last_row_is_final);
+  void CloseTrajectory(Slot slot, End end, bool last_row_is_final);
   /// Items of a trajectory in the priority tables that were waiting for columns of it, of which
   /// `before` were set; `items` as in fb::SetColumns.
   void InsertReady(Slot slot, uint64_t before,
@@ -407,6 +434,8 @@ class TableState {
   std::unique_ptr<index::TrajectoryIndex> trajectories_;
   std::unique_ptr<index::PageTable> pages_;
   std::unique_ptr<TableFrames> frames_;  // Of these: goes before them.
+  std::vector<TableState*> companions_;
+  const TableState* owner_ = nullptr;
   std::vector<std::unique_ptr<PriorityState>> priorities_;
   size_t followed_ = SIZE_MAX;       // A priority table.
   std::vector<Slot> changed_slots_;  // Since TakeChangedPriorities.

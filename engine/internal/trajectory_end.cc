@@ -139,7 +139,7 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
                                         " cannot be resumed by a writer that was made before the "
                                         "table's columns changed: make another");
     }
-    GEARDB_RETURN_IF_ERROR(TakeOverOrphan(id, &lane));
+    GEARDB_RETURN_IF_ERROR(TakeOverOrphan(id, number));
     const fb::Adopted adopted(lane.slot, lane.generation, database_->manifest.epoch.open, number,
                               false);
     change.Say({&adopted, 1});
@@ -151,7 +151,8 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
   return AwaitOwn(reservation.end);
 }
 
-Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
+Status Writer::Impl::TakeOverOrphan(TrajectoryId id, uint32_t number) {
+  Lane* const lane = lanes_[number].get();
   MutexLock lock(&table_->state->mutex);
   const engine::TableState& state = *table_->state;
   const Slot slot = state.trajectories().FindById(id);
@@ -178,6 +179,7 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
                        .lsn = state.pages().group_page(group, record.tail_lpn).newest_lsn,
                        .shows_defaults = state.frames().ShowsDefaults(group, record.tail_lpn)};
     }
+    GEARDB_RETURN_IF_ERROR(TakeOverCompanions(*lane, number));
     state.frames().HoldAll(record.tail_lpn, true);  // Until it is this writer's.
   }
   if (layout().spec().stream && lane->rows_end > 0) {
@@ -195,6 +197,7 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, Lane* lane) {
 }
 
 void Writer::Impl::Orphan() {
+  if (table_->is_companion) return;  // With its owner.
   std::vector<const Lane*> open;
   for (const auto& lane : lanes_) {
     if (lane->id != 0) open.push_back(lane.get());

@@ -101,20 +101,28 @@ Status NameDraw(const PriorityTableSpec& spec, std::span<const CompiledRowDraw> 
       "', which is not among the sampler's row_draws: ", names.empty() ? "there are none" : names);
 }
 
-Result<CompiledView> CompileView(const TableLayout& layout, const PriorityTableSpec& spec,
-                                 const SamplerOptions& options,
-                                 std::span<const CompiledRowDraw> draws, const View& view) {
-  CompiledView compiled;
-  compiled.name = view.name.empty() ? view.column : view.name;
-  compiled.masks = view.masks;
-  compiled.stack = view.stack;
+/// A view of a column that has a companion shows the rows there.
+void ShowCompanion(const TableLayout& layout, std::optional<size_t> companion, CompiledView* view) {
+  if (!companion) return;
+  const CompanionColumn& column = layout.companions()[*companion];
+  view->companion = companion;
+  view->fixed = column.fixed();
+  view->stored = column.dtype;
+  view->row_shape = column.shape;
+  view->row_bytes = column.row_bytes;
+}
+
+/// Which column the view shows, and what its rows are.
+Status NameColumn(const TableLayout& layout, const PriorityTableSpec& spec, const View& view,
+                  CompiledView* compiled) {
   if (const auto column = layout.FindTrajectoryColumn(view.column)) {
     const TrajectoryColumn& found = layout.trajectory_columns()[*column];
-    compiled.per_trajectory = true;
-    compiled.column = *column;
-    compiled.stored = found.dtype;
-    compiled.row_shape = found.shape;
-    compiled.row_bytes = found.bytes;
+    compiled->per_trajectory = true;
+    compiled->column = *column;
+    compiled->stored = found.dtype;
+    compiled->row_shape = found.shape;
+    compiled->row_bytes = found.bytes;
+    ShowCompanion(layout, found.companion, compiled);
     if (view.stack != 1 || view.masks) {
       return Status::InvalidArgument(Where(spec, view), " has stack ", view.stack, " and masks ",
                                      view.masks ? "on" : "off", "; column '", found.name,
@@ -122,19 +130,44 @@ Result<CompiledView> CompileView(const TableLayout& layout, const PriorityTableS
     }
   } else if (const auto step = layout.FindStepColumn(view.column)) {
     const StepColumn& found = layout.step_columns()[*step];
-    compiled.column = *step;
-    compiled.stored = found.dtype;
-    compiled.row_shape = found.shape;
-    compiled.row_bytes = found.row_bytes;
+    compiled->column = *step;
+    compiled->stored = found.dtype;
+    compiled->row_shape = found.shape;
+    compiled->row_bytes = found.row_bytes;
+    ShowCompanion(layout, found.companion, compiled);
+    if (compiled->companion && view.stack != 1) {
+      return Status::InvalidArgument(Where(spec, view), " has stack ", view.stack, "; column '",
+                                     found.name, "' is ragged, and is not stacked");
+    }
   } else {
     return layout.NoSuchColumn(view.column).WithContext(Where(spec, view));
   }
+  return Status::Ok();
+}
+
+Result<CompiledView> CompileView(const TableLayout& layout, const PriorityTableSpec& spec,
+                                 const SamplerOptions& options,
+                                 std::span<const CompiledRowDraw> draws, const View& view) {
+  CompiledView compiled;
+  compiled.name = view.name.empty() ? view.column : view.name;
+  compiled.masks = view.masks;
+  compiled.stack = view.stack;
+  GEARDB_RETURN_IF_ERROR(NameColumn(layout, spec, view, &compiled));
   compiled.delivered = view.to_f32 ? DType::kF32 : compiled.stored;
   compiled.convert =
       view.to_f32 && compiled.stored != DType::kF32 ? GatherConvert::kToF32 : GatherConvert::kCopy;
   compiled.out_row_bytes =
       static_cast<uint64_t>(compiled.row_shape.elements()) * DTypeBytes(compiled.delivered);
   compiled.pad_bits = ElementBits(compiled.delivered, view.pad_value);
+  if (compiled.fixed) {  // Shown where none is set.
+    compiled.pad_bits = layout.companions()[*compiled.companion].default_bits;
+    float number = 0;
+    if (compiled.convert == GatherConvert::kToF32) {
+      ConvertToFloat(compiled.stored, reinterpret_cast<const std::byte*>(&compiled.pad_bits), 1,
+                     &number);
+      compiled.pad_bits = ElementBits(DType::kF32, double{number});
+    }
+  }
   if (compiled.row_shape.rank() + 3 > Shape::kRankMax) {
     return Status::Unsupported(Where(spec, view), " has rows of shape ",
                                compiled.row_shape.ToString(), "; at most ", Shape::kRankMax - 3,
@@ -182,6 +215,10 @@ Result<CompiledNStep> CompileNStep(const TableLayout& layout, const PriorityTabl
                                      "' is per trajectory; a per-step column is needed");
     }
     if (!column) return layout.NoSuchColumn(name).WithContext("n_step");
+    if (layout.step_columns()[*column].companion) {
+      return Status::InvalidArgument("n_step: column '", name, "' of table '", layout.spec().name,
+                                     "' is ragged; expected one value per step");
+    }
     if (layout.step_columns()[*column].shape.elements() != 1) {
       return Status::InvalidArgument("n_step: column '", name, "' has shape ",
                                      layout.step_columns()[*column].shape.ToString(),

@@ -38,6 +38,10 @@ struct CompiledView {
   bool bootstrap = false;
   std::optional<size_t> draw;  ///< Shows the rows of this RowDraw.
   bool masks = false;
+  /// Shows rows of this companion of the table: any number for each entry, or of a fixed one (a
+  /// wide per-trajectory column) one, or `pad_bits`.
+  std::optional<size_t> companion = {};
+  bool fixed = false;
   int64_t stack = 1;
   // Rows relative to the anchor: `list`, or begin + k * stride.
   std::vector<int64_t> list;

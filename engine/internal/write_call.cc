@@ -9,11 +9,10 @@
 
 namespace geardb::engine {
 
-namespace {
-
-std::string NameOf(size_t operation) { return "operation " + std::to_string(operation); }
-
-}  // namespace
+Status WriteCall::OfOperation(size_t operation, const Status& status) const {
+  if (status.ok() || alone_) return status;
+  return status.WithContext("operation " + std::to_string(operation));
+}
 
 Status CheckTagName(std::string_view name) {
   if (name.empty() || name.size() > kTagNameBytesMax) {
@@ -48,7 +47,7 @@ Status WriteCall::Bind() {
   for (size_t i = 0; i < batch_.operations.size(); ++i) {
     const Status bound =
         std::visit([&](const auto& operation) { return Bind(i, operation); }, batch_.operations[i]);
-    if (!bound.ok()) return bound.WithContext(NameOf(i));
+    GEARDB_RETURN_IF_ERROR(OfOperation(i, bound));
   }
   for (TableRemoval& removal : removals_) {
     removal.with_append = std::any_of(
@@ -87,12 +86,12 @@ Status WriteCall::Bind(size_t operation, const AppendOperation& append) {
   GEARDB_RETURN_IF_ERROR(writer->CheckCall(bound.calls, ack_));
   if (bound.calls.empty()) return writer->CheckNothing(bound.nothing, given, ack_);
   GEARDB_RETURN_IF_ERROR(writer->CheckCall(bound.nothing, ack_));
-  return AddRows(operation, append, std::move(bound.calls));
+  return AddRows(operation, writer, given, bound.calls);
 }
 
-Status WriteCall::AddRows(size_t operation, const AppendOperation& append,
-                          std::vector<LaneRows> calls) {
-  Writer::Impl* writer = append.writer;
+Status WriteCall::AddRows(size_t operation, Writer::Impl* writer,
+                          const std::vector<InitialPriorities>& given,
+                          std::span<const LaneRows> calls) {
   auto found = std::find_if(appends_.begin(), appends_.end(), [&](const TableAppend& other) {
     return other.writer->table_ == writer->table_;
   });
@@ -112,8 +111,11 @@ Status WriteCall::AddRows(size_t operation, const AppendOperation& append,
                                      " comes twice in one batch");
     }
   }
-  found->parts.push_back({operation, found->calls.size(), calls.size(), append.given()});
-  for (LaneRows& call : calls) found->calls.push_back(std::move(call));
+  found->parts.push_back({operation, found->calls.size(), calls.size(), given});
+  found->calls.insert(found->calls.end(), calls.begin(), calls.end());
+  for (const LaneRows& call : calls) {
+    GEARDB_RETURN_IF_ERROR(AddCompanionRows(operation, writer, call));
+  }
   return Status::Ok();
 }
 
@@ -156,8 +158,7 @@ Status WriteCall::Bind(size_t, const TagOperation& tag) {
 
 Status WriteCall::TakeFrames() {
   for (TableAppend& append : appends_) {
-    const Status taken = TakeFrames(&append);
-    if (!taken.ok()) return taken.WithContext(NameOf(append.operation()));
+    GEARDB_RETURN_IF_ERROR(OfOperation(append.operation(), TakeFrames(&append)));
   }
   return Status::Ok();
 }
@@ -166,6 +167,7 @@ Status WriteCall::TakeFrames(TableAppend* append) {
   Writer::Impl* writer = append->writer;
   append->plan = {};
   const uint64_t pieces = writer->CountRows(append->calls, &append->plan);
+  append->plan.growth.companion_bytes = CompanionGrowth(*append);
   GEARDB_RETURN_IF_ERROR(writer->CheckFits(append->plan, pieces));
   return writer->CopyRowsInTime(append->calls, deadline_, &append->plan);
 }
@@ -175,6 +177,11 @@ Status WriteCall::TakeFrames(TableAppend* append) {
 Result<WriteOutcome> WriteCall::Run() {
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
   GEARDB_RETURN_IF_ERROR(Bind());
+  GEARDB_RETURN_IF_ERROR(RunBound());
+  return Outcome();
+}
+
+Status WriteCall::RunBound() {
   const Status reserved = WithLogRoom(database_, deadline_, [&] {
     Status status = TakeFrames();
     if (status.ok()) status = Reserve();
@@ -195,7 +202,7 @@ Result<WriteOutcome> WriteCall::Run() {
     GEARDB_RETURN_IF_ERROR(database_->Acknowledge(records_.back().reservation.end, ack_));
     SeeToTables(/*written=*/true);
   }
-  return Outcome();
+  return Status::Ok();
 }
 
 void WriteCall::GiveUp() {
@@ -208,6 +215,7 @@ void WriteCall::GiveUp() {
 void WriteCall::SeeToTables(bool written) {
   std::vector<std::shared_ptr<TableCore>> tables;
   for (const TableAppend& append : appends_) tables.push_back(append.writer->table_);
+  if (columns_ != nullptr) tables.push_back(columns_->table);
   for (const TableRemoval& removal : removals_) tables.push_back(removal.table);
   for (const ItemSet& set : sets_) tables.push_back(set.given->table->table);
   for (const ItemDelete& deleted : deletes_) tables.push_back(deleted.given->table->table);
@@ -233,6 +241,7 @@ WriteOutcome WriteCall::Outcome() const {
     outcome.operations[i].appended.resize(append->kind ? 1 : append->writer->options().lanes);
   }
   for (const TableAppend& append : appends_) {
+    if (append.writer->table_->is_companion) continue;
     for (const AppendPart& part : append.parts) {
       std::vector<Appended>& appended = outcome.operations[part.operation].appended;
       for (size_t c = part.first; c < part.first + part.count; ++c) {

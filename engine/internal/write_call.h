@@ -26,6 +26,19 @@ namespace geardb::engine {
 /// InvalidArgument for a name that no tag may have.
 Status CheckTagName(std::string_view name);
 
+/// Per-trajectory columns that a call sets. The bytes are the caller's.
+struct ColumnSetting {
+  TrajectoryId id = 0;
+  std::vector<size_t> columns;           ///< By number.
+  std::vector<const std::byte*> values;  ///< Of each, as it is in index memory.
+  std::vector<CompanionRows> companions;
+};
+
+/// See Writer::Impl::Append: calls with rows of companions.
+Result<std::vector<Appended>> AppendWithCompanions(Writer::Impl* writer, Writer::Impl::Calls calls,
+                                                   Writer::Impl::Priorities priorities,
+                                                   const WriteOptions& options);
+
 class WriteCall {
  public:
   /// All outlive it.
@@ -33,6 +46,12 @@ class WriteCall {
   ~WriteCall();
 
   Result<WriteOutcome> Run();
+  /// Calls of one writer, whose rows of companions go with them, instead of a batch: an error is
+  /// that of the call. `batch` was empty.
+  Result<std::vector<Appended>> Append(Writer::Impl* writer, Writer::Impl::Calls calls,
+                                       Writer::Impl::Priorities priorities);
+  /// Likewise: sets per-trajectory columns of a trajectory, and their rows in companions.
+  Status SetColumns(const std::shared_ptr<TableCore>& table, const ColumnSetting& setting);
 
  private:
   /// The rows of one operation among those of its table.
@@ -76,7 +95,7 @@ class WriteCall {
   };
   /// One operation of the record.
   struct Recorded {
-    enum class Kind { kSet, kDelete, kRemove, kAppend, kTag } kind;
+    enum class Kind { kSet, kDelete, kRemove, kColumns, kAppend, kTag } kind;
     size_t index = 0;  ///< Among those of its kind.
   };
 
@@ -90,7 +109,16 @@ class WriteCall {
   Status Bind(size_t operation, const TagOperation& tag);
   Status CheckDatabase(const DatabaseCore* database, std::string_view what) const;
   /// Adds the rows to those of the writer's table.
-  Status AddRows(size_t operation, const AppendOperation& append, std::vector<LaneRows> calls);
+  Status AddRows(size_t operation, Writer::Impl* writer,
+                 const std::vector<InitialPriorities>& given, std::span<const LaneRows> calls);
+  /// Likewise what they have for the table's companions; engine/internal/write_companions.cc.
+  Status AddCompanionRows(size_t operation, Writer::Impl* writer, const LaneRows& call);
+  /// Of frames that companions of an append's table get with it.
+  uint64_t CompanionGrowth(const TableAppend& append) const;
+  /// From steps 1 to 4 with what was bound.
+  Status RunBound();
+  /// `status`, which is of an operation of the batch.
+  Status OfOperation(size_t operation, const Status& status) const;
   Status TakeFrames();
   Status TakeFrames(TableAppend* append);
 
@@ -100,6 +128,12 @@ class WriteCall {
   Status Decide(ChangeScope* scope, bool* again) GEARDB_REQUIRES(database_->commit);
   Status CheckTables() const;
   Status FindRemoved(TableRemoval* removal) GEARDB_REQUIRES(database_->commit);
+  /// The trajectory whose columns are set: it is there, and what is set is good.
+  Status FindColumns() GEARDB_REQUIRES(database_->commit);
+  uint64_t ColumnsBytesMax() const;
+  void CommitColumns() GEARDB_REQUIRES(database_->commit);
+  flatbuffers::Offset<fb::Operation> EncodeColumns(WriteChange* change)
+      GEARDB_REQUIRES(database_->commit);
   /// The items of `names` that are there: `add(i, leaf, generation)` for each; returns how many are
   /// not.
   template <typename Add>
@@ -145,6 +179,15 @@ class WriteCall {
   std::vector<ItemSet> sets_;
   std::vector<ItemDelete> deletes_;
   const TagOperation* tag_ = nullptr;
+  /// Per-trajectory columns that are set.
+  struct TableColumns {
+    std::shared_ptr<TableCore> table;
+    const ColumnSetting* setting = nullptr;
+    Lane lane;  ///< As if a writer had it: slot and generation.
+    std::vector<std::unique_ptr<Writer::Impl>> writers;  ///< Of companions.
+  };
+  std::unique_ptr<TableColumns> columns_;
+  bool alone_ = false;  ///< No batch: one call.
 
   std::vector<Recorded> recorded_;
   std::vector<Eviction> removed_;  ///< Of `removals_`, once they are out of the plan.

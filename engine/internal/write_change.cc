@@ -13,8 +13,15 @@ void WriteChange::Apply(Lsn lsn, Lsn end) GEARDB_THREAD_ANNOTATION(no_thread_saf
     return a->layout().id() < b->layout().id();
   });
   tables.erase(std::unique(tables.begin(), tables.end()), tables.end());
+  std::vector<TableState*> locked;  // A companion has its owner's mutex, and comes behind it.
   for (TableCore* table : tables) {
-    table->state->mutex.Lock();
+    const bool held = std::any_of(locked.begin(), locked.end(), [&](const TableState* state) {
+      return state->shared_mutex == table->state->shared_mutex;
+    });
+    if (!held) {
+      locked.push_back(table->state.get());
+      locked.back()->mutex.Lock();
+    }
     table->state->applied_end = end;
   }
   const auto& operations = *flatbuffers::GetRoot<fb::Body>(body.GetBufferPointer())->operations();
@@ -23,7 +30,7 @@ void WriteChange::Apply(Lsn lsn, Lsn end) GEARDB_THREAD_ANNOTATION(no_thread_saf
     if (table->state->FollowUpDue()) table->follow_up_due.store(true);
     table->state->changed.NotifyAll();
   }
-  for (TableCore* table : tables) table->state->mutex.Unlock();
+  for (TableState* state : locked) state->mutex.Unlock();
 }
 
 void WriteChange::ApplyTo(const fb::Operation& operation, Target* target, Lsn lsn)
@@ -46,6 +53,8 @@ void WriteChange::ApplyTo(const fb::Operation& operation, Target* target, Lsn ls
     const Appends& brings = target->appends;
     state->Apply(*append, lsn, {brings.layout, brings.new_frames, brings.places});
     state->Arrived(brings.admitted);
+  } else if (const auto* columns = operation.change_as_SetColumns()) {
+    state->Apply(*columns);
   } else if (const auto* tag = operation.change_as_WriteTag()) {
     AddTag(*tag, lsn);
   }

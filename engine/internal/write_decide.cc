@@ -18,10 +18,6 @@ constexpr uint64_t kOperationBytes = 256;
 /// A batch without rows and priorities, and a tag no larger than this, may use the log's reserve.
 constexpr size_t kSmallTagBytes = size_t{64} << 10;
 
-Status OfOperation(size_t operation, const Status& status) {
-  return status.ok() ? status : status.WithContext("operation " + std::to_string(operation));
-}
-
 }  // namespace
 
 // ---- Step 2.
@@ -41,7 +37,7 @@ Status WriteCall::Reserve() {
     append.plan.before_wait = [this] { ReleaseAdmitted(); };
   }
   if (in_parts_) database_->MakeLogRoom(whole, deadline_);
-  const bool brings = !appends_.empty() || !sets_.empty();
+  const bool brings = !appends_.empty() || !sets_.empty() || columns_ != nullptr;
   const bool large = tag_ != nullptr && tag_->blob.size() > kSmallTagBytes;
   const CommitOptions how{
       .type = tag_ != nullptr ? wal::RecordType::kTag : wal::RecordType::kData,
@@ -61,6 +57,7 @@ Status WriteCall::Decide(ChangeScope* scope, bool* again) {
   GEARDB_RETURN_IF_ERROR(CheckTables());
   GEARDB_RETURN_IF_ERROR(database_->CatchUp());
   for (TableRemoval& removal : removals_) GEARDB_RETURN_IF_ERROR(FindRemoved(&removal));
+  GEARDB_RETURN_IF_ERROR(FindColumns());
   GEARDB_RETURN_IF_ERROR(FindItems());
   GEARDB_RETURN_IF_ERROR(DecideAppends(scope, again));
   if (*again) return Status::Ok();
@@ -292,6 +289,7 @@ uint64_t WriteCall::BodyMax() {
     if (removals_[i].with_append) continue;
     add(Kind::kRemove, i, removals_[i].slots.size() * sizeof(fb::Removed));
   }
+  if (columns_ != nullptr) add(Kind::kColumns, 0, ColumnsBytesMax());
   for (size_t i = 0; i < appends_.size(); ++i) {
     const TableAppend& append = appends_[i];
     add(Kind::kAppend, i,
@@ -357,6 +355,7 @@ void WriteCall::Commit(ChangeScope* scope) GEARDB_THREAD_ANNOTATION(no_thread_sa
     float& max = table->table->plan->max_priority[table->number];
     max = std::max(max, set.largest);
   }
+  if (columns_ != nullptr) CommitColumns();
   for (TableAppend& append : appends_) {
     TablePlan& plan = *append.writer->table_->plan;
     for (const auto& [number, value] : append.plan.largest_given) {
@@ -364,6 +363,7 @@ void WriteCall::Commit(ChangeScope* scope) GEARDB_THREAD_ANNOTATION(no_thread_sa
     }
     if (!in_parts_) append.writer->FollowPatches(append.calls, &append.plan);
     plan.Take(append.plan.eviction);
+    append.writer->EmptyCompanions(append.calls, append.plan);
     append.writer->TakeNumbers(append.calls, &append.plan);
   }
   if (!in_parts_) CollectPieces();
@@ -409,6 +409,9 @@ void WriteCall::Record(ChangeScope* scope, size_t first, size_t count)
                       .part = parts_,
                       .group_lsn = group_lsn_});
   for (const Recorded& recorded : record.recorded) {
+    if (recorded.kind == Recorded::Kind::kColumns) {
+      columns_->table->plan->Note(columns_->lane.slot, record.reservation.end);
+    }
     if (recorded.kind != Recorded::Kind::kAppend) continue;
     TableAppend& append = appends_[recorded.index];
     append.writer->AdvanceLanes(append.calls, append.plan, record.reservation);
@@ -443,6 +446,8 @@ flatbuffers::Offset<fb::Operation> WriteCall::Encode(const Recorded& recorded, W
       return fb::CreateOperation(body, removals_[i].table->layout().id(), 0, fb::Change::Remove,
                                  fb::CreateRemove(body, removed).Union());
     }
+    case Recorded::Kind::kColumns:
+      return EncodeColumns(change);
     case Recorded::Kind::kAppend: {
       TableAppend& append = appends_[i];
       const auto offset =

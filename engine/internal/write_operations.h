@@ -22,18 +22,21 @@ class NamedColumns {
     for (const ColumnValue& value : values) {
       names_.emplace_back(value.column);
       views_.push_back(value.value);
+      offsets_.push_back(value.offsets);
     }
   }
   /// They name columns in this object.
   std::vector<ColumnValue> values() const {
     std::vector<ColumnValue> values;
-    for (size_t i = 0; i < names_.size(); ++i) values.push_back({names_[i], views_[i]});
+    for (size_t i = 0; i < names_.size(); ++i)
+      values.push_back({names_[i], views_[i], offsets_[i]});
     return values;
   }
 
  private:
   std::vector<std::string> names_;
   std::vector<TensorView> views_;
+  std::vector<std::span<const uint64_t>> offsets_;
 };
 
 struct AppendOperation {

@@ -93,8 +93,8 @@ TEST(SchemaTest, UnknownEnumerationsAreRefused) {
       "dtype 13");
   EXPECT_STATUS(
       kInvalidArgument,
-      ValidateTableSpec(With([](auto& s) { s.columns[1].kind = static_cast<ColumnKind>(2); })),
-      "kind 2");
+      ValidateTableSpec(With([](auto& s) { s.columns[1].kind = static_cast<ColumnKind>(4); })),
+      "kind 4");
   EXPECT_STATUS(kInvalidArgument,
                 ValidateTableSpec(With([](auto& s) { s.remover = static_cast<Remover>(6); })),
                 "remover");
@@ -112,10 +112,12 @@ TEST(SchemaTest, UnknownEnumerationsAreRefused) {
   }
 }
 
-TEST(SchemaTest, PerTrajectoryColumnsAreSmallAndNotInFinalRows) {
-  EXPECT_OK(ValidateTableSpec(With([](auto& s) { s.columns[3].shape = {16}; })));
-  EXPECT_STATUS(kUnsupported, ValidateTableSpec(With([](auto& s) { s.columns[3].shape = {17}; })),
-                "68 bytes");
+TEST(SchemaTest, PerTrajectoryColumnsAreBoundedAndNotInFinalRows) {
+  EXPECT_OK(ValidateTableSpec(With([](auto& s) { s.columns[3].shape = {17}; })));
+  EXPECT_OK(ValidateTableSpec(With([](auto& s) { s.columns[3].shape = {1 << 24}; })));
+  EXPECT_STATUS(kInvalidArgument,
+                ValidateTableSpec(With([](auto& s) { s.columns[3].shape = {(1 << 24) + 1}; })),
+                "at most 67108864 bytes");
   EXPECT_STATUS(kInvalidArgument,
                 ValidateTableSpec(With([](auto& s) { s.columns[3].in_final_row = true; })),
                 "'version'");

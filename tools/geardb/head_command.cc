@@ -42,12 +42,18 @@ Result<std::vector<Column>> ChosenColumns(const Invocation& invocation, const Ta
   return chosen;
 }
 
+/// Those per step, or those per trajectory.
 std::vector<Column> OfKind(const std::vector<Column>& columns, ColumnKind kind) {
   std::vector<Column> chosen;
   for (const Column& column : columns) {
-    if (column.kind == kind) chosen.push_back(column);
+    if (IsPerStep(column.kind) == IsPerStep(kind)) chosen.push_back(column);
   }
   return chosen;
+}
+
+std::string CellText(const Column& column, const TensorView& value) {
+  const bool any = column.kind == ColumnKind::kRagged || column.kind == ColumnKind::kBlob;
+  return any ? AnyText(value) : ValueText(value);
 }
 
 Result<std::vector<ColumnRows>> ReadColumns(const Table& table, TrajectoryId id,
@@ -107,7 +113,9 @@ void PrintTrajectories(const List& list, const std::vector<Column>& columns, std
         StateText(record),
         TimeText(record.created_us),
         Grouped(record.times_sampled)};
-    for (const ColumnRows& value : listed.values) row.push_back(ValueText(value.view()));
+    for (size_t c = 0; c < columns.size(); ++c) {
+      row.push_back(CellText(columns[c], listed.values[c].view()));
+    }
     rows.Add(std::move(row));
   }
   rows.Print(out);
@@ -195,8 +203,8 @@ void PrintBlocks(const TrajectoryRecord& record, const std::vector<RowBlock>& bl
     if (b > 0 && blocks[b - 1].first + blocks[b - 1].count < block.first) rows.Add({"…"});
     for (int64_t i = 0; i < block.count; ++i) {
       std::vector<std::string> row = {std::to_string(block.first + i)};
-      for (const ColumnRows& column : block.columns) {
-        row.push_back(ValueText(RowOf(column.view(), i)));
+      for (size_t c = 0; c < columns.size(); ++c) {
+        row.push_back(CellText(columns[c], ValueAt(block.columns[c], i)));
       }
       if (has_final) row.push_back(block.first + i >= record.steps_end ? "final" : "");
       rows.Add(std::move(row));
@@ -218,7 +226,7 @@ void WriteBlocks(const TrajectoryRecord& record, const std::vector<RowBlock>& bl
       json->BeginObject();
       for (const ColumnRows& column : block.columns) {
         json->Key(column.column);
-        WriteValue(RowOf(column.view(), i), json);
+        WriteValue(ValueAt(column, i), json);
       }
       json->EndObject();
       json->EndObject();
@@ -232,8 +240,8 @@ Status ShowRows(const Invocation& invocation, const Table& table,
   const TrajectoryId id = invocation.arguments.Count("id");
   GEARDB_ASSIGN_OR_RETURN(const TrajectoryRecord record, table.Find(id));
   const std::vector<Column> per_step = OfKind(columns, ColumnKind::kPerStep);
-  GEARDB_ASSIGN_OR_RETURN(const auto values,
-                          ReadColumns(table, id, OfKind(columns, ColumnKind::kPerTrajectory), {}));
+  const std::vector<Column> whole = OfKind(columns, ColumnKind::kPerTrajectory);
+  GEARDB_ASSIGN_OR_RETURN(const auto values, ReadColumns(table, id, whole, {}));
   const Ends ends(static_cast<uint64_t>(record.rows_end - record.first_row),
                   invocation.arguments.Count("count"));
   const auto front_end = record.first_row + static_cast<int64_t>(ends.front);
@@ -255,8 +263,9 @@ Status ShowRows(const Invocation& invocation, const Table& table,
                   << Counted(static_cast<uint64_t>(record.steps_end - record.first_row), "step")
                   << ", " << StateText(record) << ", begun " << TimeText(record.created_us)
                   << ", sampled " << Counted(record.times_sampled, "time") << '\n';
-  for (const ColumnRows& value : values) {
-    *invocation.out << "  " << value.column << " = " << ValueText(value.view()) << '\n';
+  for (size_t c = 0; c < whole.size(); ++c) {
+    *invocation.out << "  " << whole[c].name << " = " << CellText(whole[c], values[c].view())
+                    << '\n';
   }
   PrintBlocks(record, blocks, per_step, invocation.out);
   return Status::Ok();

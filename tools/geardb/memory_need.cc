@@ -43,7 +43,7 @@ std::vector<uint64_t> MemoryNeed::FrameBytesOf(
   }
   std::vector<std::vector<uint64_t>> row_bytes(of.groups);
   for (const fb::Column* column : *columns) {
-    if (column->kind() != 0) continue;  // One per trajectory: it has no place in a page.
+    if (!IsPerStep(static_cast<ColumnKind>(column->kind()))) continue;  // It is in no page.
     if (column->dtype() >= kDTypeCount || column->group() < of.first ||
         column->group() - of.first >= of.groups) {
       return {};
@@ -54,6 +54,8 @@ std::vector<uint64_t> MemoryNeed::FrameBytesOf(
       if (dim < 1 || static_cast<uint64_t>(dim) > kRowBytesMax / bytes) return {};
       bytes *= static_cast<uint64_t>(dim);
     }
+    // Of a ragged column, which of its rows a step has.
+    if (static_cast<ColumnKind>(column->kind()) == ColumnKind::kRagged) bytes = 16;
     row_bytes[column->group() - of.first].push_back(bytes);
   }
   if (of.has_flags) row_bytes[0].push_back(1);

@@ -71,14 +71,19 @@ std::string GroupsText(const TableSpec& spec) {
   return text;
 }
 
+std::string OnePer(ColumnKind kind) {
+  const std::string one = IsPerStep(kind) ? "step" : "trajectory";
+  const bool any = kind == ColumnKind::kRagged || kind == ColumnKind::kBlob;
+  return any ? one + ", any rows" : one;
+}
+
 void PrintColumns(const TableSpec& spec, std::ostream* out) {
   TextTable columns(
       {"column", "dtype", "shape", "one per", "in final row", "group", "default", "compression"});
   for (const Column& column : spec.columns) {
     columns.Add(
         {column.name, std::string(DTypeName(column.dtype)), column.shape.ToString(),
-         column.kind == ColumnKind::kPerStep ? "step" : "trajectory",
-         column.in_final_row ? "yes" : "", GroupText(spec, column),
+         OnePer(column.kind), column.in_final_row ? "yes" : "", GroupText(spec, column),
          column.default_value == 0 ? "" : NumberText(column.default_value),
          column.compression == Compression::kLz4 ? "" : CompressionName(column.compression)});
   }

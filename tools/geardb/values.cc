@@ -129,4 +129,28 @@ TensorView RowOf(const TensorView& rows, int64_t row) {
       shape);
 }
 
+TensorView ValueAt(const ColumnRows& rows, int64_t row) {
+  if (rows.offsets.empty()) return RowOf(rows.view(), row);
+  const int64_t begin = rows.offsets[static_cast<size_t>(row)];
+  const Shape one(rows.shape.dims().subspan(1));
+  const size_t row_bytes = static_cast<size_t>(one.elements()) * DTypeBytes(rows.dtype);
+  return TensorView(rows.bytes.data() + row_bytes * static_cast<size_t>(begin), rows.dtype,
+                    one.WithOuter({rows.offsets[static_cast<size_t>(row) + 1] - begin}));
+}
+
+std::string AnyText(const TensorView& value) {
+  constexpr size_t kShownBytes = 40;
+  const auto bytes = value.shape.rank() == 1 ? value.values<uint8_t>() : std::span<const uint8_t>();
+  const bool text = !bytes.empty() && std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) {
+    return byte >= 0x20 && byte < 0x7f;
+  });
+  if (!text) return ValueText(value);
+  std::string shown = "'";
+  for (size_t i = 0; i < std::min(bytes.size(), kShownBytes); ++i) {
+    shown += static_cast<char>(bytes[i]);
+  }
+  shown += "'";
+  return bytes.size() <= kShownBytes ? shown : shown + "… of " + value.shape.ToString();
+}
+
 }  // namespace geardb::cli

@@ -33,7 +33,17 @@ std::string_view Word(TrajectoryState state) {
 }
 
 std::string_view Word(ColumnKind kind) {
-  return kind == ColumnKind::kPerStep ? "per_step" : "per_trajectory";
+  switch (kind) {
+    case ColumnKind::kPerTrajectory:
+      return "per_trajectory";
+    case ColumnKind::kRagged:
+      return "ragged";
+    case ColumnKind::kBlob:
+      return "blob";
+    case ColumnKind::kPerStep:
+      break;
+  }
+  return "per_step";
 }
 
 std::string_view Word(Remover remover) {

@@ -204,6 +204,7 @@ TEST_F(CleanerTest, AFifoTableThatFitsItsLogIsWrittenOnce) {
   ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({}));
   for (int i = 0; i < 1500; ++i) Add(4, 4);
   EXPECT_GT(Cleaned().segments, 8u);
+  EXPECT_GT(Cleaned().busy_us, 0u);
   EXPECT_EQ(Cleaned().pages, 0u);
 }
 

@@ -156,7 +156,7 @@ TEST(TableHistoryTest, WrongColumnsAreRefusedByName) {
                 "has no final_row");
   EXPECT_STATUS(kUnsupported,
                 Added(history, {{.name = "x", .shape = {17}, .kind = ColumnKind::kPerTrajectory}}),
-                "at most 64 are supported");
+                "cannot be added later");
   EXPECT_STATUS(kInvalidArgument, Dropped(history, {}), "no columns are to be dropped");
   EXPECT_STATUS(kNotFound, Dropped(history, {"x"}), "has no column 'x'; it has obs, late, score");
   EXPECT_STATUS(kInvalidArgument, Dropped(history, {"score", "score"}), "is dropped twice");

@@ -79,5 +79,28 @@ TEST(ValuesTest, ARowIsTakenOutOfRows) {
   EXPECT_EQ(JsonText(RowOf(all, 2)), "[5,6]\n");
 }
 
+TEST(ValuesTest, BytesOfTextAreShownAsText) {
+  const std::string text = "What is 6 x 7?";
+  const auto view = [](const std::string& bytes) {
+    return TensorView(bytes.data(), DType::kU8, Shape({static_cast<int64_t>(bytes.size())}));
+  };
+  EXPECT_EQ(AnyText(view(text)), "'What is 6 x 7?'");
+  EXPECT_EQ(AnyText(view(std::string(50, 'a'))), "'" + std::string(40, 'a') + "'… of [50]");
+  EXPECT_EQ(AnyText(view("a\n")), "[97, 10]");
+  EXPECT_EQ(AnyText(view("")), ValueText(view("")));
+}
+
+TEST(ValuesTest, RaggedRowsHaveTheirOwnLengths) {
+  ColumnRows rows{.column = "rgb", .bytes = std::vector<std::byte>(9, std::byte{5})};
+  rows.dtype = DType::kU8;
+  rows.shape = {3, 3};
+  EXPECT_EQ(ValueAt(rows, 1).shape, Shape({3}));
+  rows.offsets = {0, 2, 2, 3};
+  EXPECT_EQ(ValueAt(rows, 0).shape, Shape({2, 3}));
+  EXPECT_EQ(ValueAt(rows, 1).shape, Shape({0, 3}));
+  EXPECT_EQ(ValueAt(rows, 2).shape, Shape({1, 3}));
+  EXPECT_EQ(ValueAt(rows, 2).bytes, rows.bytes.data() + 6);
+}
+
 }  // namespace
 }  // namespace geardb::cli

@@ -1,0 +1,133 @@
+// Values of any length in a WriteCall: rows of companions beside those of their owner, and columns
+// of a trajectory that is there. One record has all of it, the owner's operation first.
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/internal/ready_items.h"
+#include "engine/internal/table_change.h"
+#include "engine/internal/write_call.h"
+
+namespace geardb::engine {
+
+Result<std::vector<Appended>> AppendWithCompanions(Writer::Impl* writer, Writer::Impl::Calls calls,
+                                                   Writer::Impl::Priorities priorities,
+                                                   const WriteOptions& options) {
+  const WriteBatch::Impl none;
+  return WriteCall(writer->database(), none, options).Append(writer, calls, priorities);
+}
+
+Result<std::vector<Appended>> WriteCall::Append(Writer::Impl* writer, Writer::Impl::Calls calls,
+                                                Writer::Impl::Priorities priorities) {
+  alone_ = true;
+  ack_ = std::max(ack_, Ack::kLog);
+  GEARDB_RETURN_IF_ERROR(AddRows(0, writer, {priorities.begin(), priorities.end()}, calls));
+  GEARDB_RETURN_IF_ERROR(RunBound());
+  std::vector<Appended> appended;
+  const AppendPlan& plan = appends_[0].plan;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    appended.push_back({.id = plan.calls[i].id,
+                        .first_row = plan.calls[i].first_row,
+                        .rows = static_cast<int64_t>(calls[i].rows),
+                        .end_lsn = records_.back().reservation.end});
+  }
+  return appended;
+}
+
+Status WriteCall::AddCompanionRows(size_t operation, Writer::Impl* writer, const LaneRows& call) {
+  for (const CompanionRows& rows : call.companions) {
+    if (rows.count == 0) continue;
+    const bool ragged = writer->layout().companions()[rows.companion].ragged();
+    LaneRows theirs{.lane = call.lane, .rows = rows.count, .columns = {rows.rows}};
+    theirs.owner = &writer->lane(call.lane);
+    // A ragged one ends with its owner, others are closed from the beginning.
+    if (!ragged) theirs.end = End::kTruncated;
+    if (ragged && !writer->layout().spec().stream) theirs.end = call.end;
+    GEARDB_RETURN_IF_ERROR(
+        AddRows(operation, writer->CompanionFor(rows.companion, call.lane), {}, {&theirs, 1}));
+  }
+  return Status::Ok();
+}
+
+uint64_t WriteCall::CompanionGrowth(const TableAppend& append) const {
+  uint64_t bytes = 0;
+  for (const TableAppend& other : appends_) {
+    if (other.writer->table_->owner.lock() != append.writer->table_) continue;
+    AppendPlan plan;
+    other.writer->CountRows(other.calls, &plan);
+    bytes += plan.growth.pages * other.writer->layout().page_bytes();
+  }
+  return bytes;
+}
+
+// ---- Columns of a trajectory.
+
+Status WriteCall::SetColumns(const std::shared_ptr<TableCore>& table,
+                             const ColumnSetting& setting) {
+  alone_ = true;
+  ack_ = Ack::kLog;
+  columns_ = std::make_unique<TableColumns>();
+  columns_->table = table;
+  columns_->setting = &setting;
+  for (const CompanionRows& rows : setting.companions) {
+    if (rows.count == 0) continue;
+    const auto& companion = table->companions[rows.companion];
+    columns_->writers.push_back(std::make_unique<Writer::Impl>(
+        std::shared_ptr<DatabaseCore>(database_, [](DatabaseCore*) {}), companion,
+        WriterOptions()));
+    LaneRows theirs{.rows = rows.count, .end = End::kTruncated, .columns = {rows.rows}};
+    theirs.owner = &columns_->lane;
+    GEARDB_RETURN_IF_ERROR(AddRows(0, columns_->writers.back().get(), {}, {&theirs, 1}));
+  }
+  return RunBound();
+}
+
+Status WriteCall::FindColumns() {
+  if (columns_ == nullptr) return Status::Ok();
+  const TableCore& table = *columns_->table;
+  GEARDB_RETURN_IF_ERROR(database_->CheckNotDropped(table));
+  MutexLock lock(&table.state->mutex);
+  const TrajectoryId id = columns_->setting->id;
+  const Slot slot = table.state->trajectories().FindById(id);
+  if (slot == kNoSlot) {
+    return Status::NotFound("table '", table.layout().spec().name, "' has no trajectory ", id);
+  }
+  columns_->lane.slot = slot;
+  columns_->lane.generation = table.state->trajectories().record(slot).generation;
+  for (size_t i = 0; i < columns_->setting->columns.size(); ++i) {
+    GEARDB_RETURN_IF_ERROR(
+        table.state->CheckColumnValue(columns_->setting->columns[i], columns_->setting->values[i]));
+  }
+  return Status::Ok();
+}
+
+uint64_t WriteCall::ColumnsBytesMax() const {
+  uint64_t bytes = ReadyItemsBytes(*columns_->table, 1);
+  for (const size_t column : columns_->setting->columns) {
+    bytes += columns_->table->layout().trajectory_columns()[column].bytes + sizeof(fb::ColumnSet);
+  }
+  return bytes;
+}
+
+void WriteCall::CommitColumns() {
+  const TableLayout& layout = columns_->table->layout();
+  const Slot slot = columns_->lane.slot;
+  Lane* const lane = columns_->table->plan->OpenLane(slot);
+  for (size_t i = 0; i < columns_->setting->columns.size(); ++i) {
+    const size_t column = columns_->setting->columns[i];
+    const TrajectoryColumn& set = layout.trajectory_columns()[column];
+    if (set.companion) columns_->table->plan->EmptyCompanion(*set.companion, slot);
+    RememberColumn(layout, column, columns_->setting->values[i], lane);
+  }
+}
+
+flatbuffers::Offset<fb::Operation> WriteCall::EncodeColumns(WriteChange* change) {
+  const TableCore& table = *columns_->table;
+  change->targets.push_back({.table = columns_->table});
+  const auto set = EncodeSetColumns(table, columns_->lane.slot, columns_->setting->columns,
+                                    columns_->setting->values, &change->body);
+  return fb::CreateOperation(change->body, table.layout().id(), 0, fb::Change::SetColumns,
+                             set.Union());
+}
+
+}  // namespace geardb::engine

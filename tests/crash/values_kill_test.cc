@@ -1,0 +1,169 @@
+// Children that append rows with ragged text, set a blob anew and trim, and die: what is there is
+// what was acknowledged, or that and what was under way, with its values whole.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/crash_point.h"
+#include "tests/engine/values_fixture.h"
+#include "tests/testing/random_programs.h"
+
+namespace geardb {
+namespace {
+
+using testing::Bytes;
+using testing::ValueRowsOf;
+using testing::ValuesSpec;
+
+constexpr int64_t kRows = 150;
+
+/// What parent and child share.
+struct Shared {
+  std::atomic<int64_t> rows{0};     // Acknowledged, of the only trajectory.
+  std::atomic<int64_t> prompts{0};  // Likewise, how often the blob was set.
+  std::atomic<uint32_t> failed{0};
+};
+
+const char* hook_point = nullptr;
+std::atomic<int64_t> hook_hits{0};
+void DieAtPoint(const char* name) {
+  if (std::strcmp(name, hook_point) != 0 || hook_hits.fetch_sub(1) != 1) return;
+  ::kill(::getpid(), SIGKILL);
+}
+
+Bytes TextOf(int64_t row) {
+  return Bytes(static_cast<size_t>(row * 37 % 90), static_cast<uint8_t>(row));
+}
+/// What the blob is once it was set so many times; every fifth time empty.
+Bytes PromptOf(int64_t number) {
+  return Bytes(static_cast<size_t>(number % 5 == 0 ? 0 : 1 + number * 791 % 6000),
+               static_cast<uint8_t>(number));
+}
+
+class ValuesKillTest : public testing::StoreTest {
+ protected:
+  ValuesKillTest() {
+    void* memory =
+        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    GEARDB_CHECK(memory != MAP_FAILED);
+    shared_ = new (memory) Shared();
+  }
+  ~ValuesKillTest() override { ::munmap(shared_, sizeof(Shared)); }
+
+  /// Of the only trajectory, which may have another id in each program; 0: there is none.
+  static TrajectoryId IdOf(const Table& table) {
+    const auto records = table.Scan(ScanOptions{});
+    return records.empty() ? 0 : records[0].id;
+  }
+
+  Status Work() {
+    GEARDB_ASSIGN_OR_RETURN(const auto database, Database::Open(dir_->path(), options_));
+    GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenTable("values"));
+    GEARDB_ASSIGN_OR_RETURN(const auto writer, table->NewWriter({}));
+    TrajectoryId id = IdOf(*table);
+    if (id != 0) GEARDB_RETURN_IF_ERROR(writer->Resume(id));
+    while (shared_->rows.load() < kRows) {
+      const int64_t row = shared_->rows.load();
+      const ValueRowsOf rows({{.text = TextOf(row)}}, row, true, false, false);
+      GEARDB_ASSIGN_OR_RETURN(const Appended appended, writer->Append(rows.values()));
+      id = appended.id;
+      shared_->rows.store(row + 1);
+      if (row % 3 == 0) {
+        const Bytes prompt = PromptOf(shared_->prompts.load() + 1);
+        const std::vector<ColumnValue> values = {
+            {"prompt", TensorView::Of(std::span<const uint8_t>(prompt))}};
+        GEARDB_RETURN_IF_ERROR(table->SetColumns(id, values));
+        shared_->prompts.fetch_add(1);
+      }
+      if (row % 8 == 7 && row > 20) GEARDB_RETURN_IF_ERROR(table->Truncate(id, row - 16));
+    }
+    return Status::Ok();
+  }
+
+  void RunChild(const char* point, int64_t hits) {
+    const pid_t child = ::fork();
+    GEARDB_CHECK(child >= 0);
+    if (child == 0) {
+      hook_point = point;
+      hook_hits.store(hits);
+      SetCrashHook(&DieAtPoint);
+      const Status status = Work();
+      if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+      shared_->failed.store(status.ok() ? 0 : 1);
+      ::_exit(0);
+    }
+    int how = 0;
+    GEARDB_CHECK(::waitpid(child, &how, 0) == child);
+    kills_ += WIFSIGNALED(how) ? 1 : 0;
+    ASSERT_EQ(shared_->failed.load(), 0u);
+  }
+
+  void Check() {
+    ASSERT_OK_AND_ASSIGN(table_, database_->OpenTable("values"));
+    if (table_->Count() == 0) {
+      EXPECT_EQ(shared_->rows.load(), 0);
+      return;
+    }
+    ASSERT_OK_AND_ASSIGN(const TrajectoryRecord record, table_->Find(IdOf(*table_)));
+    ASSERT_TRUE(record.rows_end == shared_->rows.load() ||
+                record.rows_end == shared_->rows.load() + 1);
+    shared_->rows.store(record.rows_end);
+    const std::vector<std::string_view> columns = {"text", "prompt"};
+    ASSERT_OK_AND_ASSIGN(const auto read, table_->Read(record.id, columns, {}));
+    const auto text = read[0].view().values<uint8_t>();
+    const auto& offsets = read[0].offsets;
+    ASSERT_EQ(static_cast<int64_t>(offsets.size()) - 1, record.rows_end - record.first_row);
+    for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+      ASSERT_EQ(Bytes(text.begin() + offsets[i], text.begin() + offsets[i + 1]),
+                TextOf(record.first_row + static_cast<int64_t>(i)));
+    }
+    const auto prompt = read[1].view().values<uint8_t>();
+    const Bytes found(prompt.begin(), prompt.end());
+    const int64_t prompts = shared_->prompts.load();
+    if (found != (prompts == 0 ? Bytes() : PromptOf(prompts))) {
+      ASSERT_EQ(found, PromptOf(prompts + 1)) << "set " << prompts << " times";
+      shared_->prompts.store(prompts + 1);
+    }
+  }
+
+  Shared* shared_ = nullptr;
+  int kills_ = 0;
+};
+
+TEST_F(ValuesKillTest, ValuesAreWholeOrNotThere) {
+  options_.segment_bytes = 128 << 10;
+  options_.ring_bytes = 128 << 10;
+  TableSpec spec = ValuesSpec(false);
+  std::erase_if(spec.columns, [](const Column& column) { return column.name == "big"; });
+  for (Column& column : spec.columns) column.expected_rows *= 10;
+  const char* points[] = {"write_batch", "copy_into_ring", "copy_rows"};
+  const auto programs = static_cast<int64_t>(testing::ShareOf(4));
+  for (int64_t program = 0; program < programs; ++program) {
+    SCOPED_TRACE("program " + std::to_string(program));
+    shared_->rows.store(0);
+    shared_->prompts.store(0);
+    OpenEmpty();
+    Create(spec);
+    Close();
+    for (int64_t life = 0; life < 40 && shared_->rows.load() < kRows; ++life) {
+      RunChild(points[(life + program) % 3], 1 + (life * 7 + program * 3) % 17);
+      if (HasFatalFailure()) return;
+      Open();
+      Check();
+      testing::DropFrames(*database_);
+      Check();
+      if (HasFailure()) return;
+      Close();
+    }
+  }
+  EXPECT_GT(kills_, 5 * programs);
+}
+
+}  // namespace
+}  // namespace geardb
