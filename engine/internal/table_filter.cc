@@ -32,7 +32,9 @@ void TableState::Refilter(Slot slot) {
     expires |= priority->Expires(slot);
   }
   if (!expires || record.state != index::TrajectoryState::kClosed) return;
-  if (!expired_.empty() && expired_.back().slot == slot) return;
+  const bool noted = !expired_.empty() && expired_.back().slot == slot &&
+                     expired_.back().generation == record.generation;
+  if (noted) return;
   expired_.push_back({slot, record.generation});
 }
 
