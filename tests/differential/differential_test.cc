@@ -19,7 +19,7 @@
 namespace geardb::differential {
 namespace {
 
-constexpr uint64_t kPrograms = 32;
+constexpr uint64_t kPrograms = 24;
 constexpr uint64_t kSteps = 400;
 
 struct Seeds {
