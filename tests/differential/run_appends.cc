@@ -9,6 +9,11 @@ namespace {
 /// Nobody else is there to make room: a call that waits waits in vain.
 constexpr int64_t kNobodyHelpsMs = 2'000;
 
+/// New ids wait for a sync before anything else is asked; a call without time is refused for that.
+bool WaitsForIds(const Status& status) {
+  return status.message().find("waited for a sync") != std::string_view::npos;
+}
+
 bool Bound(const AppendCall& call) { return IsBounded(call.live->plain.spec); }
 
 }  // namespace
@@ -179,7 +184,7 @@ Result<std::vector<Appended>> Runner::Make(AppendCall* call, Op op, StatusCode e
     WriteBatch batch;
     AddTo(&batch, call, op);
     auto outcome = database_->Write(batch, {.admission_timeout_ms = 0});
-    if (outcome.status().message().find("waited for a sync") != std::string_view::npos) {
+    if (WaitsForIds(outcome.status())) {
       // New ids wait for one, before anything else is asked: refused as well.
       return Status(expected, "ids");
     }
@@ -451,8 +456,7 @@ void Runner::WriteBatches(const Step& step) {
     }
     return;
   }
-  const bool ids = outcome.status().message().find("waited for a sync") != std::string_view::npos;
-  if (ids && !waits) return;  // As in Make.
+  if (WaitsForIds(outcome.status()) && !waits) return;
   if (!SameCode("write", outcome.status(), expected)) return;
   if (expected == StatusCode::kNotFound) live->plain.writers[0].lanes[0] = 0;
   if (!outcome.ok()) return;
