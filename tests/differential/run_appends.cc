@@ -409,7 +409,6 @@ void Runner::WriteBatches(const Step& step) {
   Choices choices(step.numbers[2]);
   Choices ends(step.numbers[1]);
   WriteBatch batch;
-  const TrajectoryId open = live->plain.writers[0].lanes[0];
   const End end = static_cast<End>(ends.Below(4));
   AppendCall call = MakeCall(live, 0, {0}, {end}, 1 + static_cast<int64_t>(ends.Below(kRowsMax)),
                              ends.rest(), step.numbers[3]);
@@ -447,16 +446,14 @@ void Runner::WriteBatches(const Step& step) {
   const std::vector<std::byte> blob(step.numbers[1] % 20, std::byte{3});
   const bool tags = choices.OneIn(2);
   if (tags) batch.WriteTag("batch", blob);
-  const bool waits = expected == StatusCode::kOk;
-  const auto outcome = database_->Write(batch, {.admission_timeout_ms = waits ? 2'000 : 0});
+  const auto outcome = database_->Write(
+      batch, {.admission_timeout_ms = expected == StatusCode::kOk ? kNobodyHelpsMs : 0});
   if (removed.size() > 1 && !outcome.ok() && expected != StatusCode::kOk) {
     ++result_.counts.refused[op_];  // By one of its operations; which, is not told.
-    if (open != 0 && !live->plain.trajectories.contains(open)) {
-      live->plain.writers[0].lanes[0] = live->writers[0]->open_trajectory(0);
-    }
+    live->plain.writers[0].lanes[0] = live->writers[0]->open_trajectory(0);
     return;
   }
-  if (WaitsForIds(outcome.status()) && !waits) return;
+  if (WaitsForIds(outcome.status()) && expected != StatusCode::kOk) return;
   if (!SameCode("write", outcome.status(), expected)) return;
   if (expected == StatusCode::kNotFound) live->plain.writers[0].lanes[0] = 0;
   if (!outcome.ok()) return;
