@@ -11,7 +11,7 @@ namespace geardb {
 
 /// Why a trajectory left. In the log: frozen.
 enum class RemovalReason : uint8_t {
-  kByHand = 0,     ///< Table::Remove.
+  kByHand = 0,     ///< Table::Remove, WriteBatch::Remove; a cut that would have left nothing.
   kCapacity = 1,   ///< The remover of a full table.
   kAge = 2,        ///< TableSpec::ttl_ms.
   kExhausted = 3,  ///< PriorityTableSpec::remove_when_exhausted, or covered by an epoch.

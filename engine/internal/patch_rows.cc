@@ -95,7 +95,7 @@ Status ResolveHandles(const TableState& state, const PriorityState& priority,
     const auto length = static_cast<int64_t>(handle.length);
     uint32_t generation = 0;
     if (!state.GenerationOfLeaf(priority, handle.leaf, &generation) ||
-        generation != handle.generation) {
+        generation != handle.generation || !priority.selector().Contains(handle.leaf)) {
       GEARDB_RETURN_IF_ERROR(rows->AddStale(length));
       continue;
     }

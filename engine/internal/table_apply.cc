@@ -73,7 +73,7 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& fram
 void TableState::Apply(const fb::Close& close, Lsn lsn) {
   if (close.removed()) {
     for (const fb::Removed* removed : *close.removed()) {
-      RemoveTrajectory(*removed, {RemovalReason::kCapacity});
+      RemoveTrajectory(*removed, {RemovalReason::kByHand});
     }
   }
   if (close.ended() == nullptr) return;

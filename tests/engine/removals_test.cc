@@ -41,6 +41,15 @@ TEST_F(RemovalsTest, EachSaysWhy) {
   EXPECT_EQ(table_->Stats().removed_trajectories, 4u);
 }
 
+TEST_F(RemovalsTest, ACutThatLeavesNothingIsByHand) {
+  Create(testing::StepSpec(/*final_row=*/true));
+  const TrajectoryId id = Append(0, 1, End::kGo).id;
+  ASSERT_OK_AND_ASSIGN(const Appended cut, writer_->Cut());
+  EXPECT_EQ(cut.id, 0u);
+  ASSERT_OK_AND_ASSIGN(const Removals found, table_->ReadRemovals(0));
+  EXPECT_EQ(found.removals, (std::vector<Removal>{{id, RemovalReason::kByHand, ""}}));
+}
+
 TEST_F(RemovalsTest, AReaderWaits) {
   Create(testing::StepSpec());
   const TrajectoryId id = AppendClosed(0, 3);

@@ -263,6 +263,43 @@ TEST_F(TablePatchTest, ItemsArePatchedByTheirHandles) {
   }
 }
 
+TEST_F(TablePatchTest, AHandleOfAnItemThatIsGoneIsStaleWhereItsRowsAreThere) {
+  TableSpec spec = PatchSpec();
+  spec.priority_tables = {testing::WindowSpec("windows")};
+  Create(spec);
+  const TrajectoryId id = AppendClosed(0, 1);
+  ASSERT_OK_AND_ASSIGN(const auto sampler, priority("windows")->NewSampler({.batch = 1}));
+  ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+  ASSERT_OK(priority("windows")->Delete(batch.handles()));
+  const std::vector<float> ten = {10};
+  const ColumnValue value{"reward", TensorView::Of(std::span<const float>(ten))};
+  const std::vector<float> before = Floats(id, "reward");
+  ASSERT_OK_AND_ASSIGN(const PatchOutcome outcome,
+                       priority("windows")->Patch(batch.handles(), {&value, 1}));
+  EXPECT_EQ(outcome.applied, 0u);
+  EXPECT_EQ(outcome.stale, 1u);
+  EXPECT_EQ(Floats(id, "reward"), before);
+}
+
+TEST_F(TablePatchTest, AHandleOfARowThatBecameFinalIsStale) {
+  TableSpec spec = PatchSpec(/*final_row=*/true);
+  spec.priority_tables = {testing::WindowSpec("windows")};
+  spec.priority_tables[0].selector = SelectorKind::kLifo;
+  Create(spec);
+  const TrajectoryId id = Append(0, 3, End::kGo).id;
+  ASSERT_OK_AND_ASSIGN(const auto sampler, priority("windows")->NewSampler({.batch = 1}));
+  ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+  ASSERT_EQ(batch.anchors()[0], 2);
+  ASSERT_OK(writer_->Cut());
+  const std::vector<float> ten = {10};
+  const ColumnValue value{"reward", TensorView::Of(std::span<const float>(ten))};
+  const std::vector<float> before = Floats(id, "reward");
+  ASSERT_OK_AND_ASSIGN(const PatchOutcome outcome,
+                       priority("windows")->Patch(batch.handles(), {&value, 1}));
+  EXPECT_EQ(outcome.stale, 1u);
+  EXPECT_EQ(Floats(id, "reward"), before);
+}
+
 TEST_F(TablePatchTest, HandlesOfWhatLeftAreStale) {
   TableSpec spec = PatchSpec();
   spec.priority_tables = {testing::WindowSpec("windows", {.before = 0, .length = 2, .after = 0})};

@@ -204,5 +204,22 @@ TEST_F(TableFilterTest, RandomProgramsHideWhatFails) {
   EXPECT_EQ(priority("hides")->DrawableCount(), priority("hides")->Count());
 }
 
+/// The slot of one that expired before is that of the next: a reopen replays the first.
+TEST_F(TableFilterTest, WhatExpiresBehindAReopenLeaves) {
+  TableSpec spec = testing::StepSpec();
+  spec.priority_tables = {testing::WindowSpec("fresh")};
+  spec.priority_tables[0].filter = "length > 9";
+  spec.priority_tables[0].filter_action = FilterAction::kExpire;
+  Create(spec);
+  AppendClosed(0, 1);
+  EXPECT_EQ(table_->Count(), 0u);
+  Reopen();
+  OpenAgain("steps");
+  const TrajectoryId id = AppendClosed(1, 1);
+  EXPECT_EQ(table_->Count(), 0u);
+  ASSERT_OK_AND_ASSIGN(const Removals left, table_->ReadRemovals(1));
+  EXPECT_EQ(left.removals, (std::vector<Removal>{{id, RemovalReason::kFilter, "fresh"}}));
+}
+
 }  // namespace
 }  // namespace geardb

@@ -1,0 +1,203 @@
+#include "tests/differential/kinds.h"
+
+#include <cstring>
+
+namespace geardb::differential {
+namespace {
+
+template <typename T>
+void Put(T value, Bytes* bytes) {
+  const auto* const first = reinterpret_cast<const std::byte*>(&value);
+  bytes->insert(bytes->end(), first, first + sizeof(T));
+}
+
+void PutElement(DType dtype, double value, Bytes* bytes) {
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kU8:
+      return Put(static_cast<uint8_t>(value), bytes);
+    case DType::kI16:
+      return Put(static_cast<int16_t>(value), bytes);
+    case DType::kI32:
+      return Put(static_cast<int32_t>(value), bytes);
+    default:
+      return Put(static_cast<float>(value), bytes);
+  }
+}
+
+}  // namespace
+
+Bytes RowOf(const Column& column, uint64_t seed) {
+  Bytes bytes;
+  const auto elements = static_cast<size_t>(column.shape.elements());
+  bytes.reserve(elements * DTypeBytes(column.dtype));
+  if (column.dtype == DType::kU8) {
+    for (uint64_t i = 0; bytes.size() < elements; ++i) Put(Mixed(seed, i), &bytes);
+    bytes.resize(elements);
+    return bytes;
+  }
+  for (size_t i = 0; i < elements; ++i) {
+    const uint64_t random = Mixed(seed, i);
+    if (column.name == "prio") {
+      Put(PriorityOf(random), &bytes);
+    } else if (column.dtype == DType::kBool) {
+      PutElement(column.dtype, static_cast<double>(random % 2), &bytes);
+    } else {
+      PutElement(column.dtype, static_cast<double>(random % 200) / 4 - 10, &bytes);
+    }
+  }
+  return bytes;
+}
+
+Bytes DefaultRow(const Column& column) {
+  Bytes bytes;
+  for (int64_t i = 0; i < column.shape.elements(); ++i) {
+    PutElement(column.dtype, column.default_value, &bytes);
+  }
+  return bytes;
+}
+
+float PriorityOf(uint64_t seed) {
+  return seed % 16 == 15 ? 0.0f : static_cast<float>(1 + seed % 15) / 4.0f;
+}
+
+bool IsBounded(const TableSpec& spec) { return spec.trajectories_max > 0 || spec.steps_max > 0; }
+
+std::string FilterKind(Choices* choices, bool standing) {
+  const uint64_t kind = choices->Below(standing ? 8 : 9);
+  const std::string bound = std::to_string(choices->Below(8));
+  const std::string kinds[] = {"",
+                               "goal >= " + bound,
+                               "length > " + bound,
+                               "state == closed",
+                               "!flag && goal != " + bound,
+                               "isset(goal) || end == terminated",
+                               "first_row < " + bound,
+                               "goal in {" + bound + ", 3, 10}",
+                               "times_sampled <= " + bound};
+  return kinds[kind];
+}
+
+PriorityLimits LimitsKind(const PriorityTableSpec& spec, bool bounded_table, Choices* choices) {
+  PriorityLimits limits;
+  limits.limiter.min_size = 1 + choices->Below(3);
+  if (spec.selector == SelectorKind::kEpoch) return limits;
+  if (choices->OneIn(3)) limits.max_times_sampled = static_cast<uint32_t>(1 + choices->Below(3));
+  if (choices->OneIn(3)) limits.remove_when_exhausted = choices->Below(2) == 1;
+  if (bounded_table) return limits;  // What is evicted may open a limiter, or not: see README.
+  if (choices->OneIn(4)) {
+    limits.max_times_sampled = 0;
+    const bool lifo = spec.selector == SelectorKind::kLifo;
+    limits.limiter = {.kind = lifo ? LimiterKind::kStack : LimiterKind::kQueue,
+                      .capacity = 12 + choices->Below(40)};
+  } else if (choices->OneIn(5)) {
+    limits.limiter.kind = LimiterKind::kRatio;
+    limits.limiter.samples_per_insert = static_cast<double>(1 + choices->Below(4)) / 2;
+    limits.limiter.error_buffer = 8 + static_cast<double>(choices->Below(40));
+  }
+  return limits;
+}
+
+TableSpec TableKind(const std::string& name, uint64_t kind) {
+  Choices choices(kind);
+  TableSpec spec;
+  spec.name = name;
+  spec.final_row = choices.OneIn(2);
+  spec.stream = choices.OneIn(4);
+  spec.steps_per_page = uint32_t{1} << choices.Below(4);
+  spec.columns = {
+      {.name = "act", .dtype = DType::kI32, .default_value = 7},
+      {.name = "goal", .dtype = DType::kI32, .kind = ColumnKind::kPerTrajectory},
+      {.name = "flag", .dtype = DType::kBool, .kind = ColumnKind::kPerTrajectory},
+      {.name = "prio", .dtype = DType::kF32, .kind = ColumnKind::kPerTrajectory},
+      {.name = "obs", .dtype = DType::kF32, .shape = {2}, .in_final_row = spec.final_row}};
+  if (choices.OneIn(3)) {
+    spec.columns.push_back({.name = "frame",
+                            .dtype = DType::kU8,
+                            .shape = {24'000},
+                            .compression = static_cast<Compression>(choices.Below(4))});
+    spec.steps_per_page = 4;
+  }
+  if (choices.OneIn(2)) {
+    spec.groups.push_back({.name = "late", .late = true, .is_volatile = choices.OneIn(4)});
+    spec.columns.push_back({.name = "ret", .group = "late", .default_value = -1});
+  }
+  if (choices.OneIn(3)) {
+    spec.groups.push_back({.name = "cache", .is_volatile = true});
+    spec.columns.push_back({.name = "aux", .dtype = DType::kI16, .group = "cache"});
+  }
+  if (choices.OneIn(4)) spec.ttl_ms = 1 + static_cast<int64_t>(choices.Below(400));
+  if (choices.OneIn(4)) spec.orphan_timeout_ms = 1 + static_cast<int64_t>(choices.Below(400));
+  const uint64_t capacity = choices.Below(6);
+  const uint64_t size = choices.Below(24);
+  if (capacity == 4) spec.trajectories_max = 6 + size;
+  if (capacity >= 5) spec.steps_max = 64 + size;
+  const uint64_t remover = choices.Below(6);
+  if (IsBounded(spec)) spec.remover = static_cast<Remover>((remover + 1) % 6);
+  spec.remover_seed = remover;
+  const uint64_t priority_tables = choices.Below(4);
+  for (uint64_t i = 0; i < priority_tables; ++i) {
+    spec.priority_tables.push_back(
+        PriorityTableKind("p" + std::to_string(i), spec, Mixed(kind, i) >> 20));
+  }
+  if (RemovesByPriority(spec.remover)) {
+    spec.remover = Remover::kLifo;
+    for (const PriorityTableSpec& priority : spec.priority_tables) {
+      if (!HasPriorities(priority.selector)) continue;
+      spec.remover = remover % 2 == 0 ? Remover::kMaxHeap : Remover::kMinHeap;
+      spec.remover_priority_table = priority.name;
+    }
+  }
+  return spec;
+}
+
+PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& table,
+                                    uint64_t kind) {
+  Choices choices(kind);
+  PriorityTableSpec spec;
+  spec.name = name;
+  spec.seed = kind % 1000;
+  spec.selector = static_cast<SelectorKind>(choices.Below(8));
+  spec.item = static_cast<ItemKind>(choices.OneIn(3));
+  if (spec.item == ItemKind::kWindow) {
+    spec.window.extent = {static_cast<int64_t>(choices.Below(3)),
+                          1 + static_cast<int64_t>(choices.Below(3)),
+                          static_cast<int64_t>(choices.Below(2))};
+    if (choices.OneIn(4)) spec.window.stride = 2;
+    if (choices.OneIn(5)) spec.window.stride_from_end = true;
+    spec.window.left = static_cast<EdgeRule>(choices.Below(5));
+    spec.window.right = static_cast<EdgeRule>(choices.Below(5));
+    spec.window.cross_ends = table.stream && choices.OneIn(2);
+  }
+  spec.alpha = choices.OneIn(3) ? 0.5 : 1.0;
+  const uint64_t initial = choices.Below(4);
+  if (initial == 1) {
+    spec.initial = InitialPriority::kConstant;
+    spec.initial_priority_value = 0.75f;
+  } else if (initial == 2) {
+    spec.initial = InitialPriority::kColumn;
+    spec.initial_priority_column = "prio";
+  }
+  if (choices.OneIn(5)) {
+    for (const ColumnGroup& group : table.groups) {
+      if (group.late && !group.is_volatile) spec.required.push_back(group.name);
+    }
+    if (choices.OneIn(2)) spec.required.push_back("goal");
+  }
+  const PriorityLimits limits = LimitsKind(spec, IsBounded(table), &choices);
+  spec.limiter = limits.limiter;
+  spec.max_times_sampled = limits.max_times_sampled;
+  spec.remove_when_exhausted = limits.remove_when_exhausted;
+  if (spec.selector == SelectorKind::kEpoch) {
+    spec.epoch.passes = static_cast<uint32_t>(1 + choices.Below(2));
+    spec.epoch.remove_covered = choices.OneIn(3);
+    return spec;
+  }
+  if (choices.OneIn(4)) {
+    spec.filter = FilterKind(&choices, /*standing=*/true);
+    if (choices.OneIn(2)) spec.filter_action = FilterAction::kExpire;
+  }
+  return spec;
+}
+
+}  // namespace geardb::differential

@@ -1,0 +1,42 @@
+// What the numbers of a step mean: kinds of tables, priority tables, limits, and bytes of rows.
+// Database and model are given the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/schema.h"
+#include "tests/differential/program.h"
+
+namespace geardb::differential {
+
+using Bytes = std::vector<std::byte>;
+
+/// The lanes of a table's two writers; at most so many trajectories are open in a table.
+inline constexpr uint32_t kLanesOfWriter[] = {1, 3};
+inline constexpr uint32_t kLanes = 4;
+/// Rows of one call on a lane.
+inline constexpr uint64_t kRowsMax = 6;
+
+/// Some row of a column: the same for the same seed. What is read as a priority is one.
+Bytes RowOf(const Column& column, uint64_t seed);
+/// A row of defaults.
+Bytes DefaultRow(const Column& column);
+/// Multiples of 1/4, so that α = 1 makes exact weights; sometimes 0.
+float PriorityOf(uint64_t seed);
+
+/// Of every kind there is: final rows, streams, column groups (late, volatile), rows so wide that
+/// they fill the budgets, capacities with all removers, times.
+TableSpec TableKind(const std::string& name, uint64_t kind);
+/// Over a table of that kind: all items, selectors, edge rules, initial priorities, requirements,
+/// limits and filters.
+PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& table, uint64_t kind);
+/// Limits that suit the selector.
+PriorityLimits LimitsKind(const PriorityTableSpec& spec, bool bounded_table, Choices* choices);
+/// Something may have to leave it, or wait.
+bool IsBounded(const TableSpec& spec);
+/// The text of a filter, "" for none.
+std::string FilterKind(Choices* choices, bool standing);
+
+}  // namespace geardb::differential

@@ -1,0 +1,238 @@
+// A batch is what the model has of its items.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "tests/differential/runner.h"
+
+namespace geardb::differential {
+
+ItemKey Runner::KeyOf(const PlainPriority& priority, const Batch& batch, size_t at) {
+  return {batch.trajectory_ids()[at], priority.windows() ? batch.anchors()[at] : 0};
+}
+
+void Runner::CompareBatch(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch) {
+  int64_t rows = 0;
+  for (const int64_t of_part : drawn.rows) rows += of_part;
+  if (!Same("size", batch.size(), rows)) return;
+  if (!sampler.options.observer && !Same("draw number", batch.draw_number(), drawn.numbers[0])) {
+    return;
+  }
+  size_t at = 0;
+  for (size_t p = 0; p < sampler.parts.size(); ++p) {
+    const PlainTable& plain = TableOf(sampler, drawn, p);
+    const PlainPriority& priority = plain.priorities[sampler.parts[p].priority];
+    const auto probabilities =
+        Probabilities(priority, DrawableItems(plain, priority), drawn.scales[p]);
+    std::vector<ItemKey> keys;
+    for (int64_t i = 0; i < drawn.rows[p]; ++i, ++at) {
+      keys.push_back(KeyOf(priority, batch, at));
+      const auto chance = probabilities.find(keys.back());
+      if (chance == probabilities.end()) {
+        return Differ("item", Printed(keys.back()) + " cannot be drawn");
+      }
+      // Ahead, a scale may lie between.
+      const double bound = sampler.options.prefetch > 0 ? 4e-3 : 1e-12;
+      // Rows that would come too often are drawn again, from what is left.
+      const bool again = priority.times_max() > 0 && !priority.distinct();
+      const double found = batch.probabilities()[at];
+      const bool larger = again && found > chance->second && found <= 1;
+      if (!larger && std::abs(found - chance->second) > bound * chance->second) {
+        return Differ("probability", Printed(batch.probabilities()[at]) + ", expected " +
+                                         Printed(chance->second) + ", selector " +
+                                         Printed(priority.spec.selector));
+      }
+      Same("source", batch.sources()[at], static_cast<uint32_t>(p));
+      CompareItem(plain, priority, batch, at);
+      if (different()) return;
+    }
+    CompareOrder(plain, priority, keys);
+    if (different()) return;
+  }
+  CompareWeights(sampler, drawn, batch);
+  for (size_t v = 0; v < sampler.options.views.size() && !different(); ++v) {
+    CompareView(sampler, drawn, batch, v);
+  }
+  result_.counts.rows_compared += static_cast<uint64_t>(rows);
+}
+
+void Runner::CompareItem(const PlainTable& plain, const PlainPriority& priority, const Batch& batch,
+                         size_t at) {
+  const ItemKey key = KeyOf(priority, batch, at);
+  const PlainTrajectory& trajectory = plain.trajectories.at(key.first);
+  if (!priority.windows()) Same("anchor", batch.anchors()[at], trajectory.first_row());
+  Same("length", batch.lengths()[at], plain.Place(priority.spec, trajectory, key.second).steps);
+  Same("trajectory length", batch.trajectory_lengths()[at], trajectory.steps_end());
+  Same("end", batch.trajectory_ends()[at], trajectory.end);
+  Same("times sampled", batch.times_sampled()[at], trajectory.times_sampled);
+}
+
+void Runner::CompareOrder(const PlainTable& plain, const PlainPriority& priority,
+                          const std::vector<ItemKey>& keys) {
+  if (!priority.distinct()) return;
+  const std::set<ItemKey> different_keys(keys.begin(), keys.end());
+  Same("distinct items", different_keys.size(), keys.size());
+  if (!priority.ordered()) return;
+  std::vector<std::tuple<double, ItemAge>> found, first;
+  for (const ItemKey& key : keys) found.push_back(PlaceInOrder(priority, key));
+  for (const ItemKey& key : DrawableItems(plain, priority)) {
+    first.push_back(PlaceInOrder(priority, key));
+  }
+  std::sort(first.begin(), first.end());
+  first.resize(keys.size());
+  if (found == first) return;
+  std::vector<ItemKey> expected;
+  for (const auto& place : first) {
+    for (const ItemKey& key : DrawableItems(plain, priority)) {
+      if (PlaceInOrder(priority, key) == place) expected.push_back(key);
+    }
+  }
+  Differ("order", "found " + Printed(keys) + ", expected " + Printed(expected));
+}
+
+/// (n·P)^−β as of each part, divided by the largest of the batch.
+void Runner::CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn,
+                            const Batch& batch) {
+  std::vector<double> weights;
+  double largest = 0;
+  size_t at = 0;
+  for (size_t p = 0; p < sampler.parts.size(); ++p) {
+    const PlainTable& plain = TableOf(sampler, drawn, p);
+    const PlainPriority& priority = plain.priorities[sampler.parts[p].priority];
+    const auto n = static_cast<double>(DrawableItems(plain, priority).size());
+    for (int64_t i = 0; i < drawn.rows[p]; ++i, ++at) {
+      const double weight = HasWeights(priority.spec.selector)
+                                ? std::pow(n * batch.probabilities()[at], -sampler.options.beta)
+                                : 1;
+      weights.push_back(weight);
+      largest = std::max(largest, weight);
+    }
+  }
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const auto found = static_cast<double>(batch.weights()[i]);
+    if (std::abs(found - weights[i] / largest) < 1e-5) continue;
+    return Differ("weight", Printed(found) + ", expected " + Printed(weights[i] / largest));
+  }
+}
+
+void Runner::CompareOutput(const LiveSampler& sampler, const Batch& batch, const std::string& name,
+                           size_t entry_bytes, const std::vector<Bytes>& items) {
+  const auto tensor = batch.Find(name);
+  if (!tensor.ok()) return Differ("output", tensor.status().ToString());
+  const bool packed = sampler.options.layout == BatchLayout::kPacked;
+  const size_t stride = items.empty() ? 0 : tensor->byte_count() / items.size();
+  const auto* const found = static_cast<const std::byte*>(tensor->bytes);
+  size_t packed_at = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const size_t first = packed ? packed_at : i * stride;
+    const size_t room = packed ? items[i].size() : stride;
+    if (first + room > tensor->byte_count() || items[i].size() > room) {
+      return Differ("shape", name + " has " + tensor->shape.ToString());
+    }
+    Bytes expected = items[i];
+    expected.resize(room);
+    if (room > 0 && std::memcmp(found + first, expected.data(), room) != 0) {
+      size_t at = 0;
+      while (found[first + at] == expected[at]) ++at;
+      return Differ("bytes", name + ", item " + std::to_string(i) + ", entry " +
+                                 std::to_string(at / entry_bytes) + ", byte " +
+                                 std::to_string(at % entry_bytes));
+    }
+    packed_at += items[i].size();
+  }
+  if (packed && packed_at != tensor->byte_count()) Differ("shape", name + " is longer");
+}
+
+/// The rows that were drawn for an item: where they may be.
+std::vector<int64_t> Runner::DrawnRows(const LiveSampler& sampler, const PlainTable& plain,
+                                       const PriorityTableSpec& rule, const ItemKey& key,
+                                       const Batch& batch, size_t at) {
+  const RowDraw& draw = sampler.options.row_draws[0];
+  const PlainTrajectory& trajectory = plain.trajectories.at(key.first);
+  const int64_t anchor = plain.Place(rule, trajectory, key.second).anchor;
+  PriorityTableSpec around = rule;
+  around.window.cross_ends = false;
+  int64_t first = 0, last = 0;
+  for (const PlainTable::Episode& episode : plain.Episodes(around, trajectory)) {
+    if (anchor < episode.begin || anchor >= episode.rows_end) continue;
+    last = episode.rows_end - 1;
+    first = draw.kind == RowDrawKind::kAny    ? episode.begin
+            : draw.kind == RowDrawKind::kLast ? last
+                                              : anchor + draw.nearest;
+  }
+  const auto found = batch[draw.name + ".row"].values<int64_t>();
+  const auto flags = batch[draw.name + ".drawn"].values<bool>();
+  std::vector<int64_t> rows;
+  for (size_t k = 0; k < static_cast<size_t>(draw.count); ++k) {
+    const size_t place = at * static_cast<size_t>(draw.count) + k;
+    rows.push_back(found[place]);
+    if (!Same("a row is drawn", flags[place], first <= last)) return rows;
+    const bool good =
+        flags[place] ? rows.back() >= first && rows.back() <= last : rows.back() == anchor;
+    if (!good) Differ("drawn row", Printed(rows.back()) + " of " + Printed(key));
+  }
+  return rows;
+}
+
+void Runner::CompareView(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch,
+                         size_t number) {
+  const View& view = sampler.options.views[number];
+  const std::string name = view.name.empty() ? view.column : view.name;
+  std::vector<Bytes> shown, valid, learn, is_first, end;
+  std::vector<int64_t> lengths;
+  size_t entry_bytes = 1;
+  size_t at = 0;
+  bool per_step = true;
+  for (size_t p = 0; p < sampler.parts.size(); ++p) {
+    const PlainTable& plain = TableOf(sampler, drawn, p);
+    const PriorityTableSpec& rule = plain.priorities[sampler.parts[p].priority].spec;
+    const PlainColumn& column = *plain.FindColumn(view.column);
+    per_step = column.per_step();
+    entry_bytes = column.unwritten->size();
+    for (int64_t i = 0; i < drawn.rows[p]; ++i, ++at) {
+      const ItemKey key = KeyOf(plain.priorities[sampler.parts[p].priority], batch, at);
+      const PlainTrajectory& trajectory = plain.trajectories.at(key.first);
+      if (!per_step) {
+        shown.push_back(*plain.ValueOf(trajectory, column));
+        continue;
+      }
+      std::vector<int64_t> relative = view.rows.list;
+      const PlainTable::Window window = plain.Place(rule, trajectory, key.second);
+      const int64_t count = view.rows.count > 0 ? view.rows.count : window.length;
+      for (int64_t j = 0; view.rows.list.empty() && j < count; ++j) relative.push_back(j);
+      PlainTable::Shown rows = plain.Show(rule, trajectory, key.second, relative);
+      if (!view.rows.draw.empty()) {
+        rows.rows = DrawnRows(sampler, plain, rule, key, batch, at);
+        if (different()) return;
+      }
+      Bytes& bytes = shown.emplace_back();
+      valid.emplace_back();
+      learn.emplace_back();
+      is_first.emplace_back();
+      end.emplace_back();
+      for (size_t k = 0; k < rows.rows.size(); ++k) {
+        const bool pad = rows.rows[k] < 0;
+        const PlainRow* const row = pad ? nullptr : &trajectory.row(rows.rows[k]);
+        const Bytes value = pad ? Bytes(entry_bytes) : *plain.ValueOf(*row, column);
+        bytes.insert(bytes.end(), value.begin(), value.end());
+        valid.back().push_back(static_cast<std::byte>(pad ? 0 : 1));
+        learn.back().push_back(static_cast<std::byte>(k < rows.learn.size() ? rows.learn[k] : 0));
+        is_first.back().push_back(static_cast<std::byte>(!pad && row->first ? 1 : 0));
+        end.back().push_back(pad ? std::byte{0} : static_cast<std::byte>(row->end));
+      }
+      lengths.push_back(static_cast<int64_t>(rows.rows.size()));
+    }
+  }
+  CompareOutput(sampler, batch, name, entry_bytes, shown);
+  if (!per_step || different()) return;
+  const auto found = batch.ViewLengths(name);
+  if (!found.ok()) return Differ("view lengths", found.status().ToString());
+  Same("view lengths", std::vector<int64_t>(found->begin(), found->end()), lengths);
+  if (!view.masks) return;
+  CompareOutput(sampler, batch, name + ".valid", 1, valid);
+  CompareOutput(sampler, batch, name + ".learn", 1, learn);
+  CompareOutput(sampler, batch, name + ".is_first", 1, is_first);
+  CompareOutput(sampler, batch, name + ".end", 1, end);
+}
+
+}  // namespace geardb::differential

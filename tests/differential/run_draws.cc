@@ -1,0 +1,307 @@
+// Samplers: what they may draw, and what a hand-over does.
+#include <algorithm>
+
+#include "tests/differential/runner.h"
+
+namespace geardb::differential {
+namespace {
+
+constexpr size_t kSamplersMax = 4;
+constexpr size_t kBatchesKept = 6;
+
+}  // namespace
+
+void Runner::MakeViews(const LivePart& part, Choices choices, LiveSampler* sampler) {
+  const PlainTable& plain = part.table->plain;
+  const PriorityTableSpec& spec = plain.priorities[part.priority].spec;
+  std::vector<View>& views = sampler->options.views;
+  const auto add = [&](View view) {
+    const PlainColumn* const column = plain.FindColumn(view.column);
+    if (column == nullptr) return;
+    sampler->columns.push_back(column->number);
+    views.push_back(std::move(view));
+  };
+  add({.column = "act", .masks = choices.OneIn(2)});
+  if (choices.OneIn(2) && spec.item == ItemKind::kWindow) {
+    View view{.column = "obs", .masks = choices.OneIn(2)};
+    const Extent& extent = spec.window.extent;
+    for (int64_t j = -extent.before; j < extent.length + extent.after; ++j) {
+      view.rows.list.push_back(j);
+    }
+    add(view);
+  }
+  if (choices.OneIn(2)) add({.column = "goal"});
+  if (choices.OneIn(3)) add({.column = "frame"});
+  if (choices.OneIn(3)) add({.column = "ret", .rows = {.count = 1}});
+  if (choices.OneIn(3) && plain.FindColumn("obs") != nullptr) {
+    sampler->options.row_draws = {{.name = "later",
+                                   .kind = static_cast<RowDrawKind>(choices.Below(4)),
+                                   .count = 1 + static_cast<int64_t>(choices.Below(2))}};
+    add({.column = "obs", .name = "goals", .rows = {.draw = "later"}});
+  }
+}
+
+void Runner::Sample(const Step& step) {
+  const auto [live, number] = PriorityAt(step.numbers[0]);
+  if (live == nullptr) return;
+  if (samplers_.size() >= kSamplersMax) {
+    Cancel(&samplers_.front());
+    samplers_.erase(samplers_.begin());
+  }
+  const PlainPriority& priority = live->plain.priorities[number];
+  LiveSampler sampler{.parts = {{live, number, ShareKind::kRest, 0}}};
+  SamplerOptions& options = sampler.options;
+  Choices choices(step.numbers[1]);
+  const bool epoch = priority.spec.selector == SelectorKind::kEpoch;
+  options.batch = 1 + static_cast<int64_t>(choices.Below(4));
+  options.layout = static_cast<BatchLayout>(choices.Below(2));
+  options.drop_last = choices.OneIn(3) && epoch && !priority.spec.epoch.remove_covered;
+  options.observer = choices.OneIn(6) && !epoch;
+  options.seed = choices.Below(100);
+  const auto ahead = static_cast<int64_t>(choices.Below(3));
+  // Which items are drawn ahead at random, the model does not know: where it matters, none are.
+  if (!epoch && priority.times_max() == 0 && !options.observer) options.prefetch = ahead;
+  options.audit = choices.OneIn(5) && !options.observer;
+  options.timeout_ms = 0;
+  MakeViews(sampler.parts[0], Choices(step.numbers[2]), &sampler);
+  auto made = live->priority_table(number)->NewSampler(options);
+  if (!SameCode("sampler", made.status(), StatusCode::kOk)) return;
+  sampler.sampler = std::move(*made);
+  samplers_.push_back(std::move(sampler));
+}
+
+void Runner::SampleMixed(const Step& step) {
+  const auto [first, first_number] = PriorityAt(step.numbers[0]);
+  const auto [second, second_number] = PriorityAt(step.numbers[1]);
+  if (first == nullptr || (first == second && first_number == second_number)) return;
+  Choices choices(step.numbers[2]);
+  LiveSampler sampler;
+  const ShareKind share = choices.OneIn(2) ? ShareKind::kUpToAvailable : ShareKind::kFixed;
+  sampler.parts = {{first, first_number, share, 1 + static_cast<int64_t>(choices.Below(3))},
+                   {second, second_number, ShareKind::kRest, 0}};
+  for (const LivePart& part : sampler.parts) {
+    const PlainPriority& priority = part.table->plain.priorities[part.priority];
+    const PlainColumn* const column = part.table->plain.FindColumn("act");
+    // The rows of one part are those of a mixed batch; an epoch takes no other share.
+    if (priority.spec.selector == SelectorKind::kEpoch || column == nullptr) return;
+    if (priority.spec.item != ItemKind::kWindow) return;
+    sampler.columns.push_back(column->number);
+  }
+  sampler.options.batch = 4;
+  sampler.options.layout = BatchLayout::kPacked;
+  sampler.options.timeout_ms = 0;
+  sampler.options.views = {{.column = "act", .rows = {.count = 1}}};
+  std::vector<SamplerPart> parts;
+  for (const LivePart& part : sampler.parts) {
+    parts.push_back({.priority_table = part.table->priority_table(part.priority),
+                     .share = part.share,
+                     .count = part.count});
+  }
+  auto made = database_->NewSampler(parts, sampler.options);
+  if (!SameCode("sampler", made.status(), StatusCode::kOk)) return;
+  sampler.sampler = std::move(*made);
+  if (samplers_.size() >= kSamplersMax) {
+    Cancel(&samplers_.front());
+    samplers_.erase(samplers_.begin());
+  }
+  samplers_.push_back(std::move(sampler));
+}
+
+void Runner::StopSampling(const Step& step) {
+  if (samplers_.empty()) return;
+  const size_t at = step.numbers[0] % samplers_.size();
+  Cancel(&samplers_[at]);
+  samplers_.erase(samplers_.begin() + static_cast<ptrdiff_t>(at));
+}
+
+/// What it has drawn ahead is free again; once no sampler is left, its numbers are, too.
+void Runner::Cancel(LiveSampler* sampler) {
+  for (const PlainDraw& drawn : sampler->ahead) {
+    for (size_t p = 0; p < sampler->parts.size(); ++p) {
+      const LivePart& part = sampler->parts[p];
+      part.table->plain.priorities[part.priority].counts.reserved -= drawn.rows[p];
+    }
+  }
+  sampler->ahead.clear();
+  if (sampler->options.observer) return;
+  for (const LivePart& part : sampler->parts) {
+    bool other = false;
+    for (const LiveSampler& living : samplers_) {
+      for (const LivePart& of : living.parts) {
+        other |= &living != sampler && !living.options.observer && of.table == part.table &&
+                 of.priority == part.priority;
+      }
+    }
+    PlainPriority& priority = part.table->plain.priorities[part.priority];
+    if (!other) priority.next_ahead = priority.next_draw;
+  }
+}
+
+/// All samplers (of a table).
+void Runner::StopAll(const LiveTable* of) {
+  for (size_t i = samplers_.size(); i-- > 0;) {
+    const bool uses = std::any_of(samplers_[i].parts.begin(), samplers_[i].parts.end(),
+                                  [&](const LivePart& part) { return part.table == of; });
+    if (of != nullptr && !uses) continue;
+    Cancel(&samplers_[i]);
+    samplers_.erase(samplers_.begin() + static_cast<ptrdiff_t>(i));
+  }
+}
+
+void Runner::SetBeta(const Step& step) {
+  if (samplers_.empty()) return;
+  LiveSampler& sampler = samplers_[step.numbers[0] % samplers_.size()];
+  SameCode("negative", sampler.sampler->set_beta(-1), StatusCode::kInvalidArgument);
+  if (!sampler.ahead.empty()) return;
+  const double beta = static_cast<double>(step.numbers[1] % 5) / 4;
+  SameCode("beta", sampler.sampler->set_beta(beta), StatusCode::kOk);
+  sampler.options.beta = beta;
+}
+
+/// A view's column that was dropped is not found, also where another one has its name now.
+bool Runner::ColumnsAreThere(const LiveSampler& sampler) const {
+  for (size_t i = 0; i < sampler.columns.size(); ++i) {
+    bool found = false;
+    const size_t part = sampler.parts.size() > 1 ? i : 0;
+    for (const PlainColumn& column : sampler.parts[part].table->plain.columns) {
+      found |= column.number == sampler.columns[i];
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
+const PlainTable& Runner::TableOf(const LiveSampler& sampler, const PlainDraw& drawn,
+                                  size_t part) const {
+  return drawn.tables.empty() ? sampler.parts[part].table->plain : drawn.tables[part];
+}
+
+/// How many rows each part has of the next batch.
+std::vector<int64_t> Runner::Shares(const LiveSampler& sampler) const {
+  int64_t left = sampler.options.batch;
+  std::vector<int64_t> rows;
+  for (const LivePart& part : sampler.parts) {
+    const PlainTable& plain = part.table->plain;
+    const PlainPriority& priority = plain.priorities[part.priority];
+    int64_t count = part.share == ShareKind::kRest ? left : part.count;
+    if (part.share == ShareKind::kUpToAvailable) {
+      while (count > 0 && RefusalOf(plain, priority, count) != StatusCode::kOk) --count;
+    }
+    if (sampler.parts.size() == 1 && priority.spec.selector == SelectorKind::kEpoch &&
+        !sampler.options.drop_last) {
+      count = std::min(count, static_cast<int64_t>(priority.epoch.remaining.size()));
+    }
+    rows.push_back(count);
+    left -= count;
+  }
+  return rows;
+}
+
+/// A rest that is smaller than a batch counts as covered, where the sampler says so.
+void Runner::LeaveOutRest(LiveSampler* sampler) {
+  if (!sampler->options.drop_last) return;
+  PlainPriority& priority = sampler->parts[0].table->plain.priorities[sampler->parts[0].priority];
+  const auto batch = static_cast<size_t>(sampler->options.batch);
+  while (!priority.epoch_over() && priority.epoch.remaining.size() < batch) {
+    const uint64_t pass = priority.epoch.pass;
+    EndPass(&priority);
+    if (priority.epoch.pass == pass) return;
+  }
+}
+
+StatusCode Runner::Draw(LiveSampler* sampler) {
+  PlainDraw drawn{.rows = Shares(*sampler)};
+  for (size_t p = 0; p < sampler->parts.size(); ++p) {
+    const LivePart& part = sampler->parts[p];
+    const PlainTable& plain = part.table->plain;
+    PlainPriority priority = plain.priorities[part.priority];
+    if (sampler->options.observer) priority.spec.limiter = {.min_size = 0};
+    const bool none = drawn.rows[p] == 0 && sampler->parts.size() > 1;
+    const StatusCode code = none ? StatusCode::kOk : RefusalOf(plain, priority, drawn.rows[p]);
+    if (code != StatusCode::kOk) return code;
+  }
+  for (size_t p = 0; p < sampler->parts.size(); ++p) {
+    const LivePart& part = sampler->parts[p];
+    PlainPriority& priority = part.table->plain.priorities[part.priority];
+    drawn.scales.push_back(part.table->priority_table(part.priority)->Stats().scale_shift);
+    drawn.numbers.push_back(priority.next_ahead);
+    if (sampler->options.observer) continue;
+    priority.counts.reserved += drawn.rows[p];
+    ++priority.next_ahead;
+  }
+  if (sampler->options.prefetch > 0) {
+    for (const LivePart& part : sampler->parts) drawn.tables.push_back(part.table->plain);
+  }
+  sampler->ahead.push_back(std::move(drawn));
+  return StatusCode::kOk;
+}
+
+void Runner::Next(const Step& step) {
+  if (samplers_.empty()) return;
+  LiveSampler& sampler = samplers_[step.numbers[0] % samplers_.size()];
+  StatusCode expected = StatusCode::kOk;
+  const bool there = ColumnsAreThere(sampler);
+  if (there) LeaveOutRest(&sampler);
+  const auto depth = static_cast<size_t>(std::max<int64_t>(sampler.options.prefetch, 1));
+  while (there && sampler.ahead.size() < depth && expected == StatusCode::kOk) {
+    expected = Draw(&sampler);
+  }
+  auto batch = sampler.sampler->Next(Deadline::Now());
+  if (!there) {
+    SameCode("next", batch.status(), StatusCode::kNotFound);
+    return;
+  }
+  if (sampler.ahead.empty()) {
+    SameCode("next", batch.status(), expected);
+    return;
+  }
+  if (!SameCode("next", batch.status(), StatusCode::kOk)) return;
+  const PlainDraw drawn = std::move(sampler.ahead.front());
+  sampler.ahead.pop_front();
+  CompareBatch(sampler, drawn, *batch);
+  if (different()) return;
+  HandOver(&sampler, drawn, *batch);
+  if (sampler.options.prefetch > 0) Draw(&sampler);
+  batch->Release();
+}
+
+void Runner::HandOver(LiveSampler* sampler, const PlainDraw& drawn, const Batch& batch) {
+  size_t at = 0;
+  std::map<LiveTable*, std::set<TrajectoryId>> shown;
+  for (size_t p = 0; p < sampler->parts.size(); ++p) {
+    const LivePart& part = sampler->parts[p];
+    PlainTable& plain = part.table->plain;
+    PlainPriority& priority = plain.priorities[part.priority];
+    KeptBatch kept{.table = part.table, .priority = part.priority};
+    for (int64_t i = 0; i < drawn.rows[p]; ++i, ++at) {
+      kept.handles.push_back(batch.handles()[at]);
+      kept.keys.push_back(KeyOf(priority, batch, at));
+      kept.lengths.push_back(batch.lengths()[at]);
+    }
+    result_.counts.drawn[std::to_string(static_cast<int>(priority.spec.selector))] +=
+        kept.keys.size();
+    if (!sampler->options.observer) {
+      for (const ItemKey& key : kept.keys) {
+        const auto trajectory = plain.trajectories.find(key.first);
+        if (trajectory != plain.trajectories.end()) ++trajectory->second.times_sampled;
+        const auto item = priority.items.find(key);
+        if (priority.times_max() > 0 && item != priority.items.end()) ++item->second.sampled;
+        shown[part.table].insert(key.first);
+      }
+      priority.counts.reserved -= drawn.rows[p];
+      priority.counts.samples += drawn.rows[p];
+      if (drawn.rows[p] > 0 || p == 0) {
+        priority.next_draw = std::max(priority.next_draw, drawn.numbers[p] + 1);
+      }
+      if (priority.spec.selector == SelectorKind::kEpoch) {
+        Cover(&priority, {kept.keys.begin(), kept.keys.end()});
+      }
+    }
+    if (kept.keys.empty()) continue;
+    batches_.push_back(std::move(kept));
+    if (batches_.size() > kBatchesKept) batches_.pop_front();
+  }
+  for (const auto& [live, ids] : shown) live->plain.Finish(ids);
+}
+
+}  // namespace geardb::differential

@@ -1,0 +1,274 @@
+// Runner: a database and the model of it, side by side. One function for each operation: it asks
+// the model what is to be expected, makes the call, and compares. run.cc has the way of a program
+// through it; the operations are in run_*.cc.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "engine/database.h"
+#include "tests/differential/plain_table.h"
+#include "tests/differential/run.h"
+#include "tests/testing/temp_dir.h"
+
+namespace geardb::differential {
+
+class HandClock final : public Clock {
+ public:
+  int64_t WallTimeUs() const override { return now_us; }
+  int64_t now_us = 1'000'000'000'000;
+};
+
+/// A table and its model.
+struct LiveTable {
+  explicit LiveTable(PlainTable plain_in) : plain(std::move(plain_in)) {}
+  PlainTable plain;
+  std::shared_ptr<Table> table = {};
+  std::unique_ptr<Writer> writers[std::size(kLanesOfWriter)] = {};
+  uint64_t removals_seen = 0;
+
+  std::shared_ptr<PriorityTable> priority_table(size_t number) const {
+    return table->priority_table(plain.priorities[number].spec.name);
+  }
+};
+
+/// A part of a sampler.
+struct LivePart {
+  LiveTable* table = nullptr;
+  size_t priority = 0;
+  ShareKind share = ShareKind::kRest;
+  int64_t count = 0;
+};
+
+/// What was drawn: how many rows of each part, and, ahead, the tables as they were then.
+struct PlainDraw {
+  std::vector<PlainTable> tables = {};
+  std::vector<int64_t> rows = {};
+  std::vector<uint64_t> numbers = {};
+  std::vector<int> scales = {};
+};
+
+struct LiveSampler {
+  std::unique_ptr<Sampler> sampler = {};
+  SamplerOptions options = {};
+  std::vector<LivePart> parts = {};
+  std::vector<uint64_t> columns = {};  ///< Of its views, by number.
+  std::deque<PlainDraw> ahead = {};
+};
+
+/// Handles that were given out, of one part.
+struct KeptBatch {
+  LiveTable* table = nullptr;
+  size_t priority = 0;
+  std::vector<ItemHandle> handles = {};
+  std::vector<ItemKey> keys = {};
+  std::vector<int64_t> lengths = {};
+};
+
+/// Values of columns for a call, and the bytes behind them.
+class CallValues {
+ public:
+  void Add(const Column& column, const std::vector<Value>& rows, std::optional<int64_t> outer);
+  ColumnValues values();
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<Bytes> bytes_;
+  std::vector<std::pair<DType, Shape>> types_;
+  std::vector<ColumnValue> values_;
+};
+
+/// A call on some lanes of a writer, as the model and as the database want it.
+struct AppendCall {
+  LiveTable* live = nullptr;
+  size_t writer = 0;
+  std::vector<PlainLaneRows> lanes = {};
+  std::vector<End> ends = {};  ///< Of all lanes, where there is one row for each.
+  bool one_row = false;        ///< Values without a leading dimension.
+  GivenPriorities given = {};
+  bool wrong_count = false;
+  CallValues rows = {}, final = {}, trajectory = {};
+  std::vector<InitialPriorities> priorities = {};
+  std::vector<std::string> priority_names = {};
+};
+
+class Runner {
+ public:
+  explicit Runner(PlantedBug bug) : bug_(bug) {}
+  ~Runner();
+  RunResult Run(const Program& program);
+
+ private:
+  // run.cc
+  void Do(const Step& step);
+  void DoMore(const Step& step);
+  void Open(bool read_only = false);
+  void Close();
+  void Reopen();
+  void Crash();
+  void Look();
+  void CountStats();
+  void DropFrames();
+  bool different() const { return result_.difference.has_value(); }
+  void Differ(const std::string& what, const std::string& text);
+  template <typename A, typename B>
+  bool Same(const std::string& what, const A& found, const B& expected) {
+    if (different() || found == expected) return !different();
+    std::ostringstream out;
+    out << "found " << Printed(found) << ", expected " << Printed(expected);
+    Differ(what, out.str());
+    return false;
+  }
+  template <typename T>
+  static std::string Printed(const T& value);
+  /// The status is of this code; counts how the step was answered.
+  bool SameCode(const std::string& what, const Status& found, StatusCode expected);
+
+  // run_tables.cc
+  LiveTable* TableAt(uint64_t number);
+  PlainTrajectory* TrajectoryAt(LiveTable* live, uint64_t number);
+  /// A priority table of any table: {nullptr, 0} when there is none.
+  std::pair<LiveTable*, size_t> PriorityAt(uint64_t number);
+  void CreateTable(const Step& step);
+  void DropTable(const Step& step);
+  void OpenTable(const Step& step);
+  void CreatePriorityTable(const Step& step);
+  void Remove(const Step& step);
+  void RemoveRange(const Step& step);
+  void RemovePassing(const Step& step);
+  void RemoveAll(LiveTable* live, const std::vector<TrajectoryId>& ids, RemovalReason reason);
+  void Truncate(const Step& step);
+  void SetColumns(const Step& step);
+  void Patch(const Step& step);
+  void AddColumns(const Step& step);
+  void DropColumns(const Step& step);
+  void CloseOrphans(const Step& step);
+  void RemoveExpired(const Step& step);
+  void PassTime(const Step& step);
+  void WriteTag(const Step& step);
+  void Wait(const Step& step);
+
+  // run_appends.cc
+  void AppendOne(const Step& step);
+  void AppendLanes(const Step& step);
+  void Cut(const Step& step);
+  void Detach(const Step& step);
+  void Leave(const Step& step);
+  void Resume(const Step& step);
+  void WriteBatches(const Step& step);
+  void DeleteAndRemove(LiveTable* live, PlainPriority* priority, const std::vector<RowId>& deleted,
+                       const std::vector<TrajectoryId>& removed);
+  bool EnsureWriter(LiveTable* live, size_t writer);
+  AppendCall MakeCall(LiveTable* live, size_t writer, const std::vector<uint32_t>& lanes,
+                      const std::vector<End>& ends, int64_t count, uint64_t seed, uint64_t extras);
+  void BindCall(AppendCall* call, bool of_lanes);
+  void GivePriorities(AppendCall* call, Choices* choices);
+  StatusCode ExpectedOf(const AppendCall& call, Op op);
+  Result<std::vector<Appended>> Make(AppendCall* call, Op op, StatusCode expected);
+  size_t AddTo(WriteBatch* batch, AppendCall* call, Op op);
+  void TakeOver(AppendCall* call, const std::vector<Appended>& appended);
+
+  // run_priorities.cc
+  void SetRows(const Step& step);
+  void SetHandles(const Step& step);
+  void SetAll(const Step& step);
+  void DeleteRows(const Step& step);
+  void DeleteHandles(const Step& step);
+  void PatchItems(const Step& step);
+  void Configure(const Step& step);
+  void SetFilter(const Step& step);
+  void BeginEpoch(const Step& step);
+  KeptBatch* BatchAt(uint64_t number);
+  void ComparePriority(LiveTable* live, size_t number);
+  void CompareCounts(LiveTable* live, size_t number);
+
+  // run_draws.cc
+  void Sample(const Step& step);
+  void SampleMixed(const Step& step);
+  void Next(const Step& step);
+  void StopSampling(const Step& step);
+  void SetBeta(const Step& step);
+  void StopAll(const LiveTable* of);
+  void MakeViews(const LivePart& part, Choices choices, LiveSampler* sampler);
+  std::vector<int64_t> Shares(const LiveSampler& sampler) const;
+  /// OK where the model draws a batch, too.
+  StatusCode Draw(LiveSampler* sampler);
+  const PlainTable& TableOf(const LiveSampler& sampler, const PlainDraw& drawn, size_t part) const;
+  void Cancel(LiveSampler* sampler);
+  void LeaveOutRest(LiveSampler* sampler);
+  void HandOver(LiveSampler* sampler, const PlainDraw& drawn, const Batch& batch);
+  bool ColumnsAreThere(const LiveSampler& sampler) const;
+
+  // run_batches.cc
+  void CompareBatch(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch);
+  void CompareItem(const PlainTable& plain, const PlainPriority& priority, const Batch& batch,
+                   size_t at);
+  void CompareOrder(const PlainTable& plain, const PlainPriority& priority,
+                    const std::vector<ItemKey>& keys);
+  void CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch);
+  void CompareView(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch,
+                   size_t view);
+  std::vector<int64_t> DrawnRows(const LiveSampler& sampler, const PlainTable& plain,
+                                 const PriorityTableSpec& rule, const ItemKey& key,
+                                 const Batch& batch, size_t at);
+  /// An output's bytes, item by item; padded, zeros follow to its end.
+  void CompareOutput(const LiveSampler& sampler, const Batch& batch, const std::string& name,
+                     size_t entry_bytes, const std::vector<Bytes>& items);
+  /// The item of a row of a batch.
+  static ItemKey KeyOf(const PlainPriority& priority, const Batch& batch, size_t at);
+
+  // run_reads.cc
+  void CompareAll();
+  void CompareTable(LiveTable* live);
+  void CompareRecord(LiveTable* live, const TrajectoryRecord& record);
+  void CompareRows(LiveTable* live, const PlainTrajectory& trajectory);
+  void CompareRemovals(LiveTable* live);
+  void CompareTags();
+  void Gather(const Step& step);
+  void Scan(const Step& step);
+  void Statistics(const Step& step);
+
+  const PlantedBug bug_;
+  RunResult result_;
+  size_t step_ = 0;
+  Op op_ = Op::compare;
+  HandClock clock_;
+  std::unique_ptr<testing::TempDir> directory_ = std::make_unique<testing::TempDir>();
+  std::unique_ptr<Database> database_;
+  std::vector<std::unique_ptr<LiveTable>> tables_;
+  std::vector<LiveSampler> samplers_;
+  std::deque<KeptBatch> batches_;
+  std::vector<std::pair<std::string, std::vector<std::byte>>> tags_;  ///< Of each name the newest.
+  uint64_t tables_made_ = 0;
+  uint64_t columns_made_ = 0;
+  Lsn last_end_ = 0;  ///< Of the last append.
+};
+
+template <typename T>
+std::string Runner::Printed(const T& value) {
+  std::ostringstream out;
+  if constexpr (requires { value.begin()->first; }) {
+    for (const auto& [key, item] : value) out << Printed(key) << ":" << Printed(item) << " ";
+  } else if constexpr (std::is_convertible_v<T, std::string>) {
+    out << "'" << std::string(value) << "'";
+  } else if constexpr (requires { value.begin(); }) {
+    out << "[";
+    for (const auto& item : value) out << Printed(item) << " ";
+    out << "]";
+  } else if constexpr (requires { value.first; }) {
+    out << Printed(value.first) << ":" << Printed(value.second);
+  } else if constexpr (std::is_enum_v<T>) {
+    out << static_cast<int>(value);
+  } else if constexpr (requires { out << +value; }) {
+    out.precision(17);
+    out << +value;
+  } else {
+    out << "(a value)";
+  }
+  return out.str();
+}
+
+}  // namespace geardb::differential
