@@ -176,15 +176,38 @@ Status DatabaseCore::Acknowledge(Lsn end, Ack ack, Deadline deadline) {
 }
 
 Status DatabaseCore::ExtendRanges(ChangeScope* scope, TableCore* table, const Growth& growth) {
-  const TablePlan& plan = *table->plan;
-  if (plan.next_id + growth.trajectories > kIdsEnd) {
+  TablePlan* const plan = table->plan.get();
+  const uint64_t ids = plan->next_id + growth.trajectories;
+  const uint64_t generations = plan->next_generation + growth.trajectories + growth.pages;
+  if (ids > kIdsEnd) {
     return Status::ResourceExhausted("table '", table->layout().spec().name,
                                      "' has no ids left: ", growth.trajectories, " more from ",
-                                     plan.next_id, " on; they end at ", kIdsEnd);
+                                     plan->next_id, " on; they end at ", kIdsEnd);
   }
-  const uint64_t ids_end = std::min(plan.next_id + growth.trajectories + kRangeStep, kIdsEnd);
-  const uint64_t generations_end =
-      plan.next_generation + growth.trajectories + growth.pages + kRangeStep;
+  // A record of a call that could not wait for its sync serves as well.
+  if (plan->promised_ids_end < ids || plan->promised_generations_end < generations) {
+    GEARDB_RETURN_IF_ERROR(PromiseRanges(scope, table, ids, generations));
+  }
+  const uint64_t ids_end = plan->promised_ids_end;
+  const uint64_t generations_end = plan->promised_generations_end;
+  const Lsn promised = plan->promised_lsn;
+  commit.Unlock();
+  const Status synced = log->WaitSynced(promised, scope->how().deadline);
+  commit.Lock();
+  if (synced.code() == StatusCode::kDeadlineExceeded) {
+    return Status::DeadlineExceeded("never admitted: waited for more ids of table '",
+                                    table->layout().spec().name, "', a sync up to LSN ", promised);
+  }
+  GEARDB_RETURN_IF_ERROR(synced);
+  plan->ids_end = std::max(plan->ids_end, ids_end);
+  plan->generations_end = std::max(plan->generations_end, generations_end);
+  return Status::Ok();
+}
+
+Status DatabaseCore::PromiseRanges(ChangeScope* scope, TableCore* table, uint64_t ids,
+                                   uint64_t generations) {
+  const uint64_t ids_end = std::min(ids + kRangeStep, kIdsEnd);
+  const uint64_t generations_end = generations + kRangeStep;
   FunctionChange change([](Lsn, Lsn) {});
   change.FinishBody(
       {.table = table->layout().id()}, fb::Change::Ranges,
@@ -192,24 +215,19 @@ Status DatabaseCore::ExtendRanges(ChangeScope* scope, TableCore* table, const Gr
                        static_cast<uint32_t>(std::min<uint64_t>(generations_end, UINT32_MAX)))
           .Union());
   const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
-  const Deadline deadline = scope->how().deadline;
   bool waited = false;
   GEARDB_RETURN_IF_ERROR(scope->AwaitRoom(
-      {&size, 1}, {.urgency = wal::Urgency::kReserve, .deadline = deadline}, &waited));
+      {&size, 1}, {.urgency = wal::Urgency::kReserve, .deadline = scope->how().deadline}, &waited));
   const wal::Reservation reservation = scope->Reserve({.size = size});
   table->plan->promised_ids_end = ids_end;
   table->plan->promised_generations_end = generations_end;
+  table->plan->promised_lsn = reservation.end;
   commit.Unlock();
   Finish(reservation, {}, &change);
-  Status synced = log->WaitSynced(reservation.end, deadline);
   // The change is on this stack: it must have been applied before it goes.
   const Status published = log->WaitPublished(reservation.end, Deadline::Infinite());
   commit.Lock();
-  GEARDB_RETURN_IF_ERROR(published);
-  GEARDB_RETURN_IF_ERROR(synced);
-  table->plan->ids_end = std::max(table->plan->ids_end, ids_end);
-  table->plan->generations_end = std::max(table->plan->generations_end, generations_end);
-  return Status::Ok();
+  return published;
 }
 
 std::shared_ptr<TableCore> DatabaseCore::FindTable(std::string_view name) const {

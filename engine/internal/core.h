@@ -242,6 +242,9 @@ class DatabaseCore {
   /// it waits for the sync that makes them safe to use.
   Status ExtendRanges(ChangeScope* scope, TableCore* table, const Growth& growth)
       GEARDB_REQUIRES(commit);
+  /// Logs the promise of ids and generations up to these, and some more.
+  Status PromiseRanges(ChangeScope* scope, TableCore* table, uint64_t ids, uint64_t generations)
+      GEARDB_REQUIRES(commit);
 
   /// A frame of the pool; where there is none, pages are dropped for `ahead` of them. As
   /// HostArena::Allocate. No mutex that a publication needs is held, and no epoch guard.

@@ -150,6 +150,7 @@ class TablePlan {
   /// Of the last record that promises more, from its reservation on: synced or not yet.
   uint64_t promised_ids_end = 1;
   uint64_t promised_generations_end = 1;
+  Lsn promised_lsn = 0;  ///< The end of that record.
   /// Per priority table: the largest raw priority of any record that has an LSN, from 1.
   std::vector<float> max_priority;
 

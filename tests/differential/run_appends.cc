@@ -11,7 +11,7 @@ constexpr int64_t kNobodyHelpsMs = 2'000;
 
 /// New ids wait for a sync before anything else is asked; a call without time is refused for that.
 bool WaitsForIds(const Status& status) {
-  return status.message().find("waited for a sync") != std::string_view::npos;
+  return status.message().find("waited for more ids") != std::string_view::npos;
 }
 
 bool Bound(const AppendCall& call) { return IsBounded(call.live->plain.spec); }

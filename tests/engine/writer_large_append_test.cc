@@ -171,6 +171,37 @@ TEST_F(WriterLargeAppendTest, MoreGenerationsThanOneRangeHolds) {
   ASSERT_OK(writer_->AppendSteps({{"k", TensorView::Of(std::span<const int32_t>(numbers))}}));
 }
 
+// Without time to wait for the sync that makes more ids and generations safe, a call takes no
+// effect; once they are synced, the next one has them.
+TEST_F(WriterLargeAppendTest, ACallWithoutTimeLeavesItsIdsToTheNext) {
+  OpenWith(64 * kMiB, 64 * kMiB);
+  options_.budgets.index_bytes = 256 * kMiB;
+  OpenEmpty();
+  TableSpec spec;
+  spec.name = "single";
+  spec.columns = {{.name = "k", .dtype = DType::kI32}};
+  spec.steps_per_page = 1;
+  spec.steps_max = 100'000;
+  Create(spec);
+  ASSERT_OK_AND_ASSIGN(const auto hasty, table_->NewWriter({.admission_timeout_ms = 0}));
+  const auto numbers = testing::Count(0, 50'000);
+  const ColumnValue rows[] = {{"k", TensorView::Of(std::span<const int32_t>(numbers))}};
+  int without_ids = 0;
+  for (int call = 0; call < 25; ++call) {
+    const Status status = hasty->AppendSteps(rows).status();
+    if (status.ok()) continue;
+    ASSERT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
+    without_ids += status.message().find("never admitted: waited for more ids of table 'single'") !=
+                           std::string_view::npos
+                       ? 1
+                       : 0;
+    ASSERT_OK(database_->Sync());
+    ASSERT_OK(hasty->AppendSteps(rows));
+  }
+  EXPECT_EQ(without_ids, 1);
+  EXPECT_EQ(table_->Find(1)->rows_end, 1'250'000);
+}
+
 TEST_F(WriterLargeAppendTest, ACallThatCanNeverFitIsRefusedByName) {
   OpenWith(uint64_t{64} << 10, uint64_t{64} << 10);
   TableSpec spec;
