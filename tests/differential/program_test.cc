@@ -140,6 +140,8 @@ constexpr Covered kCovered[] = {
     {"PriorityTable::NewSampler", "sample"},
     {"PriorityTable::Configure", "configure"},
     {"PriorityTable::SetFilter", "set_filter"},
+    {"PriorityTable::SealGroup", "(draw groups)"},
+    {"PriorityTable::SealOverdueGroups", "(draw groups)"},
     {"PriorityTable::WhyBlocked", "compare"},
     {"PriorityTable::Stats", "compare"},
     {"Sampler::Next", "next"},
@@ -163,6 +165,11 @@ constexpr Covered kCovered[] = {
     {"Batch::ViewLengths", "next"},
     {"Batch::CuSeqlens", "(sums of ViewLengths; tests/conformance compares them)"},
     {"Batch::OutputNames", "(tests/engine/batch_test.cc)"},
+    {"Batch::Offsets", "(values of any length: tests/engine/values_test.cc)"},
+    {"Batch::group_count", "(draw groups: tests/engine/internal/table_draw_groups_test.cc)"},
+    {"Batch::groups", "(draw groups)"},
+    {"Batch::group_offsets", "(draw groups)"},
+    {"Batch::group_keys", "(draw groups)"},
     {"Batch::Release", "next"},
 };
 

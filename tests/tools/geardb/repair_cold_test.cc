@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -138,7 +139,8 @@ TEST_F(RepairColdTest, WithoutItsColdStoreNothingCanBeSaved) {
 TEST_F(RepairColdTest, FlippedBitsInItsFilesCostNoMoreThanIsSaid) {
   std::mt19937_64 random(17);
   int repaired = 0;
-  for (int i = 0; i < 12; ++i) {
+  int harmless = 0;
+  for (int i = 0; i < 12 || (repaired == 0 && i < 60); ++i) {
     const auto files = FilesIn("cold", {".sst", ".blob"});
     ASSERT_FALSE(files.empty());
     const std::string file = files[random() % files.size()];
@@ -153,9 +155,11 @@ TEST_F(RepairColdTest, FlippedBitsInItsFilesCostNoMoreThanIsSaid) {
     } else {
       EXPECT_EQ(dry.code, 0) << dry.out << dry.err;
       ExpectAllBut({});
+      ++harmless;
     }
     Restore();
   }
+  std::printf("%d flips cost what was said, %d nothing\n", repaired, harmless);
   EXPECT_GT(repaired, 0);
 }
 
