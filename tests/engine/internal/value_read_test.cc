@@ -25,6 +25,21 @@ class ValueReadTest : public testing::StoreTest {
     EXPECT_OK(appended);
     return appended.ok() ? appended->id : 0;
   }
+  /// Changes a bit of the first piece of a text in the log's segments: in how many.
+  int FlipInLog(const Bytes& text) const {
+    int flipped = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(dir_->File("log"))) {
+      if (entry.path().filename().string().rfind("segment-", 0) != 0) continue;
+      const std::string file = testing::ReadBytes(entry.path());
+      // A page has 64 rows.
+      const auto at = std::search(file.begin(), file.end(), text.begin(), text.begin() + 40,
+                                  [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
+      if (at == file.end()) continue;
+      testing::FlipByte(entry.path(), static_cast<uint64_t>(at - file.begin()));
+      ++flipped;
+    }
+    return flipped;
+  }
   Result<Bytes> Text(TrajectoryId id) const {
     const std::string_view column = "text";
     GEARDB_ASSIGN_OR_RETURN(const auto rows, table_->Read(id, {&column, 1}, {}));
@@ -75,19 +90,7 @@ TEST_F(ValueReadTest, ADamagedPageOfACompanionCostsItsTrajectory) {
   writer_.reset();
   Reopen();
   Close();
-  bool found = false;
-  for (const auto& entry : std::filesystem::directory_iterator(dir_->File("log"))) {
-    if (entry.path().filename().string().rfind("segment-", 0) != 0) continue;
-    std::string file = testing::ReadBytes(entry.path());
-    // A page has 64 rows: the first piece.
-    const auto at = std::search(file.begin(), file.end(), text.begin(), text.begin() + 40,
-                                [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
-    if (at == file.end()) continue;
-    found = true;
-    *at = static_cast<char>(*at ^ 1);
-    testing::WriteBytes(entry.path(), file);
-  }
-  ASSERT_TRUE(found);
+  ASSERT_EQ(FlipInLog(text), 1);
   Open();
   OpenAgain("values");
   ASSERT_EQ(database_->recovery().damaged_trajectories.size(), 1u);
@@ -103,16 +106,9 @@ TEST_F(ValueReadTest, APageDamagedSinceItWasDroppedCostsItsTrajectory) {
   Bytes text(100);
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<uint8_t>(91 * i + 3);
   const TrajectoryId damaged = Add(text);
+  ASSERT_OK(database_->Sync());  // Now it is in a segment.
   ASSERT_GT(testing::DropFrames(*database_), 0u);
-  for (const auto& entry : std::filesystem::directory_iterator(dir_->File("log"))) {
-    if (entry.path().filename().string().rfind("segment-", 0) != 0) continue;
-    std::string file = testing::ReadBytes(entry.path());
-    const auto at = std::search(file.begin(), file.end(), text.begin(), text.begin() + 40,
-                                [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
-    if (at == file.end()) continue;
-    *at = static_cast<char>(*at ^ 1);
-    testing::WriteBytes(entry.path(), file);
-  }
+  ASSERT_EQ(FlipInLog(text), 1);
   EXPECT_STATUS(kCorruption, Draw(), "the trajectory was removed");
   EXPECT_STATUS(kNotFound, Text(damaged), "has no trajectory");
 }

@@ -64,15 +64,6 @@ CliRun RunCli(const std::vector<std::string>& words) {
   return {code, out.str(), err.str()};
 }
 
-void FlipByte(const std::string& path, uint64_t offset) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(offset));
-  const int byte = file.get();
-  ASSERT_NE(byte, EOF) << path << " at " << offset;
-  file.seekp(static_cast<std::streamoff>(offset));
-  file.put(static_cast<char>(byte ^ 0x10));
-}
-
 size_t LinesWith(const std::string& text, std::string_view part) {
   std::istringstream lines(text);
   size_t count = 0;

@@ -29,9 +29,6 @@ struct CliRun {
 /// Runs the tool in this process.
 CliRun RunCli(const std::vector<std::string>& words);
 
-/// Changes one bit of a byte of a file.
-void FlipByte(const std::string& path, uint64_t offset);
-
 /// A record of a log, and where its bytes are.
 struct LoggedRecord {
   Lsn lsn = 0;
