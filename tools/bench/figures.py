@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Writes the figures of a results file between the README's marks, beside those of others.
 
-    tools/bench/figures.py tools/bench/results/<file>.json [tools/bench/results/<other>.json...]
+    tools/bench/figures.py [--whole] tools/bench/results/<file>.json [.../<other>.json...]
+
+With --whole between those of the whole store, whose rows take other runs.
 """
 
 import json
@@ -9,7 +11,9 @@ import os
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->"
+MARKS = ("<!-- figures: begin -->\n", "<!-- figures: end -->")
+WHOLE_MARKS = ("<!-- figures of the whole store: begin -->\n",
+               "<!-- figures of the whole store: end -->")
 
 
 def rounded(value):
@@ -121,16 +125,21 @@ def section(results, path, others):
 
 def main():
     files = []
-    for path in sys.argv[1:]:
+    paths = sys.argv[1:]
+    begin, end = MARKS
+    if paths[:1] == ["--whole"]:
+        begin, end = WHOLE_MARKS
+        del paths[0]
+    for path in paths:
         with open(path, encoding="utf-8") as file:
             files.append((json.load(file), os.path.relpath(path, ROOT)))
     readme = os.path.join(ROOT, "README.md")
     with open(readme, encoding="utf-8") as file:
         text = file.read()
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
+    before, rest = text.split(begin)
+    _, after = rest.split(end)
     with open(readme, "w", encoding="utf-8") as file:
-        file.write(before + BEGIN + section(*files[0], files[1:]) + END + after)
+        file.write(before + begin + section(*files[0], files[1:]) + end + after)
 
 
 main()
