@@ -88,8 +88,8 @@ Status ColdTier::ReadHead() {
 }
 
 Status ColdTier::ReadVersions(uint64_t parts) {
-  for (parts_ = 0; parts_ < parts; ++parts_) {
-    const auto part = store_->ReadChunk(PartKey(head_.number, parts_));
+  for (uint64_t number = 0; number < parts; ++number) {
+    const auto part = store_->ReadChunk(PartKey(head_.number, number));
     Status read = part.status();
     if (read.ok() && part->lsn != head_.lsn) {
       read = Status::Corruption("it is as of LSN ", part->lsn, ", not ", head_.lsn);
@@ -97,7 +97,7 @@ Status ColdTier::ReadVersions(uint64_t parts) {
     if (read.ok()) read = versions_.Decode(part->bytes);
     if (read.ok()) continue;
     if (read.code() == StatusCode::kIoError) return read;
-    return Status::Corruption("the image in '", directory_, "' has lost part ", parts_,
+    return Status::Corruption("the image in '", directory_, "' has lost part ", number,
                               " of what says where its chunks are: ", read.message());
   }
   return Status::Ok();
@@ -136,7 +136,9 @@ Status ColdTier::PutHead(const ImageHead& head, const ImageVersions& next, ColdB
     if (stays != nullptr && stays->place == version.place) continue;
     batch->DeleteChunk(ImageVersions::KeyOf(chunk, version.place));
   }
-  for (uint64_t part = 0; part < parts_; ++part) batch->DeleteChunk(PartKey(head_.number, part));
+  for (uint64_t part = 0; part < versions_.Parts(); ++part) {
+    batch->DeleteChunk(PartKey(head_.number, part));
+  }
   const std::vector<std::string> parts = next.Encode();
   for (size_t part = 0; part < parts.size(); ++part) {
     GEARDB_RETURN_IF_ERROR(batch->PutChunk(PartKey(head.number, part), head.lsn,
@@ -157,7 +159,6 @@ Status ColdTier::SetHead(ColdBatch* batch, const ImageHead& head, NextImage imag
     return status;
   }
   // Whatever follows in the store follows it, also where the flush is still to come.
-  parts_ = image.versions_.Parts();
   head_ = head;
   versions_ = std::move(image.versions_);
   return store->Flush();

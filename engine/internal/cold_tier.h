@@ -98,8 +98,7 @@ class ColdTier {
   bool closed_ GEARDB_GUARDED_BY(mutex_) = false;
   std::atomic<ColdStore*> open_{nullptr};
   ImageHead head_;
-  ImageVersions versions_;  // Of the current image; on disk in so many parts:
-  uint64_t parts_ = 0;
+  ImageVersions versions_;  // Of the current image.
 };
 
 }  // namespace geardb::engine
