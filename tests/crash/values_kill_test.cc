@@ -1,17 +1,11 @@
 // Children that append rows with ragged text, set a blob anew and trim, and die: what is there is
 // what was acknowledged, or that and what was under way, with its values whole.
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cstring>
 
-#include "base/check.h"
-#include "base/crash_point.h"
 #include "tests/engine/values_fixture.h"
+#include "tests/testing/killed_child.h"
 #include "tests/testing/random_programs.h"
 
 namespace geardb {
@@ -27,15 +21,7 @@ constexpr int64_t kRows = 150;
 struct Shared {
   std::atomic<int64_t> rows{0};     // Acknowledged, of the only trajectory.
   std::atomic<int64_t> prompts{0};  // Likewise, how often the blob was set.
-  std::atomic<uint32_t> failed{0};
 };
-
-const char* hook_point = nullptr;
-std::atomic<int64_t> hook_hits{0};
-void DieAtPoint(const char* name) {
-  if (std::strcmp(name, hook_point) != 0 || hook_hits.fetch_sub(1) != 1) return;
-  ::kill(::getpid(), SIGKILL);
-}
 
 Bytes TextOf(int64_t row) {
   return Bytes(static_cast<size_t>(row * 37 % 90), static_cast<uint8_t>(row));
@@ -48,14 +34,6 @@ Bytes PromptOf(int64_t number) {
 
 class ValuesKillTest : public testing::StoreTest {
  protected:
-  ValuesKillTest() {
-    void* memory =
-        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    GEARDB_CHECK(memory != MAP_FAILED);
-    shared_ = new (memory) Shared();
-  }
-  ~ValuesKillTest() override { ::munmap(shared_, sizeof(Shared)); }
-
   /// Of the only trajectory, which may have another id in each program; 0: there is none.
   static TrajectoryId IdOf(const Table& table) {
     const auto records = table.Scan(ScanOptions{});
@@ -86,24 +64,6 @@ class ValuesKillTest : public testing::StoreTest {
     return Status::Ok();
   }
 
-  void RunChild(const char* point, int64_t hits) {
-    const pid_t child = ::fork();
-    GEARDB_CHECK(child >= 0);
-    if (child == 0) {
-      hook_point = point;
-      hook_hits.store(hits);
-      SetCrashHook(&DieAtPoint);
-      const Status status = Work();
-      if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
-      shared_->failed.store(status.ok() ? 0 : 1);
-      ::_exit(0);
-    }
-    int how = 0;
-    GEARDB_CHECK(::waitpid(child, &how, 0) == child);
-    kills_ += WIFSIGNALED(how) ? 1 : 0;
-    ASSERT_EQ(shared_->failed.load(), 0u);
-  }
-
   void Check() {
     ASSERT_OK_AND_ASSIGN(table_, database_->OpenTable("values"));
     if (table_->Count() == 0) {
@@ -132,7 +92,7 @@ class ValuesKillTest : public testing::StoreTest {
     }
   }
 
-  Shared* shared_ = nullptr;
+  testing::SharedWithChildren<Shared> shared_;
   int kills_ = 0;
 };
 
@@ -152,8 +112,11 @@ TEST_F(ValuesKillTest, ValuesAreWholeOrNotThere) {
     Create(spec);
     Close();
     for (int64_t life = 0; life < 40 && shared_->rows.load() < kRows; ++life) {
-      RunChild(points[(life + program) % 3], 1 + (life * 7 + program * 3) % 17);
-      if (HasFatalFailure()) return;
+      const testing::Death death = {points[(life + program) % 3],
+                                    1 + (life * 7 + program * 3) % 17};
+      const testing::ChildEnd end = testing::RunChild(death, [this] { return Work(); });
+      if (HasFailure()) return;
+      kills_ += end == testing::ChildEnd::kAtPoint ? 1 : 0;
       Open();
       Check();
       testing::DropFrames(*database_);

@@ -1,5 +1,6 @@
 // Writers and batches of changes.
 #include <algorithm>
+#include <optional>
 
 #include "tests/differential/runner.h"
 
@@ -12,6 +13,32 @@ constexpr int64_t kNobodyHelpsMs = 2'000;
 /// New ids wait for a sync before anything else is asked; a call without time is refused for that.
 bool WaitsForIds(const Status& status) {
   return status.message().find("waited for more ids") != std::string_view::npos;
+}
+
+/// A lane of a writer that is there.
+struct UsedLane {
+  Writer* writer = nullptr;
+  uint32_t lane = 0;
+  TrajectoryId* open = nullptr;  ///< The model's; 0: none.
+  bool there = false;            ///< What is open has not left the table.
+
+  /// What a call comes to that ends or leaves what is open.
+  StatusCode expected() const {
+    if (*open == 0) return StatusCode::kFailedPrecondition;
+    return there ? StatusCode::kOk : StatusCode::kNotFound;
+  }
+};
+
+std::optional<UsedLane> FindLane(LiveTable* live, uint64_t number) {
+  if (live == nullptr) return std::nullopt;
+  const auto place = static_cast<uint32_t>(number % kLanes);
+  const size_t writer = live->plain.WriterOf(place);
+  if (live->writers[writer] == nullptr) return std::nullopt;
+  UsedLane used{.writer = live->writers[writer].get(),
+                .lane = writer == 0 ? 0 : place - kLanesOfWriter[0]};
+  used.open = &live->plain.writers[writer].lanes[used.lane];
+  used.there = live->plain.trajectories.contains(*used.open);
+  return used;
 }
 
 bool Bound(const AppendCall& call) { return IsBounded(call.live->plain.spec); }
@@ -307,46 +334,28 @@ void Runner::AppendLanes(const Step& step) {
 
 void Runner::Cut(const Step& step) {
   LiveTable* const live = TableAt(step.numbers[0]);
-  const auto place = static_cast<uint32_t>(step.numbers[1] % kLanes);
-  const size_t writer = live ? live->plain.WriterOf(place) : 0;
-  if (live == nullptr || live->writers[writer] == nullptr) return;
-  const uint32_t lane = writer == 0 ? 0 : place - kLanesOfWriter[0];
-  TrajectoryId& open = live->plain.writers[writer].lanes[lane];
-  const bool there = live->plain.trajectories.contains(open);
-  const auto cut = live->writers[writer]->Cut(lane);
-  if (!SameCode("cut", cut.status(),
-                open == 0 ? StatusCode::kFailedPrecondition
-                : there   ? StatusCode::kOk
-                          : StatusCode::kNotFound)) {
-    return;
-  }
-  const TrajectoryId id = open;
-  open = 0;
-  if (there) Same("id", cut->id, live->plain.Cut(id) ? id : 0);
+  const auto used = FindLane(live, step.numbers[1]);
+  if (!used) return;
+  const auto cut = used->writer->Cut(used->lane);
+  if (!SameCode("cut", cut.status(), used->expected())) return;
+  const TrajectoryId id = *used->open;
+  *used->open = 0;
+  if (used->there) Same("id", cut->id, live->plain.Cut(id) ? id : 0);
 }
 
 void Runner::Detach(const Step& step) {
   LiveTable* const live = TableAt(step.numbers[0]);
-  const auto place = static_cast<uint32_t>(step.numbers[1] % kLanes);
-  const size_t writer = live ? live->plain.WriterOf(place) : 0;
-  if (live == nullptr || live->writers[writer] == nullptr) return;
-  const uint32_t lane = writer == 0 ? 0 : place - kLanesOfWriter[0];
-  TrajectoryId& open = live->plain.writers[writer].lanes[lane];
-  const bool there = live->plain.trajectories.contains(open);
-  const auto detached = live->writers[writer]->Detach(lane);
-  if (!SameCode("detach", detached.status(),
-                open == 0 ? StatusCode::kFailedPrecondition
-                : there   ? StatusCode::kOk
-                          : StatusCode::kNotFound)) {
-    return;
-  }
-  if (there) {
-    Same("id", *detached, open);
+  const auto used = FindLane(live, step.numbers[1]);
+  if (!used) return;
+  const auto detached = used->writer->Detach(used->lane);
+  if (!SameCode("detach", detached.status(), used->expected())) return;
+  if (used->there) {
+    Same("id", *detached, *used->open);
     ++live->plain.moment;
-    live->plain.Orphan(open);
+    live->plain.Orphan(*used->open);
     live->plain.Settle();
   }
-  open = 0;
+  *used->open = 0;
 }
 
 void Runner::Leave(const Step& step) {

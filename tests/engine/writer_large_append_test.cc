@@ -26,6 +26,18 @@ class WriterLargeAppendTest : public StoreTest {
     options_.resident = true;
     OpenEmpty();
   }
+  /// Table "single" of rows that have a page each, so that a few calls take all ids of a range.
+  void CreateSingleRows() {
+    OpenWith(64 * kMiB, 64 * kMiB);
+    options_.budgets.index_bytes = 256 * kMiB;
+    OpenEmpty();
+    TableSpec spec;
+    spec.name = "single";
+    spec.columns = {{.name = "k", .dtype = DType::kI32}};
+    spec.steps_per_page = 1;
+    spec.steps_max = 100'000;
+    Create(spec);
+  }
   static std::vector<uint8_t> Bytes(uint64_t count, uint64_t seed) {
     std::vector<uint8_t> bytes(count);
     for (uint64_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>((i * 31 + seed) >> 3);
@@ -150,15 +162,7 @@ TEST_F(WriterLargeAppendTest, ATrajectoryOfAMillionRows) {
 }
 
 TEST_F(WriterLargeAppendTest, MoreGenerationsThanOneRangeHolds) {
-  OpenWith(64 * kMiB, 64 * kMiB);
-  options_.budgets.index_bytes = 256 * kMiB;
-  OpenEmpty();
-  TableSpec spec;
-  spec.name = "single";
-  spec.columns = {{.name = "k", .dtype = DType::kI32}};
-  spec.steps_per_page = 1;
-  spec.steps_max = 100'000;
-  Create(spec);
+  CreateSingleRows();
   const auto numbers = testing::Count(0, 50'000);
   for (int call = 0; call < 25; ++call) {
     ASSERT_OK(writer_->AppendSteps({{"k", TensorView::Of(std::span<const int32_t>(numbers))}}));
@@ -174,15 +178,7 @@ TEST_F(WriterLargeAppendTest, MoreGenerationsThanOneRangeHolds) {
 // Without time to wait for the sync that makes more ids and generations safe, a call takes no
 // effect; once they are synced, the next one has them.
 TEST_F(WriterLargeAppendTest, ACallWithoutTimeLeavesItsIdsToTheNext) {
-  OpenWith(64 * kMiB, 64 * kMiB);
-  options_.budgets.index_bytes = 256 * kMiB;
-  OpenEmpty();
-  TableSpec spec;
-  spec.name = "single";
-  spec.columns = {{.name = "k", .dtype = DType::kI32}};
-  spec.steps_per_page = 1;
-  spec.steps_max = 100'000;
-  Create(spec);
+  CreateSingleRows();
   ASSERT_OK_AND_ASSIGN(const auto hasty, table_->NewWriter({.admission_timeout_ms = 0}));
   const auto numbers = testing::Count(0, 50'000);
   const ColumnValue rows[] = {{"k", TensorView::Of(std::span<const int32_t>(numbers))}};
