@@ -29,7 +29,7 @@ struct CleanerStats {
   uint64_t segments = 0;     ///< Given back to the log.
   uint64_t busy_us = 0;      ///< Time that passes have taken, those that have ended.
   bool running = false;      ///< One is under way, or has been asked for.
-  Status last = {};          ///< Of the last pass.
+  Status last = {};          ///< Of the last pass, or else of the last compaction for space.
 };
 
 /// The cold store: counts are since the open, the others are of now.

@@ -26,7 +26,8 @@ constexpr uint64_t kMarginShare = 8;
 
 }  // namespace
 
-Cleaner::Cleaner(DatabaseCore* database, ColdTier* cold) : database_(database), cold_(cold) {
+Cleaner::Cleaner(DatabaseCore* database, ColdTier* cold)
+    : database_(database), cold_(cold), compactor_(cold, database->options.background) {
   SetDue(0);
 }
 
@@ -66,12 +67,15 @@ void Cleaner::Stop() {
     thread.swap(thread_);
   }
   if (thread.joinable()) thread.join();
+  compactor_.Stop();
 }
 
 CleanerStats Cleaner::stats() {
+  const Status compacted = compactor_.last();
   MutexLock lock(&mutex_);
   CleanerStats stats = stats_;
   stats.running = wanted_ || ended_ < begun_;
+  if (stats.last.ok()) stats.last = compacted;
   return stats;
 }
 
@@ -162,11 +166,7 @@ Status Cleaner::Pass(bool all, uint64_t* released) {
   database_->ReleaseLog(gone, gone < choice.start ? "a change in parts that was under way"
                                                   : "what the cleaner has not moved yet");
   *released = choice.segments;
-  if (cold_->if_open()->NeedsCompaction()) {
-    CrashPoint("compaction");
-    GEARDB_RETURN_IF_ERROR(cold_->if_open()->CompactForSpace());
-  }
-  return Status::Ok();
+  return compactor_.KeepSpace();
 }
 
 Cleaner::Choice Cleaner::ChooseStart(bool all) {

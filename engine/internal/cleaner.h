@@ -10,6 +10,8 @@
 //   4. once all who may read what has left the tables by then have left, makes the image the
 //      current one, in one batch with its removal, and flushes
 //   5. once all who may read from the old segments have left, lets the log recycle them
+// Where the cold store then needs a compaction to keep within its space, the compactor makes it
+// beside the passes that follow.
 // A crash before 4 leaves the image of before, whose log is all there. Pages in the store are of
 // their time or newer: what they hold beyond the image, the log says again.
 //
@@ -28,6 +30,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "engine/internal/cold_tier.h"
+#include "engine/internal/compactor.h"
 #include "engine/internal/table_frames.h"
 #include "engine/stats.h"
 
@@ -56,9 +59,10 @@ class Cleaner {
   bool WaitForPass(Deadline deadline);
   /// A pass in this thread, of as many segments as can go where `all`.
   Status CleanNow(bool all);
-  /// Ends the thread.
+  /// Ends the thread, and the compactor's.
   void Stop();
   CleanerStats stats();
+  Compactor& compactor() { return compactor_; }
 
  private:
   struct Choice {
@@ -90,6 +94,7 @@ class Cleaner {
 
   DatabaseCore* const database_;
   ColdTier* const cold_;
+  Compactor compactor_;
   std::atomic<Lsn> due_at_{kNoLsn};
 
   Mutex pass_mutex_;  // One pass at a time.

@@ -102,6 +102,7 @@ void ColdSpace::Add(std::vector<ColdRemoval> removals, uint64_t batch) {
 
 Status ColdSpace::Reclaim() {
   MutexLock one_at_a_time(&reclaiming_);
+  if (compacting_) return Status::Ok();
   const uint64_t flushed = db_->listener->flushed().batch;
   std::vector<Pending> due;
   {
@@ -166,15 +167,34 @@ Status ColdSpace::Cover(const std::vector<Pending>& ranges, bool finish) {
 }
 
 Status ColdSpace::Compact() {
+  MutexLock one_at_a_time(&one_compaction_);
+  {
+    MutexLock lock(&reclaiming_);
+    compacting_ = true;
+  }
+  // What is dropped from here on wants another.
+  const bool wanted = wants_compaction_.exchange(false);
+  const Status status = CompactAll();
+  if (!status.ok() && wanted) wants_compaction_ = true;
+  {
+    MutexLock lock(&reclaiming_);
+    compacting_ = false;
+  }
+  GEARDB_RETURN_IF_ERROR(status);
+  return Reclaim();
+}
+
+Status ColdSpace::CompactAll() {
   rocksdb::CompactRangeOptions options;
+  options.canceled = &ending_;
   options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
   options.blob_garbage_collection_policy = rocksdb::BlobGarbageCollectionPolicy::kForce;
   options.blob_garbage_collection_age_cutoff = 1.0;
   for (rocksdb::ColumnFamilyHandle* family : {db_->meta, db_->chunks, db_->pages}) {
-    GEARDB_RETURN_IF_ERROR(
-        FromRocks(db_->db->CompactRange(options, family, nullptr, nullptr), db_->directory));
+    const rocksdb::Status compacted = db_->db->CompactRange(options, family, nullptr, nullptr);
+    if (ending_) return Status::Cancelled("the cold store is being closed");
+    GEARDB_RETURN_IF_ERROR(FromRocks(compacted, db_->directory));
   }
-  wants_compaction_ = false;
   return Status::Ok();
 }
 

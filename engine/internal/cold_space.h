@@ -42,10 +42,14 @@ class ColdSpace {
   /// The batch with these records was written.
   void Add(std::vector<ColdRemoval> removals, uint64_t batch);
 
-  /// Reclaims what finished flushes cover.
+  /// Reclaims what finished flushes cover; while Compact runs, nothing: files that are being
+  /// rewritten cannot be dropped, and Compact reclaims at its end.
   Status Reclaim();
-  /// Rewrites everything. Nothing is left to be reclaimed where a flush came before.
+  /// Rewrites everything, one at a time. Nothing is left to be reclaimed where a flush came before.
+  /// Cancelled once EndCompactions was called.
   Status Compact();
+  /// For good: those that run end as soon as they can.
+  void EndCompactions() { ending_ = true; }
   /// Whether files were dropped whose values RocksDB does not know to be garbage: those of a table,
   /// among older ones. (Those of the oldest trajectories go with their files.)
   bool wants_compaction() const { return wants_compaction_.load(); }
@@ -58,12 +62,16 @@ class ColdSpace {
     uint64_t batch = 0;
   };
 
+  Status CompactAll();
   /// Second tombstones over the ranges, in one batch with what `finish` says of their records.
   Status Cover(const std::vector<Pending>& ranges, bool finish);
 
   ColdDb* const db_;
   std::atomic<bool> wants_compaction_{false};
-  Mutex reclaiming_;  // Held by the one who reclaims; before `mutex_`.
+  std::atomic<bool> ending_{false};
+  Mutex one_compaction_;  // Held by the one who compacts; before `reclaiming_`.
+  Mutex reclaiming_;      // Held by the one who reclaims; before `mutex_`.
+  bool compacting_ GEARDB_GUARDED_BY(reclaiming_) = false;
   mutable Mutex mutex_;
   std::vector<Pending> pending_ GEARDB_GUARDED_BY(mutex_);
   // The newest range of trajectories removed from each group, by the first bytes of its keys.

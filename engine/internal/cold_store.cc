@@ -265,6 +265,8 @@ Status ColdStore::CompactForSpace() {
   return Status::Ok();
 }
 
+void ColdStore::EndCompactions() { space_->EndCompactions(); }
+
 bool ColdStore::NeedsCompaction() const {
   if (db_->closed) return false;
   if (space_->wants_compaction()) return true;

@@ -167,7 +167,8 @@ class ColdStore {
   /// Makes the changes, which are then read; the batch is empty afterwards. `lsn` is not below any
   /// before. On an error nothing has changed, and the batch is as it was.
   Status Write(ColdBatch* batch, uint64_t lsn);
-  /// Waits until all that was written is in files, then reclaims what removals have left.
+  /// Waits until all that was written is in files, then reclaims what removals have left (which a
+  /// CompactForSpace that runs does at its end).
   Status Flush();
   /// The LSN of the last batch written, or found by the open.
   uint64_t written_lsn() const;
@@ -187,8 +188,11 @@ class ColdStore {
   Status ForEachPage(
       const std::function<Status(const ColdPageKey&, const ColdPageHeader&)>& visit) const;
 
-  /// Rewrites all files, waiting: what remains is what is live. A flush is part of it.
+  /// Rewrites all files, waiting: what remains is what is live. A flush is part of it. Cancelled
+  /// after EndCompactions.
   Status CompactForSpace();
+  /// Ends the CompactForSpace that runs as soon as it can, and those to come.
+  void EndCompactions();
   /// Whether what is on disk exceeds `space_amplification_max` times what is live, as far as known,
   /// or a table was dropped since the last CompactForSpace, which is then to be called: nothing
   /// else keeps to that bound.
