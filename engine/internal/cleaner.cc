@@ -15,14 +15,18 @@
 namespace geardb::engine {
 namespace {
 
-/// What goes into the cold store at once, about.
-constexpr uint64_t kBatchBytes = uint64_t{8} << 20;
+/// What goes into the cold store at once, about. While its pages are copied no frame comes free:
+/// who appends may wait for that long.
+constexpr uint64_t kBatchBytes = uint64_t{1} << 20;
+/// Pages that are put at once, however large they are.
+constexpr uint64_t kBatchPages = 4;
 /// Pages that are looked at while a table's mutex is held once.
 constexpr uint64_t kLooks = 4096;
 /// How often readers are looked for that may still read from the log.
 constexpr int64_t kReadersPollMs = 1;
-/// Of the log's segments, one of so many is to be free of what lives when it is full.
-constexpr uint64_t kMarginShare = 8;
+/// Of the log's segments, one of so many at least, and at most, is free when a pass begins.
+constexpr uint64_t kMarginShareLeast = 8;
+constexpr uint64_t kMarginShareMost = 3;
 
 }  // namespace
 
@@ -36,9 +40,17 @@ uint64_t Cleaner::SegmentsMax() const {
                             1);
 }
 
+uint64_t Cleaner::MarginSegments() const {
+  const uint64_t most = SegmentsMax();
+  const uint64_t segment = database_->manifest.segment_bytes;
+  const uint64_t wanted = (appended_ + appended_ / 2 + segment - 1) / segment;
+  return std::clamp(wanted, std::max<uint64_t>(most / kMarginShareLeast, 1),
+                    std::max<uint64_t>(most / kMarginShareMost, 1));
+}
+
 void Cleaner::SetDue(Lsn from) {
   const uint64_t most = SegmentsMax();
-  const uint64_t margin = std::max<uint64_t>(most / kMarginShare, 1);
+  const uint64_t margin = MarginSegments();
   const Lsn begin = AlignDown(database_->log_released.load(), database_->manifest.segment_bytes);
   const uint64_t full = most > margin ? most - margin : 1;
   due_at_.store(std::max(begin + full * database_->manifest.segment_bytes, from));
@@ -120,7 +132,9 @@ Status Cleaner::CleanNow(bool all) {
   }
   uint64_t released = 0;
   const auto begin = std::chrono::steady_clock::now();
+  const Lsn end_before = database_->log->end();
   const Status status = Pass(all, &released);
+  appended_ = std::max(database_->log->end() - end_before, appended_ - appended_ / 8);
   const auto busy = std::chrono::steady_clock::now() - begin;
   if (!status.ok()) {
     database_->ReleaseLog(database_->log_released.load(),
@@ -184,9 +198,8 @@ Cleaner::Choice Cleaner::ChooseStart(bool all) {
     }
   }
   const uint64_t most = SegmentsMax();
-  const uint64_t keep = all ? 0
-                            : most - std::min(most, std::max<uint64_t>(most / kMarginShare, 1) +
-                                                        std::max<uint64_t>(most / 16, 1));
+  const uint64_t keep =
+      all ? 0 : most - std::min(most, MarginSegments() + std::max<uint64_t>(most / 16, 1));
   // Records that are not published yet take their segments, too.
   const uint64_t now = (AlignDown(database_->log->end(), segment) - begin) / segment + 1;
   Choice choice{.start = begin, .segments = 0};
@@ -223,10 +236,10 @@ Status Cleaner::PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_star
         table->state->frames().CollectForCold({.group = g,
                                                .log_start = log_start,
                                                .looks = kLooks,
-                                               .pages = std::max<uint64_t>(kBatchBytes / each, 1)},
+                                               .pages = std::max(kBatchBytes / each, kBatchPages)},
                                               &next, &work);
       }
-      if (!work.empty()) GEARDB_RETURN_IF_ERROR(PutSome(table, &work));
+      if (!work.empty()) GEARDB_RETURN_IF_ERROR(PutSome(table, &work, std::move(guard)));
     }
   }
   return Status::Ok();
@@ -281,7 +294,8 @@ class PagesRead {
 
 }  // namespace
 
-Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<ColdWork>* work) {
+Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<ColdWork>* work,
+                        EpochRegistry::Guard guard) {
   ColdBatch batch(*cold_->if_open());
   PagesRead read(database_, table->state.get(), *work);
   std::vector<TrajectoryId> damaged;
@@ -310,6 +324,8 @@ Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<Col
     newest = std::max(newest, page.place.newest_lsn);
     bytes += pages.frame_bytes();
   }
+  // The batch has copies. Until here frames that others give up did not come free.
+  guard.Leave();
   if (database_->log->synced() <= newest) {
     GEARDB_RETURN_IF_ERROR(database_->Acknowledge(database_->log->published(), Ack::kSync));
   }

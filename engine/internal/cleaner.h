@@ -75,11 +75,16 @@ class Cleaner {
   /// When the next pass is due: not before the log's end is at `from`.
   void SetDue(Lsn from);
   uint64_t SegmentsMax() const;
+  /// How many are to be free when a pass begins: what is appended during one fits, and half of it
+  /// more.
+  uint64_t MarginSegments() const;
   Status Pass(bool all, uint64_t* released) GEARDB_REQUIRES(pass_mutex_);
   Choice ChooseStart(bool all);
   Status PutPages(Lsn log_start);
   Status PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_start);
-  Status PutSome(const std::shared_ptr<TableCore>& table, std::vector<ColdWork>* work);
+  /// `guard`: who keeps the pages' frames.
+  Status PutSome(const std::shared_ptr<TableCore>& table, std::vector<ColdWork>* work,
+                 EpochRegistry::Guard guard);
   /// An image that becomes current.
   struct TakenImage {
     ImageHead head;
@@ -96,6 +101,8 @@ class Cleaner {
   ColdTier* const cold_;
   Compactor compactor_;
   std::atomic<Lsn> due_at_{kNoLsn};
+  /// Bytes of the log that were appended during a pass, the most of late.
+  std::atomic<uint64_t> appended_ = 0;
 
   Mutex pass_mutex_;  // One pass at a time.
   /// What has left the tables, kept until the cold store has it: a pass that fails leaves it to the
