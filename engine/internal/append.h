@@ -225,7 +225,13 @@ class Writer::Impl {
   void Orphan();
   /// Of as many lanes as one record names.
   Status Leave(std::span<const engine::Lane* const> lanes);
+  /// `no_frame`: set where a page that it goes on in has none, and nothing has changed.
+  Status ResumeOnce(TrajectoryId id, uint32_t number, Deadline deadline, bool* no_frame);
+  /// So that each group that a trajectory goes on in finds a frame for a page.
+  Status MakeRoomForTail(Deadline deadline);
+  /// Nothing has changed after an error.
   Status TakeOverOrphan(TrajectoryId id, uint32_t number);
+  Status TakeOverTail(engine::Lane* lane) GEARDB_REQUIRES(table_->state->mutex);
   /// What the ragged companions have of it; nothing has changed after an error.
   Status TakeOverCompanions(const engine::Lane& lane, uint32_t number)
       GEARDB_REQUIRES(table_->state->mutex);

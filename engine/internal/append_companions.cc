@@ -65,6 +65,13 @@ Status Writer::Impl::TakeOverCompanions(const Lane& lane, uint32_t number)
     const Status taken = writer.TakeOverOwned(lane, theirs);
     if (!taken.ok()) {
       theirs->Reset();
+      while (k-- > 0) {
+        if (!layout().companions()[k].ragged()) continue;
+        Impl& before = *companions_[k];
+        Lane* const held = before.lanes_[number].get();
+        if (held->id != 0) before.table_->state->frames().HoldAll(held->tail_lpn, false);
+        held->Reset();
+      }
       return taken;
     }
     // Until it is this writer's.

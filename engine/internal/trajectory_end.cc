@@ -123,9 +123,21 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
     return Status::FailedPrecondition("table '", layout().spec().name, "': lane ", number,
                                       " has trajectory ", lane.id, " open");
   }
+  const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
+  for (;;) {
+    bool no_frame = false;
+    const Status resumed = ResumeOnce(id, number, deadline, &no_frame);
+    if (resumed.ok() || !no_frame || deadline.passed()) return resumed;
+    // Pages of others are dropped where nobody waits for the commit mutex.
+    GEARDB_RETURN_IF_ERROR(MakeRoomForTail(deadline));
+  }
+}
+
+Status Writer::Impl::ResumeOnce(TrajectoryId id, uint32_t number, Deadline deadline,
+                                bool* no_frame) {
+  Lane& lane = *lanes_[number];
   AdoptChange change(table_);
-  const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
-                                  .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
+  const engine::CommitOptions how{.urgency = wal::Urgency::kReserve, .deadline = deadline};
   const wal::RecordSize bound = wal::RecordSize::For(1024, {});
   wal::Reservation reservation;
   {
@@ -139,7 +151,9 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
                                         " cannot be resumed by a writer that was made before the "
                                         "table's columns changed: make another");
     }
-    GEARDB_RETURN_IF_ERROR(TakeOverOrphan(id, number));
+    const Status taken = TakeOverOrphan(id, number);
+    *no_frame = taken.code() == StatusCode::kResourceExhausted;
+    GEARDB_RETURN_IF_ERROR(taken);
     const fb::Adopted adopted(lane.slot, lane.generation, database_->manifest.epoch.open, number,
                               false);
     change.Say({&adopted, 1});
@@ -149,6 +163,27 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
   }
   database_->Finish(reservation, {}, &change);
   return AwaitOwn(reservation.end);
+}
+
+Status Writer::Impl::MakeRoomForTail(Deadline deadline) {
+  std::vector<engine::FramePool*> pools;
+  for (const uint32_t group : layout().appended_groups()) {
+    pools.push_back(table_->state->pool(group));
+  }
+  for (size_t k = 0; k < companions_.size(); ++k) {
+    if (layout().companions()[k].ragged()) pools.push_back(companions_[k]->table_->state->pool(0));
+  }
+  // All at once, so that none makes room by what another has made.
+  std::vector<FrameRef> frames;
+  Status status;
+  for (engine::FramePool* pool : pools) {
+    const auto frame = database_->TakeFrame(pool, pools.size(), deadline);
+    status = frame.status();
+    if (!status.ok()) break;
+    frames.push_back(*frame);
+  }
+  for (size_t i = 0; i < frames.size(); ++i) database_->arena->Free(pools[i], frames[i]);
+  return status;
 }
 
 Status Writer::Impl::TakeOverOrphan(TrajectoryId id, uint32_t number) {
@@ -171,15 +206,12 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, uint32_t number) {
   lane->rows_end = static_cast<int64_t>(record.rows_end);
   lane->tail_lpn = record.tail_lpn;
   if (record.tail_lpn != kNoLpn) {
-    lane->tail_generation = state.pages().page(record.tail_lpn).generation;
-    for (size_t a = 0; a < lane->tail.size(); ++a) {
-      const uint32_t group = layout().appended_groups()[a];
-      GEARDB_ASSIGN_OR_RETURN(const FrameRef frame, state.frames().ReadNow(group, record.tail_lpn));
-      lane->tail[a] = {.frame = frame,
-                       .lsn = state.pages().group_page(group, record.tail_lpn).newest_lsn,
-                       .shows_defaults = state.frames().ShowsDefaults(group, record.tail_lpn)};
+    Status taken = TakeOverTail(lane);
+    if (taken.ok()) taken = TakeOverCompanions(*lane, number);
+    if (!taken.ok()) {
+      lane->Reset();  // As it was: what is appended next begins a trajectory.
+      return taken;
     }
-    GEARDB_RETURN_IF_ERROR(TakeOverCompanions(*lane, number));
     state.frames().HoldAll(record.tail_lpn, true);  // Until it is this writer's.
   }
   if (layout().spec().stream && lane->rows_end > 0) {
@@ -192,6 +224,20 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, uint32_t number) {
     const auto value = state.ValueOf(c, slot);
     std::memcpy(lane->columns.data() + offset, value.data(), value.size());
     offset += value.size();
+  }
+  return Status::Ok();
+}
+
+Status Writer::Impl::TakeOverTail(Lane* lane) {
+  const engine::TableState& state = *table_->state;
+  const Lpn tail = lane->tail_lpn;
+  lane->tail_generation = state.pages().page(tail).generation;
+  for (size_t a = 0; a < lane->tail.size(); ++a) {
+    const uint32_t group = layout().appended_groups()[a];
+    GEARDB_ASSIGN_OR_RETURN(const FrameRef frame, state.frames().ReadNow(group, tail));
+    lane->tail[a] = {.frame = frame,
+                     .lsn = state.pages().group_page(group, tail).newest_lsn,
+                     .shows_defaults = state.frames().ShowsDefaults(group, tail)};
   }
   return Status::Ok();
 }
