@@ -4,6 +4,7 @@
 #include "base/crash_point.h"
 #include "engine/internal/audit.h"
 #include "engine/internal/change_scope.h"
+#include "engine/internal/group_draw.h"
 #include "engine/internal/sampler_impl.h"
 #include "engine/internal/table_change.h"
 
@@ -56,8 +57,11 @@ Status Sampler::Impl::HandOver(Drawn* batch) {
   change.set_apply([&](Lsn, Lsn end) {
     for (uint32_t p = 0; p < sources_.size(); ++p) {
       engine::TableState* state = sources_[p].state();
+      engine::PartRows& part = batch->parts[p];
       engine::ApplyLock lock(state, end);
-      state->CancelDraw(sources_[p].priority_table->number, &batch->parts[p].reservation);
+      const engine::DrawGroups* const groups = sources_[p].priority().groups();
+      if (groups != nullptr) AddMembers(*state, *groups, part.reservation.items, &part.sampled);
+      state->CancelDraw(sources_[p].priority_table->number, &part.reservation);
       state->Apply(*written.Get(p)->change_as_HandOver(), sources_[p].priority_table->number);
     }
   });

@@ -294,6 +294,25 @@ TEST_F(GroupDrawTest, ADrawnGroupIsOneSampleOfEachMember) {
   EXPECT_EQ(Groups(), (GroupStats{.waiting = 1, .members = 1}));
 }
 
+TEST_F(GroupDrawTest, WhoJoinedAfterTheDrawLeavesWithTheExhaustedGroup) {
+  PriorityTableSpec spec =
+      GroupsSpec({.key = "prompt", .count = 4, .at_least = 2}, SelectorKind::kFifo);
+  spec.max_times_sampled = 1;
+  spec.remove_when_exhausted = true;
+  Create(TableOf(spec));
+  CompleteSome(7, 2);
+  CompleteSome(8, 2);
+  const auto sampler = SampleGroups({.batch = 1, .views = {{.column = "action"}}, .prefetch = 1});
+  ASSERT_OK(sampler->Next());  // Draws that of key 8 ahead.
+  EXPECT_EQ(Groups(), (GroupStats{.ready = 1, .members = 2, .taking = 1}));
+  const TrajectoryId late = Complete(8);
+  EXPECT_EQ(Groups(), (GroupStats{.ready = 1, .members = 3, .taking = 1}));
+  ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+  EXPECT_EQ(batch.size(), 2);
+  EXPECT_STATUS(kNotFound, table_->Find(late), "");
+  EXPECT_EQ(table_->Count(), 0u);
+}
+
 TEST_F(GroupDrawTest, AnEpochShowsEachGroupOnce) {
   PriorityTableSpec spec = GroupsSpec(Four(), SelectorKind::kEpoch);
   spec.epoch = {.passes = 2, .remove_covered = true};
