@@ -30,6 +30,10 @@ void PutElement(DType dtype, double value, Bytes* bytes) {
 Bytes RowOf(const Column& column, uint64_t seed) {
   Bytes bytes;
   const auto elements = static_cast<size_t>(column.shape.elements());
+  if (column.name == "team") {  // Few keys, so that groups become complete.
+    PutElement(column.dtype, static_cast<double>(Mixed(seed, 0) % 3) - 1, &bytes);
+    return bytes;
+  }
   bytes.reserve(elements * DTypeBytes(column.dtype));
   if (column.dtype == DType::kU8) {
     for (uint64_t i = 0; bytes.size() < elements; ++i) Put(Mixed(seed, i), &bytes);
@@ -110,6 +114,7 @@ TableSpec TableKind(const std::string& name, uint64_t kind) {
       {.name = "goal", .dtype = DType::kI32, .kind = ColumnKind::kPerTrajectory},
       {.name = "flag", .dtype = DType::kBool, .kind = ColumnKind::kPerTrajectory},
       {.name = "prio", .dtype = DType::kF32, .kind = ColumnKind::kPerTrajectory},
+      {.name = "team", .dtype = DType::kI16, .kind = ColumnKind::kPerTrajectory},
       {.name = "obs", .dtype = DType::kF32, .shape = {2}, .in_final_row = spec.final_row}};
   if (choices.OneIn(3)) {
     spec.columns.push_back({.name = "frame",
@@ -151,6 +156,20 @@ TableSpec TableKind(const std::string& name, uint64_t kind) {
   return spec;
 }
 
+namespace {
+
+/// Complete, ready from some members on, or by a deadline.
+GroupSpec GroupKind(Choices* choices) {
+  GroupSpec group{.key = "team", .count = static_cast<uint32_t>(1 + choices->Below(4))};
+  group.at_least = static_cast<uint32_t>(choices->Below(group.count + 1));
+  const bool may_wait = group.at_least > 0 && group.at_least < group.count;
+  const uint64_t deadline_ms = choices->Below(300);
+  if (may_wait && choices->OneIn(2)) group.deadline_ms = 1 + static_cast<int64_t>(deadline_ms);
+  return group;
+}
+
+}  // namespace
+
 PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& table,
                                     uint64_t kind) {
   Choices choices(kind);
@@ -158,7 +177,10 @@ PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& ta
   spec.name = name;
   spec.seed = kind % 1000;
   spec.selector = static_cast<SelectorKind>(choices.Below(8));
-  spec.item = static_cast<ItemKind>(choices.OneIn(3));
+  constexpr ItemKind kItems[] = {ItemKind::kWindow, ItemKind::kWindow, ItemKind::kTrajectory,
+                                 ItemKind::kGroup};
+  spec.item = kItems[choices.Below(std::size(kItems))];
+  if (spec.item == ItemKind::kGroup) spec.group = GroupKind(&choices);
   if (spec.item == ItemKind::kWindow) {
     spec.window.extent = {static_cast<int64_t>(choices.Below(3)),
                           1 + static_cast<int64_t>(choices.Below(3)),

@@ -230,7 +230,9 @@ float PlainTable::WorthOf(TrajectoryId id) const {
   for (const PlainPriority& priority : priorities) {
     if (priority.spec.name != spec.remover_priority_table) continue;
     for (const auto& [key, item] : priority.items) {
-      if (key.first == id) worth = std::max(worth, item.priority);
+      const std::vector<TrajectoryId> ids = priority.TrajectoriesOf(key);
+      const bool its_own = std::find(ids.begin(), ids.end(), id) != ids.end();
+      if (its_own) worth = std::max(worth, item.priority);
     }
   }
   return worth;
@@ -371,6 +373,7 @@ void PlainTable::Reopen() {
     priority.counts.reserved = 0;
     priority.next_ahead = priority.next_draw;
     for (auto& [key, item] : priority.items) item.reserved = 0;
+    for (auto& [key, group] : priority.groups) group.first_us = now_us;
   }
   Settle();
   FinishAll();

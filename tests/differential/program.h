@@ -57,6 +57,8 @@ namespace geardb::differential {
   X(configure, 2, "a: priority table, b: limits") \
   X(set_filter, 2, "a: priority table, b: filter") \
   X(begin_epoch, 3, "a: priority table") \
+  X(seal_group, 3, "a: priority table, b: key") \
+  X(seal_overdue, 3, "a: first priority table") \
   X(sample, 6, "a: priority table, b: options of the sampler, c: views") \
   X(sample_mixed, 2, "a: first priority table, b: second, c: shares") \
   X(next, 16, "a: sampler") \

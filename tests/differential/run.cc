@@ -162,6 +162,10 @@ void Runner::DoMore(const Step& step) {
       return SetFilter(step);
     case Op::begin_epoch:
       return BeginEpoch(step);
+    case Op::seal_group:
+      return SealGroup(step);
+    case Op::seal_overdue:
+      return SealOverdue(step);
     case Op::sample:
       return Sample(step);
     case Op::sample_mixed:

@@ -143,7 +143,8 @@ void Runner::GivePriorities(AppendCall* call, Choices* choices) {
   const auto& priorities = call->live->plain.priorities;
   if (!choices->OneIn(4) || Bound(*call) || priorities.empty()) return;
   const size_t number = choices->Below(priorities.size());
-  if (!priorities[number].spec.required.empty()) return;  // Refused: its items wait.
+  const PriorityTableSpec& spec = priorities[number].spec;
+  if (!spec.required.empty() || spec.item == ItemKind::kGroup) return;  // Refused: its items wait.
   const int64_t items = call->live->plain.NewItems(call->writer, call->lanes)[number];
   if (!HasPriorities(priorities[number].spec.selector) || items == 0) return;
   const uint64_t how = choices->Below(5);
@@ -271,8 +272,9 @@ void Runner::TakeOver(AppendCall* call, const std::vector<Appended>& appended) {
     return Differ("what left the full table", Printed(victims));
   }
   for (const PlainLaneRows& lane : call->lanes) {
+    const TrajectoryId open = writer.lanes[lane.lane];
     Same("open trajectory", call->live->writers[call->writer]->open_trajectory(lane.lane),
-         writer.lanes[lane.lane]);
+         plain.trajectories.contains(open) ? open : 0);
   }
 }
 
@@ -400,12 +402,12 @@ void Runner::Resume(const Step& step) {
 }
 
 void Runner::DeleteAndRemove(LiveTable* live, PlainPriority* priority,
-                             const std::vector<RowId>& deleted,
+                             const std::vector<ItemKey>& deleted,
                              const std::vector<TrajectoryId>& removed) {
   std::set<TrajectoryId> ids;
-  for (const RowId& row : deleted) {
-    live->plain.Delete(priority, {row.id, row.row});
-    ids.insert(row.id);
+  for (const ItemKey& key : deleted) {
+    live->plain.Delete(priority, key);
+    for (const TrajectoryId id : priority->TrajectoriesOf(key)) ids.insert(id);
   }
   if (!removed.empty()) RemoveAll(live, removed, RemovalReason::kByHand);
   if (!ids.empty()) live->plain.Finish(ids);
@@ -428,6 +430,7 @@ void Runner::WriteBatches(const Step& step) {
   LiveTable* const other = TableAt(step.numbers[0] + 1);
   std::vector<TrajectoryId> removed;
   std::vector<RowId> set, deleted;
+  std::vector<ItemKey> set_keys, deleted_keys;
   std::vector<float> values;
   size_t set_at = 0, deleted_at = 0;
   PlainPriority* priority = nullptr;
@@ -436,10 +439,14 @@ void Runner::WriteBatches(const Step& step) {
     priority = &other->plain.priorities[number];
     for (const auto& [key, item] : priority->items) {
       if (set.size() >= 4) break;
-      set.push_back({key.first, key.second});
+      set_keys.push_back(key);
+      set.push_back(priority->NameOf(key));
       values.push_back(PriorityOf(Mixed(choices.rest(), set.size())));
     }
-    if (set.size() > 2 && choices.OneIn(2)) deleted.push_back(set[1]);
+    if (set.size() > 2 && choices.OneIn(2)) {
+      deleted.push_back(set[1]);
+      deleted_keys.push_back(set_keys[1]);
+    }
     set_at = batch.Set(other->priority_table(number), set, values);
     deleted_at = batch.Delete(other->priority_table(number), deleted);
   }
@@ -471,9 +478,9 @@ void Runner::WriteBatches(const Step& step) {
     Same("deleted", outcome->operations[deleted_at].applied, deleted.size());
   }
   for (size_t i = 0; i < set.size(); ++i) {
-    other->plain.SetPriority(priority, {set[i].id, set[i].row}, values[i]);
+    other->plain.SetPriority(priority, set_keys[i], values[i]);
   }
-  DeleteAndRemove(other, priority, deleted, removed);
+  DeleteAndRemove(other, priority, deleted_keys, removed);
   TakeOver(&call, outcome->operations[append].appended);
   if (!tags) return;
   std::erase_if(tags_, [](const auto& tag) { return tag.first == "batch"; });

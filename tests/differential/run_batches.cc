@@ -7,64 +7,109 @@
 
 namespace geardb::differential {
 
-ItemKey Runner::KeyOf(const PlainPriority& priority, const Batch& batch, size_t at) {
-  return {batch.trajectory_ids()[at], priority.windows() ? batch.anchors()[at] : 0};
+BatchRows Runner::RowsOf(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch) {
+  BatchRows rows;
+  const auto size = static_cast<size_t>(batch.size());
+  for (size_t p = 0; p < sampler.parts.size(); ++p) {
+    const PlainPriority& priority =
+        TableOf(sampler, drawn, p).priorities[sampler.parts[p].priority];
+    for (int64_t i = 0; i < drawn.items[p] && rows.size() < size; ++i) {
+      const size_t first = rows.size();
+      const auto key = priority.ItemOf(batch.trajectory_ids()[first], batch.anchors()[first]);
+      const std::vector<TrajectoryId> ids =
+          key ? priority.TrajectoriesOf(*key) : std::vector<TrajectoryId>(1);
+      for (size_t at = first; at < std::min(first + ids.size(), size); ++at) {
+        rows.push_back(
+            {p, at == first, key.value_or(ItemKey()), ids[at - first], batch.anchors()[at]});
+      }
+    }
+  }
+  std::vector<TrajectoryId> ids;
+  for (const BatchRow& row : rows) ids.push_back(row.id);
+  const auto found = batch.trajectory_ids();
+  Same("trajectories", std::vector<TrajectoryId>(found.begin(), found.end()), ids);
+  return rows;
 }
 
-void Runner::CompareBatch(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch) {
-  int64_t rows = 0;
-  for (const int64_t of_part : drawn.rows) rows += of_part;
-  if (!Same("size", batch.size(), rows)) return;
-  if (!sampler.options.observer && !Same("draw number", batch.draw_number(), drawn.numbers[0])) {
-    return;
-  }
-  size_t at = 0;
-  for (size_t p = 0; p < sampler.parts.size(); ++p) {
+BatchRows Runner::CompareBatch(const LiveSampler& sampler, const PlainDraw& drawn,
+                               const Batch& batch) {
+  const BatchRows rows = RowsOf(sampler, drawn, batch);
+  if (!sampler.options.observer) Same("draw number", batch.draw_number(), drawn.numbers[0]);
+  for (size_t p = 0; p < sampler.parts.size() && !different(); ++p) {
     const PlainTable& plain = TableOf(sampler, drawn, p);
     const PlainPriority& priority = plain.priorities[sampler.parts[p].priority];
     const auto probabilities =
         Probabilities(priority, DrawableItems(plain, priority), drawn.scales[p]);
     std::vector<ItemKey> keys;
-    for (int64_t i = 0; i < drawn.rows[p]; ++i, ++at) {
-      keys.push_back(KeyOf(priority, batch, at));
-      const auto chance = probabilities.find(keys.back());
-      if (chance == probabilities.end()) {
-        return Differ("item", Printed(keys.back()) + " cannot be drawn");
-      }
-      // Ahead, a scale may lie between.
-      const double bound = sampler.options.prefetch > 0 ? 4e-3 : 1e-12;
-      // Rows that would come too often are drawn again, from what is left.
-      const bool again = priority.times_max() > 0 && !priority.distinct();
-      const double found = batch.probabilities()[at];
-      const bool larger = again && found > chance->second && found <= 1;
-      if (!larger && std::abs(found - chance->second) > bound * chance->second) {
-        return Differ("probability", Printed(batch.probabilities()[at]) + ", expected " +
-                                         Printed(chance->second) + ", selector " +
-                                         Printed(priority.spec.selector));
-      }
+    for (size_t at = 0; at < rows.size() && !different(); ++at) {
+      if (rows[at].part != p) continue;
+      const ItemKey& key = rows[at].key;
+      if (rows[at].begins_item) keys.push_back(key);
+      if (!probabilities.contains(key)) Differ("item", Printed(key) + " cannot be drawn");
+      if (different()) break;
+      CompareProbability(sampler, priority, batch.probabilities()[at], probabilities.at(key));
       Same("source", batch.sources()[at], static_cast<uint32_t>(p));
-      CompareItem(plain, priority, batch, at);
-      if (different()) return;
+      CompareItem(plain, priority, rows[at], batch, at);
     }
-    CompareOrder(plain, priority, keys);
-    if (different()) return;
+    if (!different()) CompareOrder(plain, priority, keys);
   }
-  CompareWeights(sampler, drawn, batch);
+  if (!different()) CompareGroups(sampler, drawn, rows, batch);
+  if (!different()) CompareWeights(sampler, drawn, rows, batch);
   for (size_t v = 0; v < sampler.options.views.size() && !different(); ++v) {
-    CompareView(sampler, drawn, batch, v);
+    CompareView(sampler, drawn, rows, batch, v);
   }
-  result_.counts.rows_compared += static_cast<uint64_t>(rows);
+  result_.counts.rows_compared += rows.size();
+  return rows;
 }
 
-void Runner::CompareItem(const PlainTable& plain, const PlainPriority& priority, const Batch& batch,
-                         size_t at) {
-  const ItemKey key = KeyOf(priority, batch, at);
-  const PlainTrajectory& trajectory = plain.trajectories.at(key.first);
-  if (!priority.windows()) Same("anchor", batch.anchors()[at], trajectory.first_row());
-  Same("length", batch.lengths()[at], plain.Place(priority.spec, trajectory, key.second).steps);
+void Runner::CompareProbability(const LiveSampler& sampler, const PlainPriority& priority,
+                                double found, double expected) {
+  // Ahead, a scale may lie between.
+  const double bound = sampler.options.prefetch > 0 ? 4e-3 : 1e-12;
+  // Rows that would come too often are drawn again, from what is left.
+  const bool again = priority.times_max() > 0 && !priority.distinct();
+  const bool larger = again && found > expected && found <= 1;
+  if (larger || std::abs(found - expected) <= bound * expected) return;
+  Differ("probability", Printed(found) + ", expected " + Printed(expected) + ", selector " +
+                            Printed(priority.spec.selector));
+}
+
+void Runner::CompareItem(const PlainTable& plain, const PlainPriority& priority,
+                         const BatchRow& row, const Batch& batch, size_t at) {
+  const PlainTrajectory& trajectory = plain.trajectories.at(row.id);
+  if (!priority.windows()) Same("anchor", row.anchor, trajectory.first_row());
+  const int64_t length = plain.Place(priority.spec, trajectory, row.anchor).steps;
+  Same("length", batch.lengths()[at], length);
+  const auto members = static_cast<int64_t>(priority.TrajectoriesOf(row.key).size());
+  Same("length of the handle", int64_t{batch.handles()[at].length},
+       priority.draws_groups() ? members : length);
   Same("trajectory length", batch.trajectory_lengths()[at], trajectory.steps_end());
   Same("end", batch.trajectory_ends()[at], trajectory.end);
   Same("times sampled", batch.times_sampled()[at], trajectory.times_sampled);
+}
+
+/// Which rows belong together; nothing where the items are no groups.
+void Runner::CompareGroups(const LiveSampler& sampler, const PlainDraw& drawn,
+                           const BatchRows& rows, const Batch& batch) {
+  std::vector<int64_t> groups, offsets, keys;
+  for (size_t at = 0; at < rows.size(); ++at) {
+    const PlainTable& plain = TableOf(sampler, drawn, rows[at].part);
+    const PlainPriority& priority = plain.priorities[sampler.parts[rows[at].part].priority];
+    if (!priority.draws_groups()) continue;
+    if (rows[at].begins_item) {
+      offsets.push_back(static_cast<int64_t>(at));
+      keys.push_back(priority.groups.at(rows[at].key).key);
+    }
+    groups.push_back(static_cast<int64_t>(keys.size()) - 1);
+  }
+  if (!keys.empty()) offsets.push_back(static_cast<int64_t>(rows.size()));
+  const auto listed = [](std::span<const int64_t> values) {
+    return std::vector<int64_t>(values.begin(), values.end());
+  };
+  Same("group count", batch.group_count(), static_cast<int64_t>(keys.size()));
+  Same("groups", listed(batch.groups()), groups);
+  Same("group offsets", listed(batch.group_offsets()), offsets);
+  Same("group keys", listed(batch.group_keys()), keys);
 }
 
 void Runner::CompareOrder(const PlainTable& plain, const PlainPriority& priority,
@@ -92,21 +137,20 @@ void Runner::CompareOrder(const PlainTable& plain, const PlainPriority& priority
 
 /// (n·P)^−β as of each part, divided by the largest of the batch.
 void Runner::CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn,
-                            const Batch& batch) {
-  std::vector<double> weights;
-  double largest = 0;
-  size_t at = 0;
+                            const BatchRows& rows, const Batch& batch) {
+  std::vector<double> drawable, weights;
   for (size_t p = 0; p < sampler.parts.size(); ++p) {
     const PlainTable& plain = TableOf(sampler, drawn, p);
     const PlainPriority& priority = plain.priorities[sampler.parts[p].priority];
-    const auto n = static_cast<double>(DrawableItems(plain, priority).size());
-    for (int64_t i = 0; i < drawn.rows[p]; ++i, ++at) {
-      const double weight = HasWeights(priority.spec.selector)
-                                ? std::pow(n * batch.probabilities()[at], -sampler.options.beta)
-                                : 1;
-      weights.push_back(weight);
-      largest = std::max(largest, weight);
-    }
+    drawable.push_back(static_cast<double>(DrawableItems(plain, priority).size()));
+  }
+  double largest = 0;
+  for (size_t at = 0; at < rows.size(); ++at) {
+    const LivePart& part = sampler.parts[rows[at].part];
+    const SelectorKind selector = part.table->plain.priorities[part.priority].spec.selector;
+    const double chance = drawable[rows[at].part] * batch.probabilities()[at];
+    weights.push_back(HasWeights(selector) ? std::pow(chance, -sampler.options.beta) : 1);
+    largest = std::max(largest, weights.back());
   }
   for (size_t i = 0; i < weights.size(); ++i) {
     const auto found = static_cast<double>(batch.weights()[i]);
@@ -145,11 +189,11 @@ void Runner::CompareOutput(const LiveSampler& sampler, const Batch& batch, const
 
 /// The rows that were drawn for an item: where they may be.
 std::vector<int64_t> Runner::DrawnRows(const LiveSampler& sampler, const PlainTable& plain,
-                                       const PriorityTableSpec& rule, const ItemKey& key,
+                                       const PriorityTableSpec& rule, const BatchRow& row,
                                        const Batch& batch, size_t at) {
   const RowDraw& draw = sampler.options.row_draws[0];
-  const PlainTrajectory& trajectory = plain.trajectories.at(key.first);
-  const int64_t anchor = plain.Place(rule, trajectory, key.second).anchor;
+  const PlainTrajectory& trajectory = plain.trajectories.at(row.id);
+  const int64_t anchor = plain.Place(rule, trajectory, row.anchor).anchor;
   PriorityTableSpec around = rule;
   around.window.cross_ends = false;
   int64_t first = 0, last = 0;
@@ -169,59 +213,56 @@ std::vector<int64_t> Runner::DrawnRows(const LiveSampler& sampler, const PlainTa
     if (!Same("a row is drawn", flags[place], first <= last)) return rows;
     const bool good =
         flags[place] ? rows.back() >= first && rows.back() <= last : rows.back() == anchor;
-    if (!good) Differ("drawn row", Printed(rows.back()) + " of " + Printed(key));
+    if (!good) Differ("drawn row", Printed(rows.back()) + " of " + Printed(row.key));
   }
   return rows;
 }
 
-void Runner::CompareView(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch,
-                         size_t number) {
+void Runner::CompareView(const LiveSampler& sampler, const PlainDraw& drawn,
+                         const BatchRows& drawn_rows, const Batch& batch, size_t number) {
   const View& view = sampler.options.views[number];
   const std::string name = view.name.empty() ? view.column : view.name;
   std::vector<Bytes> shown, valid, learn, is_first, end;
   std::vector<int64_t> lengths;
   size_t entry_bytes = 1;
-  size_t at = 0;
   bool per_step = true;
-  for (size_t p = 0; p < sampler.parts.size(); ++p) {
-    const PlainTable& plain = TableOf(sampler, drawn, p);
-    const PriorityTableSpec& rule = plain.priorities[sampler.parts[p].priority].spec;
+  for (size_t at = 0; at < drawn_rows.size(); ++at) {
+    const BatchRow& drawn_row = drawn_rows[at];
+    const PlainTable& plain = TableOf(sampler, drawn, drawn_row.part);
+    const PriorityTableSpec& rule = plain.priorities[sampler.parts[drawn_row.part].priority].spec;
     const PlainColumn& column = *plain.FindColumn(view.column);
     per_step = column.per_step();
     entry_bytes = column.unwritten->size();
-    for (int64_t i = 0; i < drawn.rows[p]; ++i, ++at) {
-      const ItemKey key = KeyOf(plain.priorities[sampler.parts[p].priority], batch, at);
-      const PlainTrajectory& trajectory = plain.trajectories.at(key.first);
-      if (!per_step) {
-        shown.push_back(*plain.ValueOf(trajectory, column));
-        continue;
-      }
-      std::vector<int64_t> relative = view.rows.list;
-      const PlainTable::Window window = plain.Place(rule, trajectory, key.second);
-      const int64_t count = view.rows.count > 0 ? view.rows.count : window.length;
-      for (int64_t j = 0; view.rows.list.empty() && j < count; ++j) relative.push_back(j);
-      PlainTable::Shown rows = plain.Show(rule, trajectory, key.second, relative);
-      if (!view.rows.draw.empty()) {
-        rows.rows = DrawnRows(sampler, plain, rule, key, batch, at);
-        if (different()) return;
-      }
-      Bytes& bytes = shown.emplace_back();
-      valid.emplace_back();
-      learn.emplace_back();
-      is_first.emplace_back();
-      end.emplace_back();
-      for (size_t k = 0; k < rows.rows.size(); ++k) {
-        const bool pad = rows.rows[k] < 0;
-        const PlainRow* const row = pad ? nullptr : &trajectory.row(rows.rows[k]);
-        const Bytes value = pad ? Bytes(entry_bytes) : *plain.ValueOf(*row, column);
-        bytes.insert(bytes.end(), value.begin(), value.end());
-        valid.back().push_back(static_cast<std::byte>(pad ? 0 : 1));
-        learn.back().push_back(static_cast<std::byte>(k < rows.learn.size() ? rows.learn[k] : 0));
-        is_first.back().push_back(static_cast<std::byte>(!pad && row->first ? 1 : 0));
-        end.back().push_back(pad ? std::byte{0} : static_cast<std::byte>(row->end));
-      }
-      lengths.push_back(static_cast<int64_t>(rows.rows.size()));
+    const PlainTrajectory& trajectory = plain.trajectories.at(drawn_row.id);
+    if (!per_step) {
+      shown.push_back(*plain.ValueOf(trajectory, column));
+      continue;
     }
+    std::vector<int64_t> relative = view.rows.list;
+    const PlainTable::Window window = plain.Place(rule, trajectory, drawn_row.anchor);
+    const int64_t count = view.rows.count > 0 ? view.rows.count : window.length;
+    for (int64_t j = 0; view.rows.list.empty() && j < count; ++j) relative.push_back(j);
+    PlainTable::Shown rows = plain.Show(rule, trajectory, drawn_row.anchor, relative);
+    if (!view.rows.draw.empty()) {
+      rows.rows = DrawnRows(sampler, plain, rule, drawn_row, batch, at);
+      if (different()) return;
+    }
+    Bytes& bytes = shown.emplace_back();
+    valid.emplace_back();
+    learn.emplace_back();
+    is_first.emplace_back();
+    end.emplace_back();
+    for (size_t k = 0; k < rows.rows.size(); ++k) {
+      const bool pad = rows.rows[k] < 0;
+      const PlainRow* const row = pad ? nullptr : &trajectory.row(rows.rows[k]);
+      const Bytes value = pad ? Bytes(entry_bytes) : *plain.ValueOf(*row, column);
+      bytes.insert(bytes.end(), value.begin(), value.end());
+      valid.back().push_back(static_cast<std::byte>(pad ? 0 : 1));
+      learn.back().push_back(static_cast<std::byte>(k < rows.learn.size() ? rows.learn[k] : 0));
+      is_first.back().push_back(static_cast<std::byte>(!pad && row->first ? 1 : 0));
+      end.back().push_back(pad ? std::byte{0} : static_cast<std::byte>(row->end));
+    }
+    lengths.push_back(static_cast<int64_t>(rows.rows.size()));
   }
   CompareOutput(sampler, batch, name, entry_bytes, shown);
   if (!per_step || different()) return;

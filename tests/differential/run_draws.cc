@@ -119,7 +119,7 @@ void Runner::Cancel(LiveSampler* sampler) {
   for (const PlainDraw& drawn : sampler->ahead) {
     for (size_t p = 0; p < sampler->parts.size(); ++p) {
       const LivePart& part = sampler->parts[p];
-      part.table->plain.priorities[part.priority].counts.reserved -= drawn.rows[p];
+      part.table->plain.priorities[part.priority].counts.reserved -= drawn.items[p];
     }
   }
   sampler->ahead.clear();
@@ -210,14 +210,17 @@ void Runner::LeaveOutRest(LiveSampler* sampler) {
 }
 
 StatusCode Runner::Draw(LiveSampler* sampler) {
-  PlainDraw drawn{.rows = Shares(*sampler)};
+  PlainDraw drawn{.items = Shares(*sampler)};
   for (size_t p = 0; p < sampler->parts.size(); ++p) {
     const LivePart& part = sampler->parts[p];
     const PlainTable& plain = part.table->plain;
     PlainPriority priority = plain.priorities[part.priority];
-    if (sampler->options.observer) priority.spec.limiter = {.min_size = 0};
-    const bool none = drawn.rows[p] == 0 && sampler->parts.size() > 1;
-    const StatusCode code = none ? StatusCode::kOk : RefusalOf(plain, priority, drawn.rows[p]);
+    if (sampler->options.observer) {  // It asks no limiter; a queue's items still come once.
+      priority.spec.max_times_sampled = priority.times_max();
+      priority.spec.limiter = {.min_size = 0};
+    }
+    const bool none = drawn.items[p] == 0 && sampler->parts.size() > 1;
+    const StatusCode code = none ? StatusCode::kOk : RefusalOf(plain, priority, drawn.items[p]);
     if (code != StatusCode::kOk) return code;
   }
   for (size_t p = 0; p < sampler->parts.size(); ++p) {
@@ -226,7 +229,7 @@ StatusCode Runner::Draw(LiveSampler* sampler) {
     drawn.scales.push_back(part.table->priority_table(part.priority)->Stats().scale_shift);
     drawn.numbers.push_back(priority.next_ahead);
     if (sampler->options.observer) continue;
-    priority.counts.reserved += drawn.rows[p];
+    priority.counts.reserved += drawn.items[p];
     ++priority.next_ahead;
   }
   if (sampler->options.prefetch > 0) {
@@ -247,10 +250,7 @@ void Runner::Next(const Step& step) {
     expected = Draw(&sampler);
   }
   auto batch = sampler.sampler->Next(Deadline::Now());
-  if (!there) {
-    SameCode("next", batch.status(), StatusCode::kNotFound);
-    return;
-  }
+  if (!there) expected = StatusCode::kNotFound;
   if (sampler.ahead.empty()) {
     SameCode("next", batch.status(), expected);
     return;
@@ -258,39 +258,41 @@ void Runner::Next(const Step& step) {
   if (!SameCode("next", batch.status(), StatusCode::kOk)) return;
   const PlainDraw drawn = std::move(sampler.ahead.front());
   sampler.ahead.pop_front();
-  CompareBatch(sampler, drawn, *batch);
+  const BatchRows rows = CompareBatch(sampler, drawn, *batch);
   if (different()) return;
-  HandOver(&sampler, drawn, *batch);
-  if (sampler.options.prefetch > 0) Draw(&sampler);
+  HandOver(&sampler, drawn, rows, *batch);
+  if (sampler.options.prefetch > 0 && there) Draw(&sampler);
   batch->Release();
 }
 
-void Runner::HandOver(LiveSampler* sampler, const PlainDraw& drawn, const Batch& batch) {
-  size_t at = 0;
+void Runner::HandOver(LiveSampler* sampler, const PlainDraw& drawn, const BatchRows& rows,
+                      const Batch& batch) {
   std::map<LiveTable*, std::set<TrajectoryId>> shown;
   for (size_t p = 0; p < sampler->parts.size(); ++p) {
     const LivePart& part = sampler->parts[p];
     PlainTable& plain = part.table->plain;
     PlainPriority& priority = plain.priorities[part.priority];
     KeptBatch kept{.table = part.table, .priority = part.priority};
-    for (int64_t i = 0; i < drawn.rows[p]; ++i, ++at) {
+    for (size_t at = 0; at < rows.size(); ++at) {
+      if (rows[at].part != p) continue;
       kept.handles.push_back(batch.handles()[at]);
-      kept.keys.push_back(KeyOf(priority, batch, at));
+      kept.keys.push_back(rows[at].key);
       kept.lengths.push_back(batch.lengths()[at]);
-    }
-    result_.counts.drawn[std::to_string(static_cast<int>(priority.spec.selector))] +=
-        kept.keys.size();
-    if (!sampler->options.observer) {
-      for (const ItemKey& key : kept.keys) {
-        const auto trajectory = plain.trajectories.find(key.first);
-        if (trajectory != plain.trajectories.end()) ++trajectory->second.times_sampled;
-        const auto item = priority.items.find(key);
-        if (priority.times_max() > 0 && item != priority.items.end()) ++item->second.sampled;
-        shown[part.table].insert(key.first);
+      ++result_.counts.drawn[std::to_string(static_cast<int>(priority.spec.selector))];
+      if (sampler->options.observer) continue;
+      const auto trajectory = plain.trajectories.find(rows[at].id);
+      if (trajectory != plain.trajectories.end()) ++trajectory->second.times_sampled;
+      const auto item = priority.items.find(rows[at].key);
+      const bool counts = priority.times_max() > 0 && rows[at].begins_item;
+      if (counts && item != priority.items.end()) ++item->second.sampled;
+      for (const TrajectoryId id : priority.TrajectoriesOf(rows[at].key)) {
+        shown[part.table].insert(id);
       }
-      priority.counts.reserved -= drawn.rows[p];
-      priority.counts.samples += drawn.rows[p];
-      if (drawn.rows[p] > 0 || p == 0) {
+    }
+    if (!sampler->options.observer) {
+      priority.counts.reserved -= drawn.items[p];
+      priority.counts.samples += drawn.items[p];
+      if (drawn.items[p] > 0 || p == 0) {
         priority.next_draw = std::max(priority.next_draw, drawn.numbers[p] + 1);
       }
       if (priority.spec.selector == SelectorKind::kEpoch) {

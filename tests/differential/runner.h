@@ -43,10 +43,10 @@ struct LivePart {
   int64_t count = 0;
 };
 
-/// What was drawn: how many rows of each part, and, ahead, the tables as they were then.
+/// What was drawn: how many items of each part, and, ahead, the tables as they were then.
 struct PlainDraw {
   std::vector<PlainTable> tables = {};
-  std::vector<int64_t> rows = {};
+  std::vector<int64_t> items = {};
   std::vector<uint64_t> numbers = {};
   std::vector<int> scales = {};
 };
@@ -58,6 +58,16 @@ struct LiveSampler {
   std::vector<uint64_t> columns = {};  ///< Of its views, by number.
   std::deque<PlainDraw> ahead = {};
 };
+
+/// A row of a batch: of an item as many as it has trajectories.
+struct BatchRow {
+  size_t part = 0;
+  bool begins_item = true;
+  ItemKey key = {};
+  TrajectoryId id = 0;
+  int64_t anchor = 0;
+};
+using BatchRows = std::vector<BatchRow>;
 
 /// Handles that were given out, of one part.
 struct KeptBatch {
@@ -159,7 +169,8 @@ class Runner {
   void Leave(const Step& step);
   void Resume(const Step& step);
   void WriteBatches(const Step& step);
-  void DeleteAndRemove(LiveTable* live, PlainPriority* priority, const std::vector<RowId>& deleted,
+  void DeleteAndRemove(LiveTable* live, PlainPriority* priority,
+                       const std::vector<ItemKey>& deleted,
                        const std::vector<TrajectoryId>& removed);
   bool EnsureWriter(LiveTable* live, size_t writer);
   AppendCall MakeCall(LiveTable* live, size_t writer, const std::vector<uint32_t>& lanes,
@@ -181,6 +192,8 @@ class Runner {
   void Configure(const Step& step);
   void SetFilter(const Step& step);
   void BeginEpoch(const Step& step);
+  void SealGroup(const Step& step);
+  void SealOverdue(const Step& step);
   KeptBatch* BatchAt(uint64_t number);
   void ComparePriority(LiveTable* live, size_t number);
   void CompareCounts(LiveTable* live, size_t number);
@@ -199,26 +212,32 @@ class Runner {
   const PlainTable& TableOf(const LiveSampler& sampler, const PlainDraw& drawn, size_t part) const;
   void Cancel(LiveSampler* sampler);
   void LeaveOutRest(LiveSampler* sampler);
-  void HandOver(LiveSampler* sampler, const PlainDraw& drawn, const Batch& batch);
+  void HandOver(LiveSampler* sampler, const PlainDraw& drawn, const BatchRows& rows,
+                const Batch& batch);
   bool ColumnsAreThere(const LiveSampler& sampler) const;
 
   // run_batches.cc
-  void CompareBatch(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch);
-  void CompareItem(const PlainTable& plain, const PlainPriority& priority, const Batch& batch,
-                   size_t at);
+  /// What its rows are.
+  BatchRows CompareBatch(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch);
+  BatchRows RowsOf(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch);
+  void CompareProbability(const LiveSampler& sampler, const PlainPriority& priority, double found,
+                          double expected);
+  void CompareItem(const PlainTable& plain, const PlainPriority& priority, const BatchRow& row,
+                   const Batch& batch, size_t at);
+  void CompareGroups(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
+                     const Batch& batch);
   void CompareOrder(const PlainTable& plain, const PlainPriority& priority,
                     const std::vector<ItemKey>& keys);
-  void CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch);
-  void CompareView(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch,
-                   size_t view);
+  void CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
+                      const Batch& batch);
+  void CompareView(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
+                   const Batch& batch, size_t view);
   std::vector<int64_t> DrawnRows(const LiveSampler& sampler, const PlainTable& plain,
-                                 const PriorityTableSpec& rule, const ItemKey& key,
+                                 const PriorityTableSpec& rule, const BatchRow& row,
                                  const Batch& batch, size_t at);
   /// An output's bytes, item by item; padded, zeros follow to its end.
   void CompareOutput(const LiveSampler& sampler, const Batch& batch, const std::string& name,
                      size_t entry_bytes, const std::vector<Bytes>& items);
-  /// The item of a row of a batch.
-  static ItemKey KeyOf(const PlainPriority& priority, const Batch& batch, size_t at);
 
   // run_reads.cc
   void CompareAll();

@@ -313,6 +313,21 @@ TEST_F(GroupDrawTest, WhoJoinedAfterTheDrawLeavesWithTheExhaustedGroup) {
   EXPECT_EQ(table_->Count(), 0u);
 }
 
+TEST_F(GroupDrawTest, WhatIsSampledWithoutAMaximumIsNotCounted) {
+  PriorityTableSpec spec = GroupsSpec(Four(), SelectorKind::kFifo);
+  spec.max_times_sampled = 3;
+  Create(TableOf(spec));
+  CompleteSome(7, 4);
+  const auto sampler = SampleGroups({.batch = 1, .views = {{.column = "action"}}});
+  ASSERT_OK(sampler->Next());
+  ASSERT_OK(groups()->Configure({}));
+  for (int i = 0; i < 5; ++i) ASSERT_OK(sampler->Next());
+  ASSERT_OK(groups()->Configure({.max_times_sampled = 2}));
+  EXPECT_EQ(groups()->DrawableCount(), 1u) << "one of two";
+  ASSERT_OK(sampler->Next());
+  EXPECT_EQ(groups()->DrawableCount(), 0u);
+}
+
 TEST_F(GroupDrawTest, AnEpochShowsEachGroupOnce) {
   PriorityTableSpec spec = GroupsSpec(Four(), SelectorKind::kEpoch);
   spec.epoch = {.passes = 2, .remove_covered = true};
