@@ -343,7 +343,9 @@ void Runner::CompareCounts(LiveTable* live, size_t number) {
        AdmitsItems(priority, 1) != StatusCode::kOk);
   if (priority.spec.selector != SelectorKind::kEpoch) return;
   Same("epoch", stats.epoch.epoch, priority.epoch.epoch);
-  Same("pass", stats.epoch.pass, priority.epoch.pass);
+  // Of items that leave together the model does not know the order, which says whether a pass has
+  // ended before the last of the epoch left.
+  if (!priority.epoch.cut.empty()) Same("pass", stats.epoch.pass, priority.epoch.pass);
   Same("epoch items", stats.epoch.items, priority.epoch.cut.size());
   Same("remaining", stats.epoch.remaining, priority.epoch.remaining.size());
   Same("exhausted", stats.epoch.exhausted, priority.epoch_over());

@@ -105,6 +105,21 @@ struct AppendCall {
   std::vector<std::string> priority_names = {};
 };
 
+/// Changes of one table that go into a batch beside an append to another.
+struct OtherChanges {
+  LiveTable* live = nullptr;
+  PlainPriority* priority = nullptr;
+  std::vector<ItemKey> set = {}, deleted = {};
+  std::vector<float> values = {};  ///< Of `set`.
+  std::vector<TrajectoryId> removed = {};
+  size_t set_at = 0, deleted_at = 0;  ///< In the batch.
+};
+
+/// Nobody else is there to make room: a call that waits waits in vain.
+inline constexpr int64_t kNobodyHelpsMs = 2'000;
+/// New ids wait for a sync before anything else is asked; a call without time is refused for that.
+bool WaitsForIds(const Status& status);
+
 class Runner {
  public:
   explicit Runner(PlantedBug bug) : bug_(bug) {}
@@ -168,10 +183,6 @@ class Runner {
   void Detach(const Step& step);
   void Leave(const Step& step);
   void Resume(const Step& step);
-  void WriteBatches(const Step& step);
-  void DeleteAndRemove(LiveTable* live, PlainPriority* priority,
-                       const std::vector<ItemKey>& deleted,
-                       const std::vector<TrajectoryId>& removed);
   bool EnsureWriter(LiveTable* live, size_t writer);
   AppendCall MakeCall(LiveTable* live, size_t writer, const std::vector<uint32_t>& lanes,
                       const std::vector<End>& ends, int64_t count, uint64_t seed, uint64_t extras);
@@ -181,6 +192,12 @@ class Runner {
   Result<std::vector<Appended>> Make(AppendCall* call, Op op, StatusCode expected);
   size_t AddTo(WriteBatch* batch, AppendCall* call, Op op);
   void TakeOver(AppendCall* call, const std::vector<Appended>& appended);
+
+  // run_write_batches.cc
+  void WriteBatches(const Step& step);
+  /// What is known of it, added to a batch.
+  OtherChanges AddOthers(LiveTable* live, const Step& step, Choices* choices, WriteBatch* batch);
+  void TakeOver(const OtherChanges& changes, const WriteOutcome& outcome);
 
   // run_priorities.cc
   void SetRows(const Step& step);
