@@ -103,7 +103,8 @@ bool PlainTable::Append(size_t writer, const std::vector<PlainLaneRows>& calls,
   int64_t more_rows = 0;
   for (const PlainLaneRows& call : calls) {
     if (call.end == End::kSkip || Vanishes(writer, call)) continue;
-    const bool final = spec.final_row && !call.final.empty();
+    // Also where its column has been dropped.
+    const bool final = spec.final_row && call.end != End::kGo && call.end != End::kCut;
     more_rows += static_cast<int64_t>(call.rows.size()) + (final ? 1 : 0);
     more_trajectories += writers[writer].lanes[call.lane] == 0 ? 1 : 0;
   }
