@@ -25,9 +25,15 @@ void PutElement(DType dtype, double value, Bytes* bytes) {
   }
 }
 
-}  // namespace
+/// Often none or one, seldom more than a page.
+size_t LengthOf(const Column& column, uint64_t seed) {
+  const uint64_t random = Mixed(seed, 77);
+  const size_t most = column.kind == ColumnKind::kBlob ? 60'000 : 9'000;
+  const size_t kLengths[] = {0, 1, 2 + random % 7, 2 + random % 7, random % 300, random % most};
+  return kLengths[(random >> 32) % std::size(kLengths)];
+}
 
-Bytes RowOf(const Column& column, uint64_t seed) {
+Bytes OneRowOf(const Column& column, uint64_t seed) {
   Bytes bytes;
   const auto elements = static_cast<size_t>(column.shape.elements());
   if (column.name == "team") {  // Few keys, so that groups become complete.
@@ -53,8 +59,18 @@ Bytes RowOf(const Column& column, uint64_t seed) {
   return bytes;
 }
 
+}  // namespace
+
+Bytes RowOf(const Column& column, uint64_t seed) {
+  if (!AnyLength(column)) return OneRowOf(column, seed);
+  Column all = column;
+  all.shape = column.shape.WithOuter({static_cast<int64_t>(LengthOf(column, seed))});
+  return OneRowOf(all, seed);
+}
+
 Bytes DefaultRow(const Column& column) {
   Bytes bytes;
+  if (AnyLength(column)) return bytes;
   for (int64_t i = 0; i < column.shape.elements(); ++i) {
     PutElement(column.dtype, column.default_value, &bytes);
   }
@@ -131,6 +147,27 @@ TableSpec TableKind(const std::string& name, uint64_t kind) {
     spec.groups.push_back({.name = "cache", .is_volatile = true});
     spec.columns.push_back({.name = "aux", .dtype = DType::kI16, .group = "cache"});
   }
+  if (choices.OneIn(2)) {
+    const uint64_t expected_rows = choices.OneIn(2) ? 100 : 0;
+    const Column columns[] = {
+        {.name = "text",
+         .dtype = DType::kU8,
+         .kind = ColumnKind::kRagged,
+         .expected_rows = expected_rows},
+        {.name = "agents",
+         .dtype = DType::kI16,
+         .shape = {3},
+         .kind = ColumnKind::kRagged,
+         .in_final_row = spec.final_row},
+        {.name = "level",
+         .dtype = DType::kU8,
+         .kind = ColumnKind::kBlob,
+         .expected_rows = expected_rows},
+        {.name = "map", .shape = {20}, .kind = ColumnKind::kPerTrajectory, .default_value = 2}};
+    for (const Column& column : columns) {
+      if (choices.Below(3) < 2) spec.columns.push_back(column);
+    }
+  }
   if (choices.OneIn(4)) spec.ttl_ms = 1 + static_cast<int64_t>(choices.Below(400));
   if (choices.OneIn(4)) spec.orphan_timeout_ms = 1 + static_cast<int64_t>(choices.Below(400));
   const uint64_t capacity = choices.Below(6);
@@ -205,6 +242,10 @@ PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& ta
       if (group.late && !group.is_volatile) spec.required.push_back(group.name);
     }
     if (choices.OneIn(2)) spec.required.push_back("goal");
+    for (const Column& column : table.columns) {
+      const bool requires_it = column.kind == ColumnKind::kBlob && choices.OneIn(2);
+      if (requires_it) spec.required.push_back(column.name);
+    }
   }
   const PriorityLimits limits = LimitsKind(spec, IsBounded(table), &choices);
   spec.limiter = limits.limiter;

@@ -359,7 +359,7 @@ uint64_t PlainTable::RemoveExpired() {
   return ids.size();
 }
 
-void PlainTable::Reopen() {
+void PlainTable::Reopen(bool read_only) {
   for (PlainWriter& writer : writers) writer.there = false;
   for (auto& [id, trajectory] : trajectories) {
     if (trajectory.open()) trajectory.state = TrajectoryState::kOrphaned;
@@ -377,7 +377,7 @@ void PlainTable::Reopen() {
     for (auto& [key, group] : priority.groups) group.first_us = now_us;
   }
   Settle();
-  FinishAll();
+  if (!read_only) FinishAll();
 }
 
 }  // namespace geardb::differential

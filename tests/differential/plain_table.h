@@ -31,7 +31,8 @@ struct PlainColumn {
   bool late = false;
   bool is_volatile = false;
   Value unwritten = {};
-  bool per_step() const { return column.kind == ColumnKind::kPerStep; }
+  bool per_step() const { return IsPerStep(column.kind); }
+  bool any_length() const { return AnyLength(column); }
 };
 
 struct PlainRow {
@@ -223,8 +224,9 @@ class PlainTable {
   void DropColumn(std::string_view name);
   uint64_t CloseOrphans(int64_t older_than_ms);
   uint64_t RemoveExpired();
-  /// A reopen: volatile groups are forgotten, what is open is an orphan.
-  void Reopen();
+  /// A reopen: volatile groups are forgotten, what is open is an orphan. What nobody can draw
+  /// leaves, but where it is for reading.
+  void Reopen(bool read_only = false);
   /// Trajectories that nobody can draw any more leave (schema.h: remove_when_exhausted,
   /// remove_covered): of those shown, or deleted from; of all after an open.
   void Finish(const std::set<TrajectoryId>& ids);

@@ -165,7 +165,7 @@ constexpr Covered kCovered[] = {
     {"Batch::ViewLengths", "next"},
     {"Batch::CuSeqlens", "(sums of ViewLengths; tests/conformance compares them)"},
     {"Batch::OutputNames", "(tests/engine/batch_test.cc)"},
-    {"Batch::Offsets", "(values of any length: tests/engine/values_test.cc)"},
+    {"Batch::Offsets", "next"},
     {"Batch::group_count", "next"},
     {"Batch::groups", "next"},
     {"Batch::group_offsets", "next"},

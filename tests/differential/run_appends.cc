@@ -42,14 +42,22 @@ void CallValues::Add(const Column& column, const std::vector<Value>& rows,
   names_.push_back(column.name);
   Bytes& bytes = bytes_.emplace_back();
   for (const Value& row : rows) bytes.insert(bytes.end(), row->begin(), row->end());
-  types_.emplace_back(column.dtype, outer ? column.shape.WithOuter({*outer}) : column.shape);
+  std::vector<uint64_t> offsets = OffsetsOf<uint64_t>(column, rows);
+  if (AnyLength(column)) {
+    const auto total = static_cast<int64_t>(offsets.back());
+    types_.emplace_back(column.dtype, column.shape.WithOuter({total}));
+  } else {
+    types_.emplace_back(column.dtype, outer ? column.shape.WithOuter({*outer}) : column.shape);
+  }
+  if (!AnyLength(column) || !outer) offsets.clear();
+  offsets_.push_back(std::move(offsets));
 }
 
 ColumnValues CallValues::values() {
   values_.clear();
   for (size_t i = 0; i < names_.size(); ++i) {
     const TensorView view(bytes_[i].data(), types_[i].first, types_[i].second);
-    values_.push_back({names_[i], view});
+    values_.push_back({names_[i], view, offsets_[i]});
   }
   return values_;
 }

@@ -187,6 +187,33 @@ void Runner::CompareOutput(const LiveSampler& sampler, const Batch& batch, const
   if (packed && packed_at != tensor->byte_count()) Differ("shape", name + " is longer");
 }
 
+/// Values of any length: entries of an item, and in padded batches empty ones to the longest.
+void Runner::CompareValues(const LiveSampler& sampler, const Batch& batch, const std::string& name,
+                           const Column& column, const std::vector<std::vector<Value>>& items) {
+  const auto tensor = batch.Find(name);
+  if (!tensor.ok()) return Differ("output", tensor.status().ToString());
+  const auto offsets = batch.Offsets(name);
+  if (!offsets.ok()) return Differ("offsets", offsets.status().ToString());
+  size_t longest = 0;
+  for (const auto& item : items) longest = std::max(longest, item.size());
+  const bool padded = sampler.options.layout == BatchLayout::kPadded;
+  if (padded && !items.empty()) longest = std::max(longest, (offsets->size() - 1) / items.size());
+  Bytes bytes;
+  std::vector<Value> entries;
+  for (const auto& item : items) {
+    for (const Value& value : item) {
+      entries.push_back(value);
+      bytes.insert(bytes.end(), value->begin(), value->end());
+    }
+    const size_t absent = padded ? longest - item.size() : 0;
+    entries.insert(entries.end(), absent, std::make_shared<const Bytes>());
+  }
+  Same("offsets", std::vector<int64_t>(offsets->begin(), offsets->end()),
+       OffsetsOf<int64_t>(column, entries));
+  if (!Same("bytes of values", tensor->byte_count(), bytes.size()) || bytes.empty()) return;
+  if (std::memcmp(tensor->bytes, bytes.data(), bytes.size()) != 0) Differ("bytes", name);
+}
+
 /// The rows that were drawn for an item: where they may be.
 std::vector<int64_t> Runner::DrawnRows(const LiveSampler& sampler, const PlainTable& plain,
                                        const PriorityTableSpec& rule, const BatchRow& row,
@@ -223,6 +250,7 @@ void Runner::CompareView(const LiveSampler& sampler, const PlainDraw& drawn,
   const View& view = sampler.options.views[number];
   const std::string name = view.name.empty() ? view.column : view.name;
   std::vector<Bytes> shown, valid, learn, is_first, end;
+  std::vector<std::vector<Value>> values;
   std::vector<int64_t> lengths;
   size_t entry_bytes = 1;
   bool per_step = true;
@@ -234,8 +262,10 @@ void Runner::CompareView(const LiveSampler& sampler, const PlainDraw& drawn,
     per_step = column.per_step();
     entry_bytes = column.unwritten->size();
     const PlainTrajectory& trajectory = plain.trajectories.at(drawn_row.id);
+    values.emplace_back();
     if (!per_step) {
-      shown.push_back(*plain.ValueOf(trajectory, column));
+      values.back().push_back(plain.ValueOf(trajectory, column));
+      shown.push_back(*values.back().back());
       continue;
     }
     std::vector<int64_t> relative = view.rows.list;
@@ -255,8 +285,9 @@ void Runner::CompareView(const LiveSampler& sampler, const PlainDraw& drawn,
     for (size_t k = 0; k < rows.rows.size(); ++k) {
       const bool pad = rows.rows[k] < 0;
       const PlainRow* const row = pad ? nullptr : &trajectory.row(rows.rows[k]);
-      const Bytes value = pad ? Bytes(entry_bytes) : *plain.ValueOf(*row, column);
-      bytes.insert(bytes.end(), value.begin(), value.end());
+      const Value padding = std::make_shared<const Bytes>(entry_bytes);
+      const Value value = values.back().emplace_back(pad ? padding : plain.ValueOf(*row, column));
+      bytes.insert(bytes.end(), value->begin(), value->end());
       valid.back().push_back(static_cast<std::byte>(pad ? 0 : 1));
       learn.back().push_back(static_cast<std::byte>(k < rows.learn.size() ? rows.learn[k] : 0));
       is_first.back().push_back(static_cast<std::byte>(!pad && row->first ? 1 : 0));
@@ -264,7 +295,13 @@ void Runner::CompareView(const LiveSampler& sampler, const PlainDraw& drawn,
     }
     lengths.push_back(static_cast<int64_t>(rows.rows.size()));
   }
-  CompareOutput(sampler, batch, name, entry_bytes, shown);
+  const PlainTable& first = TableOf(sampler, drawn, 0);
+  const Column& shown_column = first.FindColumn(view.column)->column;
+  if (AnyLength(shown_column)) {
+    CompareValues(sampler, batch, name, shown_column, values);
+  } else {
+    CompareOutput(sampler, batch, name, entry_bytes, shown);
+  }
   if (!per_step || different()) return;
   const auto found = batch.ViewLengths(name);
   if (!found.ok()) return Differ("view lengths", found.status().ToString());

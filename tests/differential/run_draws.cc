@@ -33,6 +33,9 @@ void Runner::MakeViews(const LivePart& part, Choices choices, LiveSampler* sampl
   if (choices.OneIn(2)) add({.column = "goal"});
   if (choices.OneIn(3)) add({.column = "frame"});
   if (choices.OneIn(3)) add({.column = "ret", .rows = {.count = 1}});
+  for (const char* name : {"text", "agents", "level", "map"}) {
+    if (choices.OneIn(2)) add({.column = name});
+  }
   if (choices.OneIn(3) && plain.FindColumn("obs") != nullptr) {
     sampler->options.row_draws = {{.name = "later",
                                    .kind = static_cast<RowDrawKind>(choices.Below(4)),

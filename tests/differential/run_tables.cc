@@ -233,7 +233,8 @@ void Runner::Patch(const Step& step) {
   std::vector<Values> rows(static_cast<size_t>(count));
   bool gap = false;
   for (const PlainColumn& column : live->plain.columns) {
-    if (!column.per_step() || (column.number + step.numbers[3]) % 3 != 0) continue;
+    if (!column.per_step() || column.any_length()) continue;
+    if ((column.number + step.numbers[3]) % 3 != 0) continue;
     std::vector<Value> values;
     for (size_t r = 0; r < rows.size(); ++r) {
       values.push_back(std::make_shared<const Bytes>(
@@ -306,6 +307,7 @@ void Runner::DropColumns(const Step& step) {
     }
   }
   if (per_step && column.group.empty() && in_first == 1) expected = StatusCode::kInvalidArgument;
+  if (AnyLength(column) || column.name == "map") expected = StatusCode::kUnsupported;
   const std::string_view name = column.name;
   if (!SameCode("drop", live->table->DropColumns({&name, 1}), expected)) return;
   if (expected != StatusCode::kOk) return;

@@ -78,6 +78,17 @@ struct KeptBatch {
   std::vector<int64_t> lengths = {};
 };
 
+/// Rows of the values, one behind the other, of which value i has [i, i + 1).
+template <typename Offset>
+std::vector<Offset> OffsetsOf(const Column& column, const std::vector<Value>& values) {
+  const size_t row_bytes = static_cast<size_t>(column.shape.elements()) * DTypeBytes(column.dtype);
+  std::vector<Offset> offsets(1);
+  for (const Value& value : values) {
+    offsets.push_back(offsets.back() + static_cast<Offset>(value->size() / row_bytes));
+  }
+  return offsets;
+}
+
 /// Values of columns for a call, and the bytes behind them.
 class CallValues {
  public:
@@ -87,6 +98,7 @@ class CallValues {
  private:
   std::vector<std::string> names_;
   std::vector<Bytes> bytes_;
+  std::vector<std::vector<uint64_t>> offsets_;
   std::vector<std::pair<DType, Shape>> types_;
   std::vector<ColumnValue> values_;
 };
@@ -115,8 +127,9 @@ struct OtherChanges {
   size_t set_at = 0, deleted_at = 0;  ///< In the batch.
 };
 
-/// Nobody else is there to make room: a call that waits waits in vain.
-inline constexpr int64_t kNobodyHelpsMs = 2'000;
+/// Nobody else is there to make room: a call that waits for others waits in vain. A disk may let
+/// one wait for a sync.
+inline constexpr int64_t kNobodyHelpsMs = 60'000;
 /// New ids wait for a sync before anything else is asked; a call without time is refused for that.
 bool WaitsForIds(const Status& status);
 
@@ -247,6 +260,8 @@ class Runner {
                     const std::vector<ItemKey>& keys);
   void CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
                       const Batch& batch);
+  void CompareValues(const LiveSampler& sampler, const Batch& batch, const std::string& name,
+                     const Column& column, const std::vector<std::vector<Value>>& items);
   void CompareView(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
                    const Batch& batch, size_t view);
   std::vector<int64_t> DrawnRows(const LiveSampler& sampler, const PlainTable& plain,
