@@ -28,7 +28,7 @@ void PutElement(DType dtype, double value, Bytes* bytes) {
 /// Often none or one, seldom more than a page.
 size_t LengthOf(const Column& column, uint64_t seed) {
   const uint64_t random = Mixed(seed, 77);
-  const size_t most = column.kind == ColumnKind::kBlob ? 60'000 : 9'000;
+  const size_t most = column.kind == ColumnKind::kBlob ? 16'000 : 3'000;
   const size_t kLengths[] = {0, 1, 2 + random % 7, 2 + random % 7, random % 300, random % most};
   return kLengths[(random >> 32) % std::size(kLengths)];
 }
@@ -118,6 +118,33 @@ PriorityLimits LimitsKind(const PriorityTableSpec& spec, bool bounded_table, Cho
   return limits;
 }
 
+namespace {
+
+/// Some columns of any length, and one that is wide.
+void AddValueColumns(Choices* choices, TableSpec* spec) {
+  const uint64_t expected_rows = choices->OneIn(2) ? 100 : 0;
+  const Column columns[] = {
+      {.name = "text",
+       .dtype = DType::kU8,
+       .kind = ColumnKind::kRagged,
+       .expected_rows = expected_rows},
+      {.name = "agents",
+       .dtype = DType::kI16,
+       .shape = {3},
+       .kind = ColumnKind::kRagged,
+       .in_final_row = spec->final_row},
+      {.name = "level",
+       .dtype = DType::kU8,
+       .kind = ColumnKind::kBlob,
+       .expected_rows = expected_rows},
+      {.name = "map", .shape = {20}, .kind = ColumnKind::kPerTrajectory, .default_value = 2}};
+  for (const Column& column : columns) {
+    if (choices->Below(3) < 2) spec->columns.push_back(column);
+  }
+}
+
+}  // namespace
+
 TableSpec TableKind(const std::string& name, uint64_t kind) {
   Choices choices(kind);
   TableSpec spec;
@@ -147,27 +174,7 @@ TableSpec TableKind(const std::string& name, uint64_t kind) {
     spec.groups.push_back({.name = "cache", .is_volatile = true});
     spec.columns.push_back({.name = "aux", .dtype = DType::kI16, .group = "cache"});
   }
-  if (choices.OneIn(2)) {
-    const uint64_t expected_rows = choices.OneIn(2) ? 100 : 0;
-    const Column columns[] = {
-        {.name = "text",
-         .dtype = DType::kU8,
-         .kind = ColumnKind::kRagged,
-         .expected_rows = expected_rows},
-        {.name = "agents",
-         .dtype = DType::kI16,
-         .shape = {3},
-         .kind = ColumnKind::kRagged,
-         .in_final_row = spec.final_row},
-        {.name = "level",
-         .dtype = DType::kU8,
-         .kind = ColumnKind::kBlob,
-         .expected_rows = expected_rows},
-        {.name = "map", .shape = {20}, .kind = ColumnKind::kPerTrajectory, .default_value = 2}};
-    for (const Column& column : columns) {
-      if (choices.Below(3) < 2) spec.columns.push_back(column);
-    }
-  }
+  if (choices.OneIn(2)) AddValueColumns(&choices, &spec);
   if (choices.OneIn(4)) spec.ttl_ms = 1 + static_cast<int64_t>(choices.Below(400));
   if (choices.OneIn(4)) spec.orphan_timeout_ms = 1 + static_cast<int64_t>(choices.Below(400));
   const uint64_t capacity = choices.Below(6);

@@ -245,27 +245,33 @@ StatusCode Runner::Draw(LiveSampler* sampler) {
 void Runner::Next(const Step& step) {
   if (samplers_.empty()) return;
   LiveSampler& sampler = samplers_[step.numbers[0] % samplers_.size()];
+  for (uint64_t more = step.numbers[1] % 4; NextBatch(&sampler) && more > 0; --more) {
+  }
+}
+
+bool Runner::NextBatch(LiveSampler* sampler) {
   StatusCode expected = StatusCode::kOk;
-  const bool there = ColumnsAreThere(sampler);
-  if (there) LeaveOutRest(&sampler);
-  const auto depth = static_cast<size_t>(std::max<int64_t>(sampler.options.prefetch, 1));
-  while (there && sampler.ahead.size() < depth && expected == StatusCode::kOk) {
-    expected = Draw(&sampler);
+  const bool there = ColumnsAreThere(*sampler);
+  if (there) LeaveOutRest(sampler);
+  const auto depth = static_cast<size_t>(std::max<int64_t>(sampler->options.prefetch, 1));
+  while (there && sampler->ahead.size() < depth && expected == StatusCode::kOk) {
+    expected = Draw(sampler);
   }
-  auto batch = sampler.sampler->Next(Deadline::Now());
+  auto batch = sampler->sampler->Next(Deadline::Now());
   if (!there) expected = StatusCode::kNotFound;
-  if (sampler.ahead.empty()) {
+  if (sampler->ahead.empty()) {
     SameCode("next", batch.status(), expected);
-    return;
+    return false;
   }
-  if (!SameCode("next", batch.status(), StatusCode::kOk)) return;
-  const PlainDraw drawn = std::move(sampler.ahead.front());
-  sampler.ahead.pop_front();
-  const BatchRows rows = CompareBatch(sampler, drawn, *batch);
-  if (different()) return;
-  HandOver(&sampler, drawn, rows, *batch);
-  if (sampler.options.prefetch > 0 && there) Draw(&sampler);
+  if (!SameCode("next", batch.status(), StatusCode::kOk)) return false;
+  const PlainDraw drawn = std::move(sampler->ahead.front());
+  sampler->ahead.pop_front();
+  const BatchRows rows = CompareBatch(*sampler, drawn, *batch);
+  if (different()) return false;
+  HandOver(sampler, drawn, rows, *batch);
+  if (sampler->options.prefetch > 0 && there) Draw(sampler);
   batch->Release();
+  return true;
 }
 
 void Runner::HandOver(LiveSampler* sampler, const PlainDraw& drawn, const BatchRows& rows,

@@ -191,7 +191,7 @@ void Runner::Configure(const Step& step) {
   for (const LiveSampler& sampler : samplers_) {
     // Which items are drawn ahead at random the model does not know.
     for (const LivePart& part : sampler.parts) {
-      if (part.table == live && part.priority == number && !sampler.ahead.empty()) return;
+      if (part.table == live && part.priority == number && sampler.options.prefetch > 0) return;
     }
   }
   Choices choices(step.numbers[1]);

@@ -232,6 +232,8 @@ class Runner {
   void Sample(const Step& step);
   void SampleMixed(const Step& step);
   void Next(const Step& step);
+  /// False: it was refused.
+  bool NextBatch(LiveSampler* sampler);
   void StopSampling(const Step& step);
   void SetBeta(const Step& step);
   void StopAll(const LiveTable* of);
