@@ -200,6 +200,19 @@ TableSpec TableKind(const std::string& name, uint64_t kind) {
   return spec;
 }
 
+WindowRule WindowKind(bool stream, Choices* choices) {
+  WindowRule window;
+  window.extent = {static_cast<int64_t>(choices->Below(3)),
+                   1 + static_cast<int64_t>(choices->Below(3)),
+                   static_cast<int64_t>(choices->Below(2))};
+  if (choices->OneIn(4)) window.stride = 2;
+  if (choices->OneIn(5)) window.stride_from_end = true;
+  window.left = static_cast<EdgeRule>(choices->Below(5));
+  window.right = static_cast<EdgeRule>(choices->Below(5));
+  window.cross_ends = stream && choices->OneIn(2);
+  return window;
+}
+
 namespace {
 
 /// Complete, ready from some members on, or by a deadline.
@@ -225,16 +238,7 @@ PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& ta
                                  ItemKind::kGroup};
   spec.item = kItems[choices.Below(std::size(kItems))];
   if (spec.item == ItemKind::kGroup) spec.group = GroupKind(&choices);
-  if (spec.item == ItemKind::kWindow) {
-    spec.window.extent = {static_cast<int64_t>(choices.Below(3)),
-                          1 + static_cast<int64_t>(choices.Below(3)),
-                          static_cast<int64_t>(choices.Below(2))};
-    if (choices.OneIn(4)) spec.window.stride = 2;
-    if (choices.OneIn(5)) spec.window.stride_from_end = true;
-    spec.window.left = static_cast<EdgeRule>(choices.Below(5));
-    spec.window.right = static_cast<EdgeRule>(choices.Below(5));
-    spec.window.cross_ends = table.stream && choices.OneIn(2);
-  }
+  if (spec.item == ItemKind::kWindow) spec.window = WindowKind(table.stream, &choices);
   spec.alpha = choices.OneIn(3) ? 0.5 : 1.0;
   const uint64_t initial = choices.Below(4);
   if (initial == 1) {

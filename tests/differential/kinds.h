@@ -33,6 +33,8 @@ float PriorityOf(uint64_t seed);
 /// Of every kind there is: final rows, streams, column groups (late, volatile), rows so wide that
 /// they fill the budgets, capacities with all removers, times.
 TableSpec TableKind(const std::string& name, uint64_t kind);
+/// Of any edge rules; those of streams may cross ends.
+WindowRule WindowKind(bool stream, Choices* choices);
 /// Over a table of that kind: all items, selectors, edge rules, initial priorities, requirements,
 /// limits and filters.
 PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& table, uint64_t kind);

@@ -69,6 +69,8 @@ struct PlainTrajectory {
 /// An item of a priority table. Of a trajectory row 0, whatever its first row is; of a draw group
 /// the trajectory that began it, also when that has left, and row 0.
 using ItemKey = std::pair<TrajectoryId, int64_t>;
+/// Where a window may stand.
+using Anchor = std::pair<TrajectoryId, int64_t>;
 /// When an item became drawable: a change, the lane in it, the row. {0, 0, 0}: it was there when
 /// the priority table was created; in which order these come, the model does not know. Of a group
 /// the lane is that of the member that made it ready, the row the trajectory that began it.
@@ -258,6 +260,9 @@ class PlainTable {
   bool IsReady(const PriorityTableSpec& rule, const PlainTrajectory& trajectory,
                int64_t anchor) const;
   bool NoStep(const PriorityTableSpec& rule, const PlainRow& row) const;
+  /// Where windows of a rule may stand within the trajectories of an item, in order.
+  std::vector<Anchor> AnchorsWithin(const PriorityTableSpec& rule, const PlainPriority& priority,
+                                    const ItemKey& key) const;
   /// The rows that a view of these relative rows shows, -1 for padding; absent ones left out.
   struct Shown {
     std::vector<int64_t> rows = {};

@@ -88,6 +88,16 @@ std::vector<int64_t> PlainTable::Anchors(const PriorityTableSpec& rule,
   return anchors;
 }
 
+std::vector<Anchor> PlainTable::AnchorsWithin(const PriorityTableSpec& rule,
+                                              const PlainPriority& priority,
+                                              const ItemKey& key) const {
+  std::vector<Anchor> anchors;
+  for (const TrajectoryId id : priority.TrajectoriesOf(key)) {
+    for (const int64_t row : Anchors(rule, trajectories.at(id))) anchors.emplace_back(id, row);
+  }
+  return anchors;
+}
+
 PlainTable::Window PlainTable::Place(const PriorityTableSpec& rule,
                                      const PlainTrajectory& trajectory, int64_t anchor) const {
   Window placed;

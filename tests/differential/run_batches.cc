@@ -16,11 +16,13 @@ BatchRows Runner::RowsOf(const LiveSampler& sampler, const PlainDraw& drawn, con
     for (int64_t i = 0; i < drawn.items[p] && rows.size() < size; ++i) {
       const size_t first = rows.size();
       const auto key = priority.ItemOf(batch.trajectory_ids()[first], batch.anchors()[first]);
-      const std::vector<TrajectoryId> ids =
-          key ? priority.TrajectoriesOf(*key) : std::vector<TrajectoryId>(1);
-      for (size_t at = first; at < std::min(first + ids.size(), size); ++at) {
-        rows.push_back(
-            {p, at == first, key.value_or(ItemKey()), ids[at - first], batch.anchors()[at]});
+      std::vector<TrajectoryId> ids(1);
+      if (key) ids = priority.TrajectoriesOf(*key);
+      const auto& within = sampler.options.within;
+      const size_t count = within ? static_cast<size_t>(within->count) : ids.size();
+      for (size_t at = first; at < std::min(first + count, size); ++at) {
+        const TrajectoryId id = within ? batch.trajectory_ids()[at] : ids[at - first];
+        rows.push_back({p, at == first, key.value_or(ItemKey()), id, batch.anchors()[at]});
       }
     }
   }
@@ -40,6 +42,8 @@ BatchRows Runner::CompareBatch(const LiveSampler& sampler, const PlainDraw& draw
     const PlainPriority& priority = plain.priorities[sampler.parts[p].priority];
     const auto probabilities =
         Probabilities(priority, DrawableItems(plain, priority), drawn.scales[p]);
+    const auto& within = sampler.options.within;
+    const PriorityTableSpec rule = sampler.RuleOf(priority.spec);
     std::vector<ItemKey> keys;
     for (size_t at = 0; at < rows.size() && !different(); ++at) {
       if (rows[at].part != p) continue;
@@ -47,11 +51,21 @@ BatchRows Runner::CompareBatch(const LiveSampler& sampler, const PlainDraw& draw
       if (rows[at].begins_item) keys.push_back(key);
       if (!probabilities.contains(key)) Differ("item", Printed(key) + " cannot be drawn");
       if (different()) break;
-      CompareProbability(sampler, priority, batch.probabilities()[at], probabilities.at(key));
+      double chance = probabilities.at(key);
+      if (within) {
+        const auto anchors = plain.AnchorsWithin(rule, priority, key);
+        CompareWithin(*within, anchors, rows[at], at % static_cast<size_t>(within->count));
+        chance /= static_cast<double>(std::max<size_t>(anchors.size(), 1));
+      }
+      CompareProbability(sampler, priority, batch.probabilities()[at], chance);
       Same("source", batch.sources()[at], static_cast<uint32_t>(p));
-      CompareItem(plain, priority, rows[at], batch, at);
+      if (!different()) CompareItem(sampler, plain, priority, rows[at], batch, at);
     }
-    if (!different()) CompareOrder(plain, priority, keys);
+    std::vector<ItemKey> drawable = DrawableItems(plain, priority);
+    std::erase_if(drawable, [&](const ItemKey& key) {
+      return within && plain.AnchorsWithin(rule, priority, key).empty();
+    });
+    if (!different()) CompareOrder(priority, drawable, keys);
   }
   if (!different()) CompareGroups(sampler, drawn, rows, batch);
   if (!different()) CompareWeights(sampler, drawn, rows, batch);
@@ -74,11 +88,29 @@ void Runner::CompareProbability(const LiveSampler& sampler, const PlainPriority&
                             Printed(priority.spec.selector));
 }
 
-void Runner::CompareItem(const PlainTable& plain, const PlainPriority& priority,
-                         const BatchRow& row, const Batch& batch, size_t at) {
+/// Window `window` of its item stands at one of the anchors, in its stratum.
+void Runner::CompareWithin(const WindowsWithin& within, const std::vector<Anchor>& anchors,
+                           const BatchRow& row, size_t window) {
+  const auto found = std::find(anchors.begin(), anchors.end(), Anchor(row.id, row.anchor));
+  if (found == anchors.end()) {
+    return Differ("anchor within", Printed(row.anchor) + " of " + Printed(row.id));
+  }
+  if (!within.stratified) return;
+  // Each anchor taken `count` times, a stratum has as many of them as there are anchors.
+  const auto count = static_cast<size_t>(within.count);
+  const auto place = static_cast<size_t>(found - anchors.begin()) * count;
+  const size_t first = window * anchors.size();
+  const bool inside = place + count > first && place < first + anchors.size();
+  Same("anchor within its stratum", inside, true);
+}
+
+void Runner::CompareItem(const LiveSampler& sampler, const PlainTable& plain,
+                         const PlainPriority& priority, const BatchRow& row, const Batch& batch,
+                         size_t at) {
   const PlainTrajectory& trajectory = plain.trajectories.at(row.id);
-  if (!priority.windows()) Same("anchor", row.anchor, trajectory.first_row());
-  const int64_t length = plain.Place(priority.spec, trajectory, row.anchor).steps;
+  const PriorityTableSpec rule = sampler.RuleOf(priority.spec);
+  if (rule.item != ItemKind::kWindow) Same("anchor", row.anchor, trajectory.first_row());
+  const int64_t length = plain.Place(rule, trajectory, row.anchor).steps;
   Same("length", batch.lengths()[at], length);
   const auto members = static_cast<int64_t>(priority.TrajectoriesOf(row.key).size());
   Same("length of the handle", int64_t{batch.handles()[at].length},
@@ -112,7 +144,7 @@ void Runner::CompareGroups(const LiveSampler& sampler, const PlainDraw& drawn,
   Same("group keys", listed(batch.group_keys()), keys);
 }
 
-void Runner::CompareOrder(const PlainTable& plain, const PlainPriority& priority,
+void Runner::CompareOrder(const PlainPriority& priority, const std::vector<ItemKey>& drawable,
                           const std::vector<ItemKey>& keys) {
   if (!priority.distinct()) return;
   const std::set<ItemKey> different_keys(keys.begin(), keys.end());
@@ -120,15 +152,13 @@ void Runner::CompareOrder(const PlainTable& plain, const PlainPriority& priority
   if (!priority.ordered()) return;
   std::vector<std::tuple<double, ItemAge>> found, first;
   for (const ItemKey& key : keys) found.push_back(PlaceInOrder(priority, key));
-  for (const ItemKey& key : DrawableItems(plain, priority)) {
-    first.push_back(PlaceInOrder(priority, key));
-  }
+  for (const ItemKey& key : drawable) first.push_back(PlaceInOrder(priority, key));
   std::sort(first.begin(), first.end());
   first.resize(keys.size());
   if (found == first) return;
   std::vector<ItemKey> expected;
   for (const auto& place : first) {
-    for (const ItemKey& key : DrawableItems(plain, priority)) {
+    for (const ItemKey& key : drawable) {
       if (PlaceInOrder(priority, key) == place) expected.push_back(key);
     }
   }
@@ -149,7 +179,9 @@ void Runner::CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn,
     const LivePart& part = sampler.parts[rows[at].part];
     const SelectorKind selector = part.table->plain.priorities[part.priority].spec.selector;
     const double chance = drawable[rows[at].part] * batch.probabilities()[at];
-    weights.push_back(HasWeights(selector) ? std::pow(chance, -sampler.options.beta) : 1);
+    const bool weighs =
+        HasWeights(selector) || (sampler.options.within && selector == SelectorKind::kUniform);
+    weights.push_back(weighs ? std::pow(chance, -sampler.options.beta) : 1);
     largest = std::max(largest, weights.back());
   }
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -257,7 +289,8 @@ void Runner::CompareView(const LiveSampler& sampler, const PlainDraw& drawn,
   for (size_t at = 0; at < drawn_rows.size(); ++at) {
     const BatchRow& drawn_row = drawn_rows[at];
     const PlainTable& plain = TableOf(sampler, drawn, drawn_row.part);
-    const PriorityTableSpec& rule = plain.priorities[sampler.parts[drawn_row.part].priority].spec;
+    const PriorityTableSpec rule =
+        sampler.RuleOf(plain.priorities[sampler.parts[drawn_row.part].priority].spec);
     const PlainColumn& column = *plain.FindColumn(view.column);
     per_step = column.per_step();
     entry_bytes = column.unwritten->size();

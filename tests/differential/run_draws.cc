@@ -13,7 +13,7 @@ constexpr size_t kBatchesKept = 6;
 
 void Runner::MakeViews(const LivePart& part, Choices choices, LiveSampler* sampler) {
   const PlainTable& plain = part.table->plain;
-  const PriorityTableSpec& spec = plain.priorities[part.priority].spec;
+  const PriorityTableSpec spec = sampler->RuleOf(plain.priorities[part.priority].spec);
   std::vector<View>& views = sampler->options.views;
   const auto add = [&](View view) {
     const PlainColumn* const column = plain.FindColumn(view.column);
@@ -66,6 +66,12 @@ void Runner::Sample(const Step& step) {
   if (!epoch && priority.times_max() == 0 && !options.observer) options.prefetch = ahead;
   options.audit = choices.OneIn(5) && !options.observer;
   options.timeout_ms = 0;
+  if (!priority.windows() && !epoch && choices.OneIn(3)) {
+    WindowsWithin& within = options.within.emplace();
+    within.window = WindowKind(live->plain.spec.stream, &choices);
+    within.count = 1 + static_cast<int64_t>(choices.Below(3));
+    within.stratified = choices.OneIn(2);
+  }
   MakeViews(sampler.parts[0], Choices(step.numbers[2]), &sampler);
   auto made = live->priority_table(number)->NewSampler(options);
   if (!SameCode("sampler", made.status(), StatusCode::kOk)) return;
@@ -183,12 +189,12 @@ const PlainTable& Runner::TableOf(const LiveSampler& sampler, const PlainDraw& d
 std::vector<int64_t> Runner::Shares(const LiveSampler& sampler) const {
   int64_t left = sampler.options.batch;
   std::vector<int64_t> rows;
-  for (const LivePart& part : sampler.parts) {
-    const PlainTable& plain = part.table->plain;
-    const PlainPriority& priority = plain.priorities[part.priority];
+  for (size_t p = 0; p < sampler.parts.size(); ++p) {
+    const LivePart& part = sampler.parts[p];
+    const PlainPriority& priority = part.table->plain.priorities[part.priority];
     int64_t count = part.share == ShareKind::kRest ? left : part.count;
     if (part.share == ShareKind::kUpToAvailable) {
-      while (count > 0 && RefusalOf(plain, priority, count) != StatusCode::kOk) --count;
+      while (count > 0 && RefusalOfPart(sampler, p, count) != StatusCode::kOk) --count;
     }
     if (sampler.parts.size() == 1 && priority.spec.selector == SelectorKind::kEpoch &&
         !sampler.options.drop_last) {
@@ -212,18 +218,31 @@ void Runner::LeaveOutRest(LiveSampler* sampler) {
   }
 }
 
+/// OK, or how a batch of so many items of a part is refused.
+StatusCode Runner::RefusalOfPart(const LiveSampler& sampler, size_t number, int64_t items) const {
+  const LivePart& part = sampler.parts[number];
+  const PlainTable& plain = part.table->plain;
+  PlainPriority priority = plain.priorities[part.priority];
+  if (sampler.options.observer) {  // It asks no limiter; a queue's items still come once.
+    priority.spec.max_times_sampled = priority.times_max();
+    priority.spec.limiter = {.min_size = 0};
+  }
+  if (items == 0 && sampler.parts.size() > 1) return StatusCode::kOk;
+  const StatusCode code = RefusalOf(plain, priority, items);
+  if (code != StatusCode::kOk || !sampler.options.within) return code;
+  const PriorityTableSpec rule = sampler.RuleOf(priority.spec);
+  int64_t with_anchor = 0;
+  for (const ItemKey& key : DrawableItems(plain, priority)) {
+    with_anchor += plain.AnchorsWithin(rule, priority, key).empty() ? 0 : 1;
+  }
+  const bool distinct = priority.distinct() || priority.times_max() > 0;
+  return with_anchor >= (distinct ? items : 1) ? StatusCode::kOk : StatusCode::kDeadlineExceeded;
+}
+
 StatusCode Runner::Draw(LiveSampler* sampler) {
   PlainDraw drawn{.items = Shares(*sampler)};
   for (size_t p = 0; p < sampler->parts.size(); ++p) {
-    const LivePart& part = sampler->parts[p];
-    const PlainTable& plain = part.table->plain;
-    PlainPriority priority = plain.priorities[part.priority];
-    if (sampler->options.observer) {  // It asks no limiter; a queue's items still come once.
-      priority.spec.max_times_sampled = priority.times_max();
-      priority.spec.limiter = {.min_size = 0};
-    }
-    const bool none = drawn.items[p] == 0 && sampler->parts.size() > 1;
-    const StatusCode code = none ? StatusCode::kOk : RefusalOf(plain, priority, drawn.items[p]);
+    const StatusCode code = RefusalOfPart(*sampler, p, drawn.items[p]);
     if (code != StatusCode::kOk) return code;
   }
   for (size_t p = 0; p < sampler->parts.size(); ++p) {
@@ -281,19 +300,23 @@ void Runner::HandOver(LiveSampler* sampler, const PlainDraw& drawn, const BatchR
     const LivePart& part = sampler->parts[p];
     PlainTable& plain = part.table->plain;
     PlainPriority& priority = plain.priorities[part.priority];
+    const PlainPriority& of_draw = TableOf(*sampler, drawn, p).priorities[part.priority];
     KeptBatch kept{.table = part.table, .priority = part.priority};
+    kept.within = sampler->options.within.has_value();
     for (size_t at = 0; at < rows.size(); ++at) {
       if (rows[at].part != p) continue;
       kept.handles.push_back(batch.handles()[at]);
       kept.keys.push_back(rows[at].key);
       kept.lengths.push_back(batch.lengths()[at]);
       ++result_.counts.drawn[std::to_string(static_cast<int>(priority.spec.selector))];
-      if (sampler->options.observer) continue;
-      const auto trajectory = plain.trajectories.find(rows[at].id);
-      if (trajectory != plain.trajectories.end()) ++trajectory->second.times_sampled;
+      if (sampler->options.observer || !rows[at].begins_item) continue;
+      for (const TrajectoryId id : of_draw.TrajectoriesOf(rows[at].key)) {
+        const auto trajectory = plain.trajectories.find(id);
+        if (trajectory != plain.trajectories.end()) ++trajectory->second.times_sampled;
+      }
       const auto item = priority.items.find(rows[at].key);
-      const bool counts = priority.times_max() > 0 && rows[at].begins_item;
-      if (counts && item != priority.items.end()) ++item->second.sampled;
+      const bool counts = priority.times_max() > 0 && item != priority.items.end();
+      if (counts) ++item->second.sampled;
       for (const TrajectoryId id : priority.TrajectoriesOf(rows[at].key)) {
         shown[part.table].insert(id);
       }

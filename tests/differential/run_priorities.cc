@@ -147,7 +147,7 @@ void Runner::PatchItems(const Step& step) {
   PlainTable& plain = batch->table->plain;
   const PlainPriority& priority = plain.priorities[batch->priority];
   const PlainColumn* const column = plain.FindColumn("act");
-  if (column == nullptr || priority.draws_groups()) return;  // Not of groups.
+  if (column == nullptr || priority.draws_groups() || batch->within) return;  // Not of groups.
   struct Rows {
     TrajectoryId id;
     int64_t first;

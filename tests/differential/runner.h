@@ -55,11 +55,19 @@ struct LiveSampler {
   std::unique_ptr<Sampler> sampler = {};
   SamplerOptions options = {};
   std::vector<LivePart> parts = {};
+  /// How rows are shown that an item of this spec yields.
+  PriorityTableSpec RuleOf(const PriorityTableSpec& spec) const {
+    PriorityTableSpec rule = spec;
+    if (!options.within) return rule;
+    rule.item = ItemKind::kWindow;
+    rule.window = options.within->window;
+    return rule;
+  }
   std::vector<uint64_t> columns = {};  ///< Of its views, by number.
   std::deque<PlainDraw> ahead = {};
 };
 
-/// A row of a batch: of an item as many as it has trajectories.
+/// A row of a batch: of an item as many as it has trajectories, or windows within them.
 struct BatchRow {
   size_t part = 0;
   bool begins_item = true;
@@ -73,6 +81,7 @@ using BatchRows = std::vector<BatchRow>;
 struct KeptBatch {
   LiveTable* table = nullptr;
   size_t priority = 0;
+  bool within = false;  ///< Its lengths are not those of the items.
   std::vector<ItemHandle> handles = {};
   std::vector<ItemKey> keys = {};
   std::vector<int64_t> lengths = {};
@@ -241,6 +250,7 @@ class Runner {
   std::vector<int64_t> Shares(const LiveSampler& sampler) const;
   /// OK where the model draws a batch, too.
   StatusCode Draw(LiveSampler* sampler);
+  StatusCode RefusalOfPart(const LiveSampler& sampler, size_t part, int64_t items) const;
   const PlainTable& TableOf(const LiveSampler& sampler, const PlainDraw& drawn, size_t part) const;
   void Cancel(LiveSampler* sampler);
   void LeaveOutRest(LiveSampler* sampler);
@@ -254,11 +264,14 @@ class Runner {
   BatchRows RowsOf(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch);
   void CompareProbability(const LiveSampler& sampler, const PlainPriority& priority, double found,
                           double expected);
-  void CompareItem(const PlainTable& plain, const PlainPriority& priority, const BatchRow& row,
-                   const Batch& batch, size_t at);
+  void CompareItem(const LiveSampler& sampler, const PlainTable& plain,
+                   const PlainPriority& priority, const BatchRow& row, const Batch& batch,
+                   size_t at);
+  void CompareWithin(const WindowsWithin& within, const std::vector<Anchor>& anchors,
+                     const BatchRow& row, size_t window);
   void CompareGroups(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
                      const Batch& batch);
-  void CompareOrder(const PlainTable& plain, const PlainPriority& priority,
+  void CompareOrder(const PlainPriority& priority, const std::vector<ItemKey>& drawable,
                     const std::vector<ItemKey>& keys);
   void CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
                       const Batch& batch);
