@@ -59,6 +59,7 @@ void TableState::CancelDraw(size_t priority_table, DrawReservation* draw) {
   priority.CancelReserved(draw->rows, leaves, draw->mark);
   draw->rows = 0;
   draw->items.clear();
+  draw->uncounted.clear();
   changed.NotifyAll();
 }
 

@@ -328,6 +328,26 @@ TEST_F(GroupDrawTest, WhatIsSampledWithoutAMaximumIsNotCounted) {
   EXPECT_EQ(groups()->DrawableCount(), 0u);
 }
 
+TEST_F(GroupDrawTest, WhatWasDrawnWithoutAMaximumHoldsNoPlace) {
+  Create(TableOf(GroupsSpec(Four(), SelectorKind::kFifo)));
+  CompleteSome(7, 4);
+  CompleteSome(8, 4);
+  const auto sample = [this](int64_t batch) {
+    return SampleGroups({.batch = batch, .views = {{.column = "action"}}, .prefetch = 1});
+  };
+  auto first = sample(2);
+  ASSERT_OK(first->Next());  // Both are drawn ahead.
+  ASSERT_OK(groups()->Configure({.max_times_sampled = 1}));
+  const auto second = sample(1);
+  ASSERT_OK(second->Next());  // Key 7; key 8 is drawn ahead.
+  EXPECT_EQ(groups()->DrawableCount(), 0u);
+  first.reset();
+  EXPECT_EQ(groups()->DrawableCount(), 0u) << "the place is the second sampler's";
+  EXPECT_STATUS(kDeadlineExceeded, sample(1)->Next(), "");
+  ASSERT_OK_AND_ASSIGN(const Batch batch, second->Next());
+  EXPECT_EQ(batch.group_keys()[0], 8);
+}
+
 TEST_F(GroupDrawTest, AnEpochShowsEachGroupOnce) {
   PriorityTableSpec spec = GroupsSpec(Four(), SelectorKind::kEpoch);
   spec.epoch = {.passes = 2, .remove_covered = true};
