@@ -49,9 +49,19 @@ BatchRows Runner::CompareBatch(const LiveSampler& sampler, const PlainDraw& draw
       if (rows[at].part != p) continue;
       const ItemKey& key = rows[at].key;
       if (rows[at].begins_item) keys.push_back(key);
-      if (!probabilities.contains(key)) Differ("item", Printed(key) + " cannot be drawn");
+      // The first may have been drawn for the batch before.
+      const auto earlier = sampler.carried_chances.find(key);
+      const bool carried = sampler.carries && key == rows[0].key &&
+                           earlier != sampler.carried_chances.end() &&
+                           batch.probabilities()[at] == batch.probabilities()[0];
+      if (!carried && !probabilities.contains(key)) {
+        Differ("item", Printed(key) + " cannot be drawn");
+      }
       if (different()) break;
-      double chance = probabilities.at(key);
+      const double found = batch.probabilities()[at];
+      const bool as_now =
+          probabilities.contains(key) && std::abs(found - probabilities.at(key)) < 1e-12;
+      double chance = carried && !as_now ? earlier->second : probabilities.at(key);
       if (within) {
         const auto anchors = plain.AnchorsWithin(rule, priority, key);
         CompareWithin(*within, anchors, rows[at], at % static_cast<size_t>(within->count));
@@ -165,7 +175,7 @@ void Runner::CompareOrder(const PlainPriority& priority, const std::vector<ItemK
   Differ("order", "found " + Printed(keys) + ", expected " + Printed(expected));
 }
 
-/// (n·P)^−β as of each part, divided by the largest of the batch.
+/// (n·P)^−β as of each part, divided by the largest of the batch, or of the table, or by nothing.
 void Runner::CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn,
                             const BatchRows& rows, const Batch& batch) {
   std::vector<double> drawable, weights;
@@ -184,9 +194,20 @@ void Runner::CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn,
     weights.push_back(weighs ? std::pow(chance, -sampler.options.beta) : 1);
     largest = std::max(largest, weights.back());
   }
+  const LivePart& whole = sampler.parts[0];
+  const PlainTable& plain = TableOf(sampler, drawn, 0);
+  const PlainPriority& priority = plain.priorities[whole.priority];
+  const bool weighs = HasWeights(priority.spec.selector);
+  if (weighs && sampler.options.weight_maximum == WeightMaximum::kTable) {
+    for (const auto& [key, chance] :
+         Probabilities(priority, DrawableItems(plain, priority), drawn.scales[0])) {
+      largest = std::max(largest, std::pow(drawable[0] * chance, -sampler.options.beta));
+    }
+  }
+  if (sampler.options.weight_maximum == WeightMaximum::kNone) largest = 1;
   for (size_t i = 0; i < weights.size(); ++i) {
     const auto found = static_cast<double>(batch.weights()[i]);
-    if (std::abs(found - weights[i] / largest) < 1e-5) continue;
+    if (std::abs(found - weights[i] / largest) < 1e-5 * (1 + found)) continue;
     return Differ("weight", Printed(found) + ", expected " + Printed(weights[i] / largest));
   }
 }

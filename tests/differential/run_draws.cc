@@ -72,6 +72,15 @@ void Runner::Sample(const Step& step) {
     within.count = 1 + static_cast<int64_t>(choices.Below(3));
     within.stratified = choices.OneIn(2);
   }
+  const bool counts = priority.times_max() > 0 || epoch;
+  const bool plain = !options.within && options.prefetch == 0;
+  if (plain && !counts && priority.spec.limiter.kind == LimiterKind::kMinSize && choices.OneIn(3)) {
+    options.batch *= 2;
+    options.tokens_max = 1 + static_cast<int64_t>(choices.Below(12));
+    options.oversized = static_cast<Oversized>(choices.OneIn(4));
+  } else if (plain) {
+    options.weight_maximum = static_cast<WeightMaximum>(choices.Below(3));
+  }
   MakeViews(sampler.parts[0], Choices(step.numbers[2]), &sampler);
   auto made = live->priority_table(number)->NewSampler(options);
   if (!SameCode("sampler", made.status(), StatusCode::kOk)) return;
@@ -133,6 +142,9 @@ void Runner::Cancel(LiveSampler* sampler) {
   }
   sampler->ahead.clear();
   if (sampler->options.observer) return;
+  if (sampler->carries) {
+    --sampler->parts[0].table->plain.priorities[sampler->parts[0].priority].counts.reserved;
+  }
   for (const LivePart& part : sampler->parts) {
     bool other = false;
     for (const LiveSampler& living : samplers_) {
@@ -269,6 +281,7 @@ void Runner::Next(const Step& step) {
 }
 
 bool Runner::NextBatch(LiveSampler* sampler) {
+  if (sampler->options.tokens_max > 0) return NextByTokens(sampler);
   StatusCode expected = StatusCode::kOk;
   const bool there = ColumnsAreThere(*sampler);
   if (there) LeaveOutRest(sampler);

@@ -191,7 +191,8 @@ void Runner::Configure(const Step& step) {
   for (const LiveSampler& sampler : samplers_) {
     // Which items are drawn ahead at random the model does not know.
     for (const LivePart& part : sampler.parts) {
-      if (part.table == live && part.priority == number && sampler.options.prefetch > 0) return;
+      const bool ahead = sampler.options.prefetch > 0 || sampler.options.tokens_max > 0;
+      if (part.table == live && part.priority == number && ahead) return;
     }
   }
   Choices choices(step.numbers[1]);

@@ -65,6 +65,10 @@ struct LiveSampler {
   }
   std::vector<uint64_t> columns = {};  ///< Of its views, by number.
   std::deque<PlainDraw> ahead = {};
+  // Of a token budget: an item that did not fit waits for the next batch. The model does not know
+  // which one; as what it may have been drawn, by item.
+  bool carries = false;
+  std::map<ItemKey, double> carried_chances = {};
 };
 
 /// A row of a batch: of an item as many as it has trajectories, or windows within them.
@@ -257,6 +261,11 @@ class Runner {
   void HandOver(LiveSampler* sampler, const PlainDraw& drawn, const BatchRows& rows,
                 const Batch& batch);
   bool ColumnsAreThere(const LiveSampler& sampler) const;
+
+  // run_tokens.cc
+  bool NextByTokens(LiveSampler* sampler);
+  std::set<StatusCode> CodesByTokens(const LiveSampler& sampler) const;
+  bool CompareTokens(const LiveSampler& sampler, const BatchRows& rows);
 
   // run_batches.cc
   /// What its rows are.
