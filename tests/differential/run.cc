@@ -54,6 +54,7 @@ void RunCounts::Add(const RunCounts& other) {
   AddMap(other.done, &done);
   AddMap(other.refused, &refused);
   AddMap(other.drawn, &drawn);
+  AddMap(other.shown, &shown);
   AddMap(other.removed, &removed);
   rows_compared += other.rows_compared;
   frames_dropped += other.frames_dropped;

@@ -345,6 +345,11 @@ void Runner::HandOver(LiveSampler* sampler, const PlainDraw& drawn, const BatchR
       }
     }
     if (kept.keys.empty()) continue;
+    const auto count_as = [&](const char* what) { result_.counts.shown[what] += kept.keys.size(); };
+    if (priority.draws_groups()) count_as("groups");
+    if (kept.within) count_as("windows within");
+    if (sampler->options.tokens_max > 0) count_as("token budgets");
+    if (plain.FindColumn("text") != nullptr) count_as("beside values");
     batches_.push_back(std::move(kept));
     if (batches_.size() > kBatchesKept) batches_.pop_front();
   }
