@@ -243,12 +243,15 @@ StatusCode Runner::RefusalOfPart(const LiveSampler& sampler, size_t number, int6
   const StatusCode code = RefusalOf(plain, priority, items);
   if (code != StatusCode::kOk || !sampler.options.within) return code;
   const PriorityTableSpec rule = sampler.RuleOf(priority.spec);
-  int64_t with_anchor = 0;
+  const bool counts = priority.times_max() > 0 && !sampler.options.observer;
+  int64_t rows = 0;  // That those with an anchor may be in.
   for (const ItemKey& key : DrawableItems(plain, priority)) {
-    with_anchor += plain.AnchorsWithin(rule, priority, key).empty() ? 0 : 1;
+    if (plain.AnchorsWithin(rule, priority, key).empty()) continue;
+    const PlainItem& item = priority.items.at(key);
+    const int64_t left = int64_t{priority.times_max()} - item.sampled - item.reserved;
+    rows += priority.distinct() ? 1 : counts ? left : items;
   }
-  const bool distinct = priority.distinct() || priority.times_max() > 0;
-  return with_anchor >= (distinct ? items : 1) ? StatusCode::kOk : StatusCode::kDeadlineExceeded;
+  return rows >= items ? StatusCode::kOk : StatusCode::kDeadlineExceeded;
 }
 
 StatusCode Runner::Draw(LiveSampler* sampler) {
