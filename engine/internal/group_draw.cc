@@ -1,6 +1,7 @@
 #include "engine/internal/group_draw.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "engine/internal/episode.h"
 
@@ -36,6 +37,11 @@ ItemTokens GroupTokens(const BatchPart& part, uint64_t group) {
   return tokens;
 }
 
+bool IsUndrawable(const PriorityState& priority, uint64_t group) {
+  return priority.groups()->IsReady(group) &&
+         (priority.IsExhausted(group) || priority.IsDeleted(group));
+}
+
 std::vector<Slot> MembersOf(const DrawGroups& groups, std::span<const DrawnLeaf> rows) {
   std::vector<Slot> members;
   for (const DrawnLeaf& row : rows) {
@@ -43,6 +49,21 @@ std::vector<Slot> MembersOf(const DrawGroups& groups, std::span<const DrawnLeaf>
     groups.ForEachMember(row.leaf, [&](Slot slot) { members.push_back(slot); });
   }
   return members;
+}
+
+void AddMembers(const TableState& state, const DrawGroups& groups,
+                std::span<const fb::Handed> handed, std::vector<fb::Sampled>* trajectories) {
+  std::unordered_set<Slot> listed;
+  for (const fb::Sampled& trajectory : *trajectories) listed.insert(trajectory.slot());
+  for (const fb::Handed& group : handed) {
+    const bool there = group.leaf() < groups.reserved() && groups.InUse(group.leaf()) &&
+                       groups.GenerationOf(group.leaf()) == group.generation();
+    if (!there) continue;
+    groups.ForEachMember(group.leaf(), [&](Slot slot) {
+      if (!listed.insert(slot).second) return;
+      trajectories->emplace_back(slot, state.trajectories().record(slot).generation, 0);
+    });
+  }
 }
 
 std::string WaitingGroups(const PriorityState& priority) {

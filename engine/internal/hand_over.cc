@@ -4,6 +4,7 @@
 #include "base/crash_point.h"
 #include "engine/internal/audit.h"
 #include "engine/internal/change_scope.h"
+#include "engine/internal/group_draw.h"
 #include "engine/internal/sampler_impl.h"
 #include "engine/internal/table_change.h"
 
@@ -41,7 +42,9 @@ Status Sampler::Impl::HandOver(Drawn* batch) {
     const engine::PartRows& part = batch->parts[p];
     const auto sampled = body.CreateVectorOfStructs(part.sampled);
     // Nobody else changes them before the record is applied.
-    const auto& handed = part.reservation.items;
+    std::vector<fb::Handed> handed = part.reservation.items;
+    handed.insert(handed.end(), part.reservation.uncounted.begin(),
+                  part.reservation.uncounted.end());
     const auto items = handed.empty() ? 0 : body.CreateVectorOfStructs(handed);
     const engine::EpochMark& mark = part.reservation.mark;
     const auto audit = options_.audit ? engine::EncodeAudit(&body, part.audit, how) : 0;
@@ -56,14 +59,19 @@ Status Sampler::Impl::HandOver(Drawn* batch) {
   change.set_apply([&](Lsn, Lsn end) {
     for (uint32_t p = 0; p < sources_.size(); ++p) {
       engine::TableState* state = sources_[p].state();
+      engine::PartRows& part = batch->parts[p];
       engine::ApplyLock lock(state, end);
-      state->CancelDraw(sources_[p].priority_table->number, &batch->parts[p].reservation);
+      const engine::DrawGroups* const groups = sources_[p].priority().groups();
+      for (const auto* drawn : {&part.reservation.items, &part.reservation.uncounted}) {
+        if (groups != nullptr) AddMembers(*state, *groups, *drawn, &part.sampled);
+      }
+      state->CancelDraw(sources_[p].priority_table->number, &part.reservation);
       state->Apply(*written.Get(p)->change_as_HandOver(), sources_[p].priority_table->number);
     }
   });
   std::vector<bool> counted;
   for (const engine::PartRows& part : batch->parts) {
-    counted.push_back(!part.reservation.items.empty());
+    counted.push_back(!part.reservation.items.empty() || !part.reservation.uncounted.empty());
   }
   GEARDB_ASSIGN_OR_RETURN(const Lsn end, CommitHandOver(&change));
   GEARDB_RETURN_IF_ERROR(database()->Acknowledge(end, Ack::kLog));

@@ -32,8 +32,8 @@ class DrawAttempt {
   /// Gives back what row i has reserved.
   void Cancel(size_t i) {
     if (request_.options->observer) return;
-    const size_t named = priority_->names_items() ? 1 : 0;
-    priority_->CancelReserved(1, {&leaves_[i], named}, priority_->epoch_mark());
+    const size_t held = priority_->reserves_items() ? 1 : 0;
+    priority_->CancelReserved(1, {&leaves_[i], held}, priority_->epoch_mark());
   }
   void CancelAll() {
     for (size_t i = 0; i < leaves_.size(); ++i) Cancel(i);
@@ -43,7 +43,8 @@ class DrawAttempt {
     if (request_.options->observer) return;
     ++reservation->rows;
     if (!priority_->names_items()) return;
-    reservation->items.emplace_back(leaves_[i], GenerationOf(i));
+    const bool held = priority_->reserves_items();
+    (held ? reservation->items : reservation->uncounted).emplace_back(leaves_[i], GenerationOf(i));
     reservation->mark = priority_->epoch_mark();
   }
   uint32_t GenerationOf(size_t i) const {
@@ -105,7 +106,8 @@ Status DrawWithin(const PartRequest& request, PartRows* rows) {
   const WindowsWithin& within = *request.options->within;
   const index::RateLimiter limiter = priority.limiter();
   if (!Admits(request, limiter, request.rows)) return NotEnoughFor(request, request.rows);
-  const uint64_t most = RowsThere(priority, TriesMax(request.rows));
+  const uint64_t there = RowsThere(priority, TriesMax(request.rows));
+  uint64_t most = there;
   DrawAttempt attempt(request);
   std::vector<ItemAnchors> anchors;
   std::vector<size_t> kept;
@@ -123,6 +125,12 @@ Status DrawWithin(const PartRequest& request, PartRows* rows) {
     }
     if (kept.size() == request.rows) break;
     attempt.CancelAll();
+    // With replacement the first rows may miss one of few items, as often as these have places.
+    const bool again = most == there && priority.bounded() && !priority.selector().distinct();
+    if (tries == most && again) {
+      const uint64_t tries_max = TriesMax(request.rows);
+      most = request.options->observer ? tries_max : priority.PlacesLeft(tries_max);
+    }
     if (tries < most) continue;
     return Status::DeadlineExceeded(request.source->Name(), ": of ", tries,
                                     request.part->groups != nullptr ? " groups" : " trajectories",
@@ -232,24 +240,28 @@ Status CutAtBudget(const PartRequest& request, const DrawAttempt& attempt, Token
 Status DrawTokens(const PartRequest& request, PartRows* rows) {
   PriorityState& priority = request.source->priority();
   const SamplerOptions& options = *request.options;
-  const index::RateLimiter limiter = priority.limiter();
+  index::RateLimiter limiter = priority.limiter();  // As if nothing had been carried over.
   TokenCount begun(&options);
-  if (request.carried != nullptr) begun.Add(TokensOf(request, request.carried->leaf.leaf));
+  if (request.carried != nullptr) {
+    limiter.Cancel(request.carried->reservation.rows);
+    begun.Add(TokensOf(request, request.carried->leaf.leaf));
+  }
   // One more: the carried item may come again, and is passed over.
   const uint64_t most = RowsThere(priority, request.rows + 1);
   DrawAttempt attempt(request);
   TokenCount count = begun;
   TokenCut cut{.filled = begun.full()};
+  if (cut.filled && !Admits(request, limiter, begun.items())) return NotEnoughFor(request, 1);
   for (uint64_t tries = 16; !cut.filled; tries *= 2) {
     tries = std::min(tries, most);
     attempt.Draw(tries);
     count = begun;
     cut = {};
     const Status status = CutAtBudget(request, attempt, &count, &cut);
-    if (status.ok() && cut.filled && Admits(request, limiter, cut.kept.size())) break;
+    if (status.ok() && cut.filled && Admits(request, limiter, count.items())) break;
     attempt.CancelAll();
     GEARDB_RETURN_IF_ERROR(status);
-    if (cut.filled) return NotEnoughFor(request, cut.kept.size());
+    if (cut.filled) return NotEnoughFor(request, std::max<size_t>(cut.kept.size(), 1));
     if (tries < most) continue;
     if (count.items() == 0) return NotEnoughFor(request, 1);
     return Status::DeadlineExceeded(request.source->Name(), " holds ", count.items(),

@@ -155,6 +155,20 @@ uint64_t PriorityState::CountExhausted() const {
   return exhausted;
 }
 
+uint64_t PriorityState::PlacesLeft(uint64_t most) const {
+  uint64_t places = 0;
+  if (!bounded()) return places;
+  const index::ItemCountsView& counts = counts_->view();
+  selector_->ForEachMember({0, selector_->reserved()}, [&](uint64_t leaf) {
+    const bool drawable =
+        !selector_->IsHidden(leaf) && (prioritized() == nullptr || raw_priority(leaf) > 0);
+    if (!drawable || places >= most) return;
+    const index::ItemCount& count = counts.count(leaf);
+    places += counts.max_times() - count.sampled - count.reserved;
+  });
+  return std::min(places, most);
+}
+
 Status PriorityState::PrepareGroups(size_t key_column, uint64_t slot_capacity) {
   GEARDB_ASSIGN_OR_RETURN(
       groups_, DrawGroups::Create(memory_, spec_.name, spec_.group, key_column, slot_capacity));

@@ -63,8 +63,10 @@ class PriorityState {
   const DrawGroups* groups() const { return groups_.get(); }
   /// Admission of groups, before there is any item.
   Status PrepareGroups(size_t key_column, uint64_t slot_capacity);
+  /// A draw takes places of its items.
+  bool reserves_items() const { return bounded() || epoch_ != nullptr; }
   /// Hand-overs name their items.
-  bool names_items() const { return bounded() || epoch_ != nullptr || groups_ != nullptr; }
+  bool names_items() const { return reserves_items() || groups_ != nullptr; }
 
   /// The raw priority that "max" stands for now.
   float max_priority() const;
@@ -142,6 +144,9 @@ class PriorityState {
   bool IsExhausted(uint64_t leaf) const { return bounded() && counts_->view().IsExhausted(leaf); }
   /// Items that can be sampled no more.
   uint64_t CountExhausted() const;
+  /// Under a maximum: rows that items may be in before each is full, hidden ones not counted; at
+  /// most `most`. It is a pass over the items.
+  uint64_t PlacesLeft(uint64_t most) const;
   /// Some appends may have to wait.
   bool limits_inserts() const { return limiter_.spec().kind != index::LimiterKind::kMinSize; }
   /// Why `rows` may not be sampled, n items not inserted beside those admitted; text "" if they

@@ -270,8 +270,9 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
   if (carried_) {
     engine::DrawReservation& all = batch->parts[0].reservation;
     all.rows += carried_->reservation.rows;
-    const auto& items = carried_->reservation.items;
-    all.items.insert(all.items.end(), items.begin(), items.end());
+    const engine::DrawReservation& carried = carried_->reservation;
+    all.items.insert(all.items.end(), carried.items.begin(), carried.items.end());
+    all.uncounted.insert(all.uncounted.end(), carried.uncounted.begin(), carried.uncounted.end());
   }
   carried_ = std::exchange(batch->parts[0].carried, std::nullopt);
   if (options_.observer) {

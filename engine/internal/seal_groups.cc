@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/internal/group_draw.h"
 #include "engine/internal/set_priorities.h"
 
 namespace geardb::engine {
@@ -60,7 +61,7 @@ Status SealGroup(PriorityTable::Impl* impl, int64_t key) {
     MutexLock lock(&state.mutex);
     const DrawGroups& groups = *impl->state().groups();
     const uint64_t number = groups.FindTaking(key);
-    if (number == DrawGroups::kNoGroup) return none;
+    if (number == DrawGroups::kNoGroup || IsUndrawable(impl->state(), number)) return none;
     group = fb::Handed(number, groups.GenerationOf(number));
   }
   GEARDB_ASSIGN_OR_RETURN(const SealOutcome outcome,

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/internal/anchors.h"
+#include "engine/internal/group_draw.h"
 #include "engine/internal/table_state.h"
 
 namespace geardb::engine {
@@ -54,9 +55,9 @@ bool TableState::JoinGroup(PriorityState* priority, Slot slot, uint64_t* leaf) {
       .key = GroupKeyOf(groups, slot),
       .now_us = memory_.clock == nullptr ? 0 : memory_.clock->WallTimeUs()};
   const uint64_t taking = groups.FindTaking(newcomer.key);
-  const bool undrawable = taking != DrawGroups::kNoGroup && groups.IsReady(taking) &&
-                          (priority->IsExhausted(taking) || priority->IsDeleted(taking));
-  if (undrawable) groups.Seal(taking, GroupEnd::kUndrawable);
+  if (taking != DrawGroups::kNoGroup && IsUndrawable(*priority, taking)) {
+    groups.Seal(taking, GroupEnd::kUndrawable);
+  }
   const DrawGroups::Joined joined = groups.Join(newcomer);
   RefilterGroup(priority, joined.group);
   *leaf = joined.group;

@@ -36,6 +36,10 @@ void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
       ++gone;
     }
   }
+  // Groups are named without a maximum, too: what is sampled then is not counted.
+  if (priority.groups() != nullptr && !priority.bounded() && priority.epoch() == nullptr) {
+    leaves.clear();
+  }
   // What has left a queue has given its place back: it takes no second one.
   const index::LimiterKind kind = priority.limiter().spec().kind;
   const bool is_queue = kind == index::LimiterKind::kQueue || kind == index::LimiterKind::kStack;
@@ -55,6 +59,7 @@ void TableState::CancelDraw(size_t priority_table, DrawReservation* draw) {
   priority.CancelReserved(draw->rows, leaves, draw->mark);
   draw->rows = 0;
   draw->items.clear();
+  draw->uncounted.clear();
   changed.NotifyAll();
 }
 

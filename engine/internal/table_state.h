@@ -80,7 +80,9 @@ struct PatchedRows {
 struct DrawReservation {
   uint64_t rows = 0;
   std::vector<fb::Handed> items = {};  ///< Of each row; empty where nobody counts them.
-  EpochMark mark = {};                 ///< Of the pass in which it was drawn.
+  /// Groups that were drawn without a maximum: the hand-over names them, they hold no place.
+  std::vector<fb::Handed> uncounted = {};
+  EpochMark mark = {};  ///< Of the pass in which it was drawn.
 };
 
 /// What setting priorities came to.

@@ -19,7 +19,7 @@ constexpr int64_t kIntervalMaxMs = 10'000;
 /// What is closed and removed in the background does not wait for room in the log.
 constexpr int64_t kAdmissionMs = 10;
 
-/// The orphans whose time has come.
+/// The orphans whose time has come, the oldest first: as they are closed, their items come.
 std::vector<TrajectoryId> OrphansOlderThan(DatabaseCore* database, const TableCore& table,
                                            int64_t older_than_ms) {
   const int64_t until_us = database->clock->WallTimeUs() - older_than_ms * 1000;
@@ -31,6 +31,7 @@ std::vector<TrajectoryId> OrphansOlderThan(DatabaseCore* database, const TableCo
     const int64_t since_us = std::max(table.plan->orphaned_us(slot), database->opened_us);
     if (older_than_ms == 0 || since_us <= until_us) ids.push_back(record.id);
   });
+  std::sort(ids.begin(), ids.end());
   return ids;
 }
 

@@ -19,7 +19,7 @@
 namespace geardb::differential {
 namespace {
 
-constexpr uint64_t kPrograms = 24;
+constexpr uint64_t kPrograms = 16;
 constexpr uint64_t kSteps = 400;
 
 struct Seeds {
@@ -55,6 +55,9 @@ void Print(const RunCounts& counts) {
   for (const auto& [name, count] : counts.drawn) {
     std::cout << "rows drawn by selector " << name << " " << count << "\n";
   }
+  for (const auto& [name, count] : counts.shown) {
+    std::cout << "rows of " << name << " " << count << "\n";
+  }
   for (const auto& [name, count] : counts.removed) {
     std::cout << "removed: " << name << " " << count << "\n";
   }
@@ -75,6 +78,9 @@ void ExpectEverythingHappened(const RunCounts& counts) {
     EXPECT_TRUE(!answers || (done != counts.done.end() && done->second > 0)) << row.name;
   }
   EXPECT_EQ(counts.drawn.size(), static_cast<size_t>(kSelectorKindLast) + 1);
+  for (const char* what : {"groups", "windows within", "token budgets", "beside values"}) {
+    EXPECT_TRUE(counts.shown.contains(what)) << what;
+  }
   for (const char* reason : {"by hand", "capacity", "age", "exhausted", "filter"}) {
     EXPECT_TRUE(counts.removed.contains(reason)) << reason;
   }

@@ -25,11 +25,21 @@ void PutElement(DType dtype, double value, Bytes* bytes) {
   }
 }
 
-}  // namespace
+/// Often none or one, seldom more than a page.
+size_t LengthOf(const Column& column, uint64_t seed) {
+  const uint64_t random = Mixed(seed, 77);
+  const size_t most = column.kind == ColumnKind::kBlob ? 16'000 : 3'000;
+  const size_t kLengths[] = {0, 1, 2 + random % 7, 2 + random % 7, random % 300, random % most};
+  return kLengths[(random >> 32) % std::size(kLengths)];
+}
 
-Bytes RowOf(const Column& column, uint64_t seed) {
+Bytes OneRowOf(const Column& column, uint64_t seed) {
   Bytes bytes;
   const auto elements = static_cast<size_t>(column.shape.elements());
+  if (column.name == "team") {  // Few keys, so that groups become complete.
+    PutElement(column.dtype, static_cast<double>(Mixed(seed, 0) % 3) - 1, &bytes);
+    return bytes;
+  }
   bytes.reserve(elements * DTypeBytes(column.dtype));
   if (column.dtype == DType::kU8) {
     for (uint64_t i = 0; bytes.size() < elements; ++i) Put(Mixed(seed, i), &bytes);
@@ -49,8 +59,18 @@ Bytes RowOf(const Column& column, uint64_t seed) {
   return bytes;
 }
 
+}  // namespace
+
+Bytes RowOf(const Column& column, uint64_t seed) {
+  if (!AnyLength(column)) return OneRowOf(column, seed);
+  Column all = column;
+  all.shape = column.shape.WithOuter({static_cast<int64_t>(LengthOf(column, seed))});
+  return OneRowOf(all, seed);
+}
+
 Bytes DefaultRow(const Column& column) {
   Bytes bytes;
+  if (AnyLength(column)) return bytes;
   for (int64_t i = 0; i < column.shape.elements(); ++i) {
     PutElement(column.dtype, column.default_value, &bytes);
   }
@@ -98,6 +118,33 @@ PriorityLimits LimitsKind(const PriorityTableSpec& spec, bool bounded_table, Cho
   return limits;
 }
 
+namespace {
+
+/// Some columns of any length, and one that is wide.
+void AddValueColumns(Choices* choices, TableSpec* spec) {
+  const uint64_t expected_rows = choices->OneIn(2) ? 100 : 0;
+  const Column columns[] = {
+      {.name = "text",
+       .dtype = DType::kU8,
+       .kind = ColumnKind::kRagged,
+       .expected_rows = expected_rows},
+      {.name = "agents",
+       .dtype = DType::kI16,
+       .shape = {3},
+       .kind = ColumnKind::kRagged,
+       .in_final_row = spec->final_row},
+      {.name = "level",
+       .dtype = DType::kU8,
+       .kind = ColumnKind::kBlob,
+       .expected_rows = expected_rows},
+      {.name = "map", .shape = {20}, .kind = ColumnKind::kPerTrajectory, .default_value = 2}};
+  for (const Column& column : columns) {
+    if (choices->Below(3) < 2) spec->columns.push_back(column);
+  }
+}
+
+}  // namespace
+
 TableSpec TableKind(const std::string& name, uint64_t kind) {
   Choices choices(kind);
   TableSpec spec;
@@ -110,6 +157,7 @@ TableSpec TableKind(const std::string& name, uint64_t kind) {
       {.name = "goal", .dtype = DType::kI32, .kind = ColumnKind::kPerTrajectory},
       {.name = "flag", .dtype = DType::kBool, .kind = ColumnKind::kPerTrajectory},
       {.name = "prio", .dtype = DType::kF32, .kind = ColumnKind::kPerTrajectory},
+      {.name = "team", .dtype = DType::kI16, .kind = ColumnKind::kPerTrajectory},
       {.name = "obs", .dtype = DType::kF32, .shape = {2}, .in_final_row = spec.final_row}};
   if (choices.OneIn(3)) {
     spec.columns.push_back({.name = "frame",
@@ -126,6 +174,7 @@ TableSpec TableKind(const std::string& name, uint64_t kind) {
     spec.groups.push_back({.name = "cache", .is_volatile = true});
     spec.columns.push_back({.name = "aux", .dtype = DType::kI16, .group = "cache"});
   }
+  if (choices.OneIn(2)) AddValueColumns(&choices, &spec);
   if (choices.OneIn(4)) spec.ttl_ms = 1 + static_cast<int64_t>(choices.Below(400));
   if (choices.OneIn(4)) spec.orphan_timeout_ms = 1 + static_cast<int64_t>(choices.Below(400));
   const uint64_t capacity = choices.Below(6);
@@ -151,6 +200,33 @@ TableSpec TableKind(const std::string& name, uint64_t kind) {
   return spec;
 }
 
+WindowRule WindowKind(bool stream, Choices* choices) {
+  WindowRule window;
+  window.extent = {static_cast<int64_t>(choices->Below(3)),
+                   1 + static_cast<int64_t>(choices->Below(3)),
+                   static_cast<int64_t>(choices->Below(2))};
+  if (choices->OneIn(4)) window.stride = 2;
+  if (choices->OneIn(5)) window.stride_from_end = true;
+  window.left = static_cast<EdgeRule>(choices->Below(5));
+  window.right = static_cast<EdgeRule>(choices->Below(5));
+  window.cross_ends = stream && choices->OneIn(2);
+  return window;
+}
+
+namespace {
+
+/// Complete, ready from some members on, or by a deadline.
+GroupSpec GroupKind(Choices* choices) {
+  GroupSpec group{.key = "team", .count = static_cast<uint32_t>(1 + choices->Below(4))};
+  group.at_least = static_cast<uint32_t>(choices->Below(group.count + 1));
+  const bool may_wait = group.at_least > 0 && group.at_least < group.count;
+  const uint64_t deadline_ms = choices->Below(300);
+  if (may_wait && choices->OneIn(2)) group.deadline_ms = 1 + static_cast<int64_t>(deadline_ms);
+  return group;
+}
+
+}  // namespace
+
 PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& table,
                                     uint64_t kind) {
   Choices choices(kind);
@@ -158,17 +234,11 @@ PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& ta
   spec.name = name;
   spec.seed = kind % 1000;
   spec.selector = static_cast<SelectorKind>(choices.Below(8));
-  spec.item = static_cast<ItemKind>(choices.OneIn(3));
-  if (spec.item == ItemKind::kWindow) {
-    spec.window.extent = {static_cast<int64_t>(choices.Below(3)),
-                          1 + static_cast<int64_t>(choices.Below(3)),
-                          static_cast<int64_t>(choices.Below(2))};
-    if (choices.OneIn(4)) spec.window.stride = 2;
-    if (choices.OneIn(5)) spec.window.stride_from_end = true;
-    spec.window.left = static_cast<EdgeRule>(choices.Below(5));
-    spec.window.right = static_cast<EdgeRule>(choices.Below(5));
-    spec.window.cross_ends = table.stream && choices.OneIn(2);
-  }
+  constexpr ItemKind kItems[] = {ItemKind::kWindow, ItemKind::kWindow, ItemKind::kTrajectory,
+                                 ItemKind::kGroup};
+  spec.item = kItems[choices.Below(std::size(kItems))];
+  if (spec.item == ItemKind::kGroup) spec.group = GroupKind(&choices);
+  if (spec.item == ItemKind::kWindow) spec.window = WindowKind(table.stream, &choices);
   spec.alpha = choices.OneIn(3) ? 0.5 : 1.0;
   const uint64_t initial = choices.Below(4);
   if (initial == 1) {
@@ -183,6 +253,10 @@ PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& ta
       if (group.late && !group.is_volatile) spec.required.push_back(group.name);
     }
     if (choices.OneIn(2)) spec.required.push_back("goal");
+    for (const Column& column : table.columns) {
+      const bool requires_it = column.kind == ColumnKind::kBlob && choices.OneIn(2);
+      if (requires_it) spec.required.push_back(column.name);
+    }
   }
   const PriorityLimits limits = LimitsKind(spec, IsBounded(table), &choices);
   spec.limiter = limits.limiter;

@@ -19,9 +19,13 @@ inline constexpr uint32_t kLanes = 4;
 /// Rows of one call on a lane.
 inline constexpr uint64_t kRowsMax = 6;
 
-/// Some row of a column: the same for the same seed. What is read as a priority is one.
+/// Its values have any number of rows.
+constexpr bool AnyLength(const Column& column) {
+  return column.kind == ColumnKind::kRagged || column.kind == ColumnKind::kBlob;
+}
+/// Some value of a column: the same for the same seed. What is read as a priority is one.
 Bytes RowOf(const Column& column, uint64_t seed);
-/// A row of defaults.
+/// A row of defaults; of values of any length none.
 Bytes DefaultRow(const Column& column);
 /// Multiples of 1/4, so that α = 1 makes exact weights; sometimes 0.
 float PriorityOf(uint64_t seed);
@@ -29,6 +33,8 @@ float PriorityOf(uint64_t seed);
 /// Of every kind there is: final rows, streams, column groups (late, volatile), rows so wide that
 /// they fill the budgets, capacities with all removers, times.
 TableSpec TableKind(const std::string& name, uint64_t kind);
+/// Of any edge rules; those of streams may cross ends.
+WindowRule WindowKind(bool stream, Choices* choices);
 /// Over a table of that kind: all items, selectors, edge rules, initial priorities, requirements,
 /// limits and filters.
 PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& table, uint64_t kind);

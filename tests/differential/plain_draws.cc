@@ -40,30 +40,29 @@ void PlainTable::Settle(const std::map<TrajectoryId, int64_t>& lanes,
 void PlainTable::SettlePriority(size_t number, const std::map<TrajectoryId, int64_t>& lanes,
                                 const GivenPriorities& given) {
   PlainPriority& priority = priorities[number];
-  std::set<ItemKey> there;
-  std::vector<ItemKey> added;
   const auto keep_away = [&](const ItemKey& key) {
+    if (priority.draws_groups()) return priority.groups.contains(key);
     const auto found = trajectories.find(key.first);
     if (found == trajectories.end()) return false;
     return !priority.windows() || key.second >= found->second.first_row();
   };
+  if (priority.draws_groups()) SettleGroups(&priority, lanes);
   std::erase_if(priority.deleted, [&](const ItemKey& key) { return !keep_away(key); });
-  for (const auto& [id, trajectory] : trajectories) {
-    for (const int64_t row : Anchors(priority.spec, trajectory)) {
-      const ItemKey key{id, row};
-      if (priority.deleted.contains(key) || !IsReady(priority.spec, trajectory, row)) continue;
-      there.insert(key);
-      if (!priority.items.contains(key)) added.push_back(key);
-    }
+  const std::set<ItemKey> there = ItemsThere(priority);
+  std::vector<ItemKey> added, gone;
+  for (const ItemKey& key : there) {
+    if (!priority.items.contains(key)) added.push_back(key);
   }
-  std::vector<ItemKey> gone;
   for (const auto& [key, item] : priority.items) {
     if (!there.contains(key)) gone.push_back(key);
   }
   for (const ItemKey& key : gone) ItemLeaves(&priority, key);
   // In the order in which they come: of lanes, then rows.
+  const auto maker_of = [&](const ItemKey& key) {
+    return priority.draws_groups() ? priority.groups.at(key).made_ready : key.first;
+  };
   const auto lane_of = [&](const ItemKey& key) {
-    const auto lane = lanes.find(key.first);
+    const auto lane = lanes.find(maker_of(key));
     return lane == lanes.end() ? 0 : lane->second;
   };
   std::stable_sort(added.begin(), added.end(),
@@ -73,20 +72,38 @@ void PlainTable::SettlePriority(size_t number, const std::map<TrajectoryId, int6
   for (size_t i = 0; i < added.size(); ++i) {
     const ItemKey& key = added[i];
     PlainItem item{.priority = largest};
-    if (moment > 0) item.age = {moment, lane_of(key), key.second};
+    const bool group = priority.draws_groups();
+    const int64_t row = group ? static_cast<int64_t>(key.first) : key.second;
+    if (moment > 0) item.age = {moment, lane_of(key), row};
     if (values != given.end()) {
       item.priority = values->second[values->second.size() == 1 ? 0 : i];
     } else if (priority.spec.initial == InitialPriority::kConstant) {
       item.priority = priority.spec.initial_priority_value;
     } else if (priority.spec.initial == InitialPriority::kColumn) {
       const PlainColumn* const column = FindColumn(priority.spec.initial_priority_column);
-      const Value value = ValueOf(trajectories.at(key.first), *column);
+      const Value value = ValueOf(trajectories.at(maker_of(key)), *column);
       std::memcpy(&item.priority, value->data(), sizeof(float));
     }
     priority.max_priority = std::max(priority.max_priority, item.priority);
     priority.items[key] = item;
     ++priority.counts.inserts;
   }
+}
+
+/// That there are by what the trajectories, and groups of them, are now.
+std::set<ItemKey> PlainTable::ItemsThere(const PlainPriority& priority) const {
+  std::set<ItemKey> there;
+  for (const auto& [key, group] : priority.groups) {
+    if (group.made_ready != 0) there.insert(key);
+  }
+  for (const auto& [id, trajectory] : trajectories) {
+    if (priority.draws_groups()) break;
+    for (const int64_t row : Anchors(priority.spec, trajectory)) {
+      if (IsReady(priority.spec, trajectory, row)) there.insert({id, row});
+    }
+  }
+  for (const ItemKey& key : priority.deleted) there.erase(key);
+  return there;
 }
 
 void PlainTable::ItemLeaves(PlainPriority* priority, const ItemKey& key) {
@@ -125,15 +142,19 @@ bool PlainTable::IsFinished(const PlainTrajectory& trajectory) const {
                  ? trajectory.columns.contains(column->number)
                  : filled != trajectory.filled.end() && filled->second >= trajectory.steps_end();
     }
+    std::vector<ItemKey> keys;
     for (const int64_t row : Anchors(priority.spec, trajectory)) {
-      const ItemKey key{trajectory.id, row};
+      // Of one that is in no group: none, so that it waits.
+      keys.push_back(priority.ItemOf(trajectory.id, row).value_or(ItemKey()));
+    }
+    for (const ItemKey& key : keys) {
       const auto item = priority.items.find(key);
       if (priority.deleted.contains(key)) {
         asked_for |= priority.removes_exhausted();
         continue;
       }
       if (item == priority.items.end()) {
-        all = false;  // It waits for what is required.
+        all = false;  // It waits for what is required, or for members.
         continue;
       }
       ++items;
@@ -259,7 +280,10 @@ bool IsDrawable(const PlainTable& table, const PlainPriority& priority, const It
   if (HasWeights(priority.spec.selector) && item.priority == 0) return false;
   if (priority.times_max() > 0 && item.sampled + item.reserved >= priority.times_max())
     return false;
-  return table.Passes(priority.spec.filter, table.trajectories.at(key.first));
+  const std::vector<TrajectoryId> ids = priority.TrajectoriesOf(key);
+  return std::all_of(ids.begin(), ids.end(), [&](TrajectoryId id) {
+    return table.Passes(priority.spec.filter, table.trajectories.at(id));
+  });
 }
 
 std::vector<ItemKey> DrawableItems(const PlainTable& table, const PlainPriority& priority) {

@@ -103,7 +103,8 @@ bool PlainTable::Append(size_t writer, const std::vector<PlainLaneRows>& calls,
   int64_t more_rows = 0;
   for (const PlainLaneRows& call : calls) {
     if (call.end == End::kSkip || Vanishes(writer, call)) continue;
-    const bool final = spec.final_row && !call.final.empty();
+    // Also where its column has been dropped.
+    const bool final = spec.final_row && call.end != End::kGo && call.end != End::kCut;
     more_rows += static_cast<int64_t>(call.rows.size()) + (final ? 1 : 0);
     more_trajectories += writers[writer].lanes[call.lane] == 0 ? 1 : 0;
   }
@@ -230,7 +231,9 @@ float PlainTable::WorthOf(TrajectoryId id) const {
   for (const PlainPriority& priority : priorities) {
     if (priority.spec.name != spec.remover_priority_table) continue;
     for (const auto& [key, item] : priority.items) {
-      if (key.first == id) worth = std::max(worth, item.priority);
+      const std::vector<TrajectoryId> ids = priority.TrajectoriesOf(key);
+      const bool its_own = std::find(ids.begin(), ids.end(), id) != ids.end();
+      if (its_own) worth = std::max(worth, item.priority);
     }
   }
   return worth;
@@ -356,7 +359,7 @@ uint64_t PlainTable::RemoveExpired() {
   return ids.size();
 }
 
-void PlainTable::Reopen() {
+void PlainTable::Reopen(bool read_only) {
   for (PlainWriter& writer : writers) writer.there = false;
   for (auto& [id, trajectory] : trajectories) {
     if (trajectory.open()) trajectory.state = TrajectoryState::kOrphaned;
@@ -371,9 +374,10 @@ void PlainTable::Reopen() {
     priority.counts.reserved = 0;
     priority.next_ahead = priority.next_draw;
     for (auto& [key, item] : priority.items) item.reserved = 0;
+    for (auto& [key, group] : priority.groups) group.first_us = now_us;
   }
   Settle();
-  FinishAll();
+  if (!read_only) FinishAll();
 }
 
 }  // namespace geardb::differential

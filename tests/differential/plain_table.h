@@ -31,7 +31,8 @@ struct PlainColumn {
   bool late = false;
   bool is_volatile = false;
   Value unwritten = {};
-  bool per_step() const { return column.kind == ColumnKind::kPerStep; }
+  bool per_step() const { return IsPerStep(column.kind); }
+  bool any_length() const { return AnyLength(column); }
 };
 
 struct PlainRow {
@@ -65,10 +66,14 @@ struct PlainTrajectory {
   }
 };
 
-/// An item of a priority table. Of a trajectory row 0, whatever its first row is.
+/// An item of a priority table. Of a trajectory row 0, whatever its first row is; of a draw group
+/// the trajectory that began it, also when that has left, and row 0.
 using ItemKey = std::pair<TrajectoryId, int64_t>;
+/// Where a window may stand.
+using Anchor = std::pair<TrajectoryId, int64_t>;
 /// When an item became drawable: a change, the lane in it, the row. {0, 0, 0}: it was there when
-/// the priority table was created; in which order these come, the model does not know.
+/// the priority table was created; in which order these come, the model does not know. Of a group
+/// the lane is that of the member that made it ready, the row the trajectory that began it.
 using ItemAge = std::tuple<uint64_t, int64_t, int64_t>;
 
 struct PlainItem {
@@ -92,8 +97,20 @@ struct PlainEpoch {
   std::set<ItemKey> remaining = {};  ///< In this pass.
 };
 
+/// Why a group takes no more members.
+enum class GroupStop : uint8_t { kNone, kComplete, kSealed, kDeadline, kUndrawable };
+
+struct PlainGroup {
+  int64_t key = 0;
+  std::vector<TrajectoryId> members = {};  ///< In the order in which they joined; never empty.
+  TrajectoryId made_ready = 0;             ///< By whom; 0: it is not ready.
+  GroupStop stop = GroupStop::kNone;
+  int64_t first_us = 0;  ///< When its first came; after a reopen that of the reopen.
+};
+
 struct PlainPriority {
-  PriorityTableSpec spec;  ///< With the limits and the filter of now.
+  PriorityTableSpec spec;                     ///< With the limits and the filter of now.
+  std::map<ItemKey, PlainGroup> groups = {};  ///< By what they are as items, ready or not.
   std::map<ItemKey, PlainItem> items = {};
   std::set<ItemKey> deleted = {};
   float max_priority = 1;
@@ -104,10 +121,14 @@ struct PlainPriority {
   PlainEpoch epoch = {};
 
   bool windows() const { return spec.item == ItemKind::kWindow; }
+  bool draws_groups() const { return spec.item == ItemKind::kGroup; }
   bool ordered() const {
     return spec.selector >= SelectorKind::kFifo && spec.selector <= SelectorKind::kMaxHeap;
   }
   bool distinct() const { return spec.selector >= SelectorKind::kFifo; }
+  uint32_t at_least() const {
+    return spec.group.at_least == 0 ? spec.group.count : spec.group.at_least;
+  }
   bool is_queue() const {
     return spec.limiter.kind == LimiterKind::kQueue || spec.limiter.kind == LimiterKind::kStack;
   }
@@ -120,6 +141,18 @@ struct PlainPriority {
     const bool last = epoch.pass >= spec.epoch.passes || epoch.cut.empty();
     return epoch.epoch == 0 || (last && epoch.remaining.empty());
   }
+
+  // plain_groups.cc
+
+  /// The trajectories of an item: one, but of groups, of which none is left when it has gone.
+  std::vector<TrajectoryId> TrajectoriesOf(const ItemKey& key) const;
+  /// The item, if it is one, that a row of a trajectory names: none, of groups that it is in none.
+  std::optional<ItemKey> ItemOf(TrajectoryId id, int64_t row) const;
+  /// All, in the order of PriorityTable::Items.
+  std::vector<ItemKey> ItemsInOrder() const;
+  /// What names an item: of groups one of the members.
+  RowId NameOf(const ItemKey& key, uint64_t which = 0) const;
+  GroupStats CountGroups() const;  ///< But `taking`.
 };
 
 /// A writer's open trajectories, and the columns that there were when it was made.
@@ -186,12 +219,16 @@ class PlainTable {
   void CreatePriority(const PriorityTableSpec& spec);
   void SetPriority(PlainPriority* priority, const ItemKey& key, float value);
   bool Delete(PlainPriority* priority, const ItemKey& key);
+  /// False: no group of the key takes members.
+  bool SealGroup(PlainPriority* priority, int64_t key);
+  uint64_t SealOverdueGroups(PlainPriority* priority);
   void AddColumn(const Column& column);
   void DropColumn(std::string_view name);
   uint64_t CloseOrphans(int64_t older_than_ms);
   uint64_t RemoveExpired();
-  /// A reopen: volatile groups are forgotten, what is open is an orphan.
-  void Reopen();
+  /// A reopen: volatile groups are forgotten, what is open is an orphan. What nobody can draw
+  /// leaves, but where it is for reading.
+  void Reopen(bool read_only = false);
   /// Trajectories that nobody can draw any more leave (schema.h: remove_when_exhausted,
   /// remove_covered): of those shown, or deleted from; of all after an open.
   void Finish(const std::set<TrajectoryId>& ids);
@@ -223,6 +260,9 @@ class PlainTable {
   bool IsReady(const PriorityTableSpec& rule, const PlainTrajectory& trajectory,
                int64_t anchor) const;
   bool NoStep(const PriorityTableSpec& rule, const PlainRow& row) const;
+  /// Where windows of a rule may stand within the trajectories of an item, in order.
+  std::vector<Anchor> AnchorsWithin(const PriorityTableSpec& rule, const PlainPriority& priority,
+                                    const ItemKey& key) const;
   /// The rows that a view of these relative rows shows, -1 for padding; absent ones left out.
   struct Shown {
     std::vector<int64_t> rows = {};
@@ -239,6 +279,11 @@ class PlainTable {
   void AppendRows(TrajectoryId id, const PlainLaneRows& call, uint64_t touched);
   void SettlePriority(size_t number, const std::map<TrajectoryId, int64_t>& lanes,
                       const GivenPriorities& given);
+  std::set<ItemKey> ItemsThere(const PlainPriority& priority) const;
+  void SettleGroups(PlainPriority* priority, const std::map<TrajectoryId, int64_t>& lanes) const;
+  void JoinGroup(PlainPriority* priority, const PlainTrajectory& newcomer) const;
+  bool TakesMembers(const PlainPriority& priority, const ItemKey& key) const;
+  int64_t GroupKey(const PlainPriority& priority, const PlainTrajectory& trajectory) const;
   void ItemLeaves(PlainPriority* priority, const ItemKey& key);
   bool EndsEpisode(const PlainRow& row) const;
   bool IsFinished(const PlainTrajectory& trajectory) const;

@@ -46,7 +46,7 @@ bool PlainTable::NoStep(const PriorityTableSpec& rule, const PlainRow& row) cons
 
 std::vector<PlainTable::Episode> PlainTable::Episodes(const PriorityTableSpec& rule,
                                                       const PlainTrajectory& trajectory) const {
-  const bool whole = rule.item == ItemKind::kTrajectory || rule.window.cross_ends;
+  const bool whole = rule.item != ItemKind::kWindow || rule.window.cross_ends;
   std::vector<Episode> episodes;
   for (const PlainRow& row : trajectory.rows) {
     if (episodes.empty() || (row.first && !whole)) {
@@ -63,7 +63,7 @@ std::vector<PlainTable::Episode> PlainTable::Episodes(const PriorityTableSpec& r
 
 std::vector<int64_t> PlainTable::Anchors(const PriorityTableSpec& rule,
                                          const PlainTrajectory& trajectory) const {
-  if (rule.item == ItemKind::kTrajectory) {
+  if (rule.item != ItemKind::kWindow) {
     if (trajectory.closed() && trajectory.steps() > 0) return {0};
     return {};
   }
@@ -84,6 +84,16 @@ std::vector<int64_t> PlainTable::Anchors(const PriorityTableSpec& rule,
       }
       anchors.push_back(a);
     }
+  }
+  return anchors;
+}
+
+std::vector<Anchor> PlainTable::AnchorsWithin(const PriorityTableSpec& rule,
+                                              const PlainPriority& priority,
+                                              const ItemKey& key) const {
+  std::vector<Anchor> anchors;
+  for (const TrajectoryId id : priority.TrajectoriesOf(key)) {
+    for (const int64_t row : Anchors(rule, trajectories.at(id))) anchors.emplace_back(id, row);
   }
   return anchors;
 }
@@ -120,7 +130,7 @@ bool PlainTable::IsReady(const PriorityTableSpec& rule, const PlainTrajectory& t
     const auto found = trajectory.filled.find(name);
     const int64_t filled =
         std::max(found == trajectory.filled.end() ? 0 : found->second, trajectory.first_row());
-    if (rule.item == ItemKind::kTrajectory) {
+    if (rule.item != ItemKind::kWindow) {
       if (filled < trajectory.steps_end()) return false;
       continue;
     }

@@ -57,9 +57,11 @@ namespace geardb::differential {
   X(configure, 2, "a: priority table, b: limits") \
   X(set_filter, 2, "a: priority table, b: filter") \
   X(begin_epoch, 3, "a: priority table") \
-  X(sample, 6, "a: priority table, b: options of the sampler, c: views") \
+  X(seal_group, 3, "a: priority table, b: key") \
+  X(seal_overdue, 3, "a: first priority table") \
+  X(sample, 10, "a: priority table, b: options of the sampler, c: views") \
   X(sample_mixed, 2, "a: first priority table, b: second, c: shares") \
-  X(next, 16, "a: sampler") \
+  X(next, 30, "a: sampler, b: how many batches") \
   X(stop_sampling, 3, "a: sampler") \
   X(set_beta, 1, "a: sampler, b: beta") \
   X(write_batch, 6, "a: table, b: seed, c: which operations, d: what comes with them") \

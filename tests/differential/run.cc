@@ -12,7 +12,7 @@ namespace {
 /// So small that pages lose their frames and the log's segments are recycled.
 DatabaseOptions SmallOptions() {
   DatabaseOptions options;
-  options.budgets.frames_bytes = uint64_t{32} << 20;
+  options.budgets.frames_bytes = uint64_t{80} << 20;  // Slabs for all groups and values.
   options.budgets.index_bytes = uint64_t{64} << 20;
   options.segment_bytes = uint64_t{512} << 10;
   options.ring_bytes = uint64_t{512} << 10;
@@ -54,6 +54,7 @@ void RunCounts::Add(const RunCounts& other) {
   AddMap(other.done, &done);
   AddMap(other.refused, &refused);
   AddMap(other.drawn, &drawn);
+  AddMap(other.shown, &shown);
   AddMap(other.removed, &removed);
   rows_compared += other.rows_compared;
   frames_dropped += other.frames_dropped;
@@ -162,6 +163,10 @@ void Runner::DoMore(const Step& step) {
       return SetFilter(step);
     case Op::begin_epoch:
       return BeginEpoch(step);
+    case Op::seal_group:
+      return SealGroup(step);
+    case Op::seal_overdue:
+      return SealOverdue(step);
     case Op::sample:
       return Sample(step);
     case Op::sample_mixed:
@@ -303,15 +308,7 @@ void Runner::Look() {
   std::vector<PlainTable> before;
   for (const auto& live : tables_) {
     before.push_back(live->plain);
-    live->plain.Reopen();
-    // What an open removes because nobody can draw it, one for reading leaves.
-    if (live->plain.removals.size() != before.back().removals.size()) {
-      for (const auto& other : tables_) {
-        if (other != live) continue;
-        live->plain = before.back();
-        live->plain.Settle();
-      }
-    }
+    live->plain.Reopen(/*read_only=*/true);
   }
   Open(/*read_only=*/true);
   if (!different()) CompareAll();

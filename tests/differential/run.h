@@ -38,6 +38,7 @@ struct RunCounts {
   uint64_t images_opened = 0;  ///< Opens that took the index from the cold store.
   uint64_t rescales = 0;
   std::map<std::string, uint64_t> drawn = {};    ///< Rows, by selector.
+  std::map<std::string, uint64_t> shown = {};    ///< Rows of groups, by a token budget, and so on.
   std::map<std::string, uint64_t> removed = {};  ///< Trajectories, by reason.
 
   void Add(const RunCounts& other);

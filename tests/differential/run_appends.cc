@@ -1,4 +1,4 @@
-// Writers and batches of changes.
+// Writers.
 #include <algorithm>
 #include <optional>
 
@@ -6,14 +6,6 @@
 
 namespace geardb::differential {
 namespace {
-
-/// Nobody else is there to make room: a call that waits waits in vain.
-constexpr int64_t kNobodyHelpsMs = 2'000;
-
-/// New ids wait for a sync before anything else is asked; a call without time is refused for that.
-bool WaitsForIds(const Status& status) {
-  return status.message().find("waited for more ids") != std::string_view::npos;
-}
 
 /// A lane of a writer that is there.
 struct UsedLane {
@@ -50,14 +42,22 @@ void CallValues::Add(const Column& column, const std::vector<Value>& rows,
   names_.push_back(column.name);
   Bytes& bytes = bytes_.emplace_back();
   for (const Value& row : rows) bytes.insert(bytes.end(), row->begin(), row->end());
-  types_.emplace_back(column.dtype, outer ? column.shape.WithOuter({*outer}) : column.shape);
+  std::vector<uint64_t> offsets = OffsetsOf<uint64_t>(column, rows);
+  if (AnyLength(column)) {
+    const auto total = static_cast<int64_t>(offsets.back());
+    types_.emplace_back(column.dtype, column.shape.WithOuter({total}));
+  } else {
+    types_.emplace_back(column.dtype, outer ? column.shape.WithOuter({*outer}) : column.shape);
+  }
+  if (!AnyLength(column) || !outer) offsets.clear();
+  offsets_.push_back(std::move(offsets));
 }
 
 ColumnValues CallValues::values() {
   values_.clear();
   for (size_t i = 0; i < names_.size(); ++i) {
     const TensorView view(bytes_[i].data(), types_[i].first, types_[i].second);
-    values_.push_back({names_[i], view});
+    values_.push_back({names_[i], view, offsets_[i]});
   }
   return values_;
 }
@@ -143,7 +143,8 @@ void Runner::GivePriorities(AppendCall* call, Choices* choices) {
   const auto& priorities = call->live->plain.priorities;
   if (!choices->OneIn(4) || Bound(*call) || priorities.empty()) return;
   const size_t number = choices->Below(priorities.size());
-  if (!priorities[number].spec.required.empty()) return;  // Refused: its items wait.
+  const PriorityTableSpec& spec = priorities[number].spec;
+  if (!spec.required.empty() || spec.item == ItemKind::kGroup) return;  // Refused: its items wait.
   const int64_t items = call->live->plain.NewItems(call->writer, call->lanes)[number];
   if (!HasPriorities(priorities[number].spec.selector) || items == 0) return;
   const uint64_t how = choices->Below(5);
@@ -271,8 +272,9 @@ void Runner::TakeOver(AppendCall* call, const std::vector<Appended>& appended) {
     return Differ("what left the full table", Printed(victims));
   }
   for (const PlainLaneRows& lane : call->lanes) {
+    const TrajectoryId open = writer.lanes[lane.lane];
     Same("open trajectory", call->live->writers[call->writer]->open_trajectory(lane.lane),
-         writer.lanes[lane.lane]);
+         plain.trajectories.contains(open) ? open : 0);
   }
 }
 
@@ -397,88 +399,6 @@ void Runner::Resume(const Step& step) {
   taken.touched = live->plain.moment;
   open = id;
   live->plain.Settle();
-}
-
-void Runner::DeleteAndRemove(LiveTable* live, PlainPriority* priority,
-                             const std::vector<RowId>& deleted,
-                             const std::vector<TrajectoryId>& removed) {
-  std::set<TrajectoryId> ids;
-  for (const RowId& row : deleted) {
-    live->plain.Delete(priority, {row.id, row.row});
-    ids.insert(row.id);
-  }
-  if (!removed.empty()) RemoveAll(live, removed, RemovalReason::kByHand);
-  if (!ids.empty()) live->plain.Finish(ids);
-}
-
-/// An append to one table and, where there is another, changes of that, and a tag.
-void Runner::WriteBatches(const Step& step) {
-  LiveTable* const live = TableAt(step.numbers[0]);
-  if (live == nullptr || !EnsureWriter(live, 0)) return;
-  Choices choices(step.numbers[2]);
-  Choices ends(step.numbers[1]);
-  WriteBatch batch;
-  const End end = static_cast<End>(ends.Below(4));
-  AppendCall call = MakeCall(live, 0, {0}, {end}, 1 + static_cast<int64_t>(ends.Below(kRowsMax)),
-                             ends.rest(), step.numbers[3]);
-  BindCall(&call, /*of_lanes=*/false);
-  StatusCode expected = ExpectedOf(call, Op::append_steps);
-  const size_t append = AddTo(&batch, &call, Op::append_steps);
-  // Of another table, so that what is decided before the append cannot change what it brings.
-  LiveTable* const other = TableAt(step.numbers[0] + 1);
-  std::vector<TrajectoryId> removed;
-  std::vector<RowId> set, deleted;
-  std::vector<float> values;
-  size_t set_at = 0, deleted_at = 0;
-  PlainPriority* priority = nullptr;
-  if (other != live && !other->plain.priorities.empty()) {
-    const size_t number = choices.Below(other->plain.priorities.size());
-    priority = &other->plain.priorities[number];
-    for (const auto& [key, item] : priority->items) {
-      if (set.size() >= 4) break;
-      set.push_back({key.first, key.second});
-      values.push_back(PriorityOf(Mixed(choices.rest(), set.size())));
-    }
-    if (set.size() > 2 && choices.OneIn(2)) deleted.push_back(set[1]);
-    set_at = batch.Set(other->priority_table(number), set, values);
-    deleted_at = batch.Delete(other->priority_table(number), deleted);
-  }
-  const PlainTrajectory* const victim = other != live ? TrajectoryAt(other, ends.rest()) : nullptr;
-  if (victim != nullptr && choices.OneIn(2)) {
-    removed.push_back(victim->id);
-    if (choices.OneIn(4)) {
-      removed.push_back(other->plain.last_id + 1000);
-      if (expected == StatusCode::kOk) expected = StatusCode::kNotFound;
-    }
-    batch.Remove(other->table, removed);
-  }
-  const std::vector<std::byte> blob(step.numbers[1] % 20, std::byte{3});
-  const bool tags = choices.OneIn(2);
-  if (tags) batch.WriteTag("batch", blob);
-  const auto outcome = database_->Write(
-      batch, {.admission_timeout_ms = expected == StatusCode::kOk ? kNobodyHelpsMs : 0});
-  if (removed.size() > 1 && !outcome.ok() && expected != StatusCode::kOk) {
-    ++result_.counts.refused[op_];  // By one of its operations; which, is not told.
-    live->plain.writers[0].lanes[0] = live->writers[0]->open_trajectory(0);
-    return;
-  }
-  if (WaitsForIds(outcome.status()) && expected != StatusCode::kOk) return;
-  if (!SameCode("write", outcome.status(), expected)) return;
-  if (expected == StatusCode::kNotFound) live->plain.writers[0].lanes[0] = 0;
-  if (!outcome.ok()) return;
-  if (priority != nullptr) {
-    Same("set", outcome->operations[set_at].applied, set.size());
-    Same("deleted", outcome->operations[deleted_at].applied, deleted.size());
-  }
-  for (size_t i = 0; i < set.size(); ++i) {
-    other->plain.SetPriority(priority, {set[i].id, set[i].row}, values[i]);
-  }
-  DeleteAndRemove(other, priority, deleted, removed);
-  TakeOver(&call, outcome->operations[append].appended);
-  if (!tags) return;
-  std::erase_if(tags_, [](const auto& tag) { return tag.first == "batch"; });
-  tags_.emplace_back("batch", blob);
-  CompareTags();
 }
 
 }  // namespace geardb::differential

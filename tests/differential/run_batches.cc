@@ -7,67 +7,154 @@
 
 namespace geardb::differential {
 
-ItemKey Runner::KeyOf(const PlainPriority& priority, const Batch& batch, size_t at) {
-  return {batch.trajectory_ids()[at], priority.windows() ? batch.anchors()[at] : 0};
+BatchRows Runner::RowsOf(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch) {
+  BatchRows rows;
+  const auto size = static_cast<size_t>(batch.size());
+  for (size_t p = 0; p < sampler.parts.size(); ++p) {
+    const PlainPriority& priority =
+        TableOf(sampler, drawn, p).priorities[sampler.parts[p].priority];
+    for (int64_t i = 0; i < drawn.items[p] && rows.size() < size; ++i) {
+      const size_t first = rows.size();
+      const auto key = priority.ItemOf(batch.trajectory_ids()[first], batch.anchors()[first]);
+      std::vector<TrajectoryId> ids(1);
+      if (key) ids = priority.TrajectoriesOf(*key);
+      const auto& within = sampler.options.within;
+      const size_t count = within ? static_cast<size_t>(within->count) : ids.size();
+      for (size_t at = first; at < std::min(first + count, size); ++at) {
+        const TrajectoryId id = within ? batch.trajectory_ids()[at] : ids[at - first];
+        rows.push_back({p, at == first, key.value_or(ItemKey()), id, batch.anchors()[at]});
+      }
+    }
+  }
+  std::vector<TrajectoryId> ids;
+  for (const BatchRow& row : rows) ids.push_back(row.id);
+  const auto found = batch.trajectory_ids();
+  Same("trajectories", std::vector<TrajectoryId>(found.begin(), found.end()), ids);
+  return rows;
 }
 
-void Runner::CompareBatch(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch) {
-  int64_t rows = 0;
-  for (const int64_t of_part : drawn.rows) rows += of_part;
-  if (!Same("size", batch.size(), rows)) return;
-  if (!sampler.options.observer && !Same("draw number", batch.draw_number(), drawn.numbers[0])) {
-    return;
-  }
-  size_t at = 0;
-  for (size_t p = 0; p < sampler.parts.size(); ++p) {
+BatchRows Runner::CompareBatch(const LiveSampler& sampler, const PlainDraw& drawn,
+                               const Batch& batch) {
+  const BatchRows rows = RowsOf(sampler, drawn, batch);
+  if (!sampler.options.observer) Same("draw number", batch.draw_number(), drawn.numbers[0]);
+  for (size_t p = 0; p < sampler.parts.size() && !different(); ++p) {
     const PlainTable& plain = TableOf(sampler, drawn, p);
     const PlainPriority& priority = plain.priorities[sampler.parts[p].priority];
     const auto probabilities =
         Probabilities(priority, DrawableItems(plain, priority), drawn.scales[p]);
+    const auto& within = sampler.options.within;
+    const PriorityTableSpec rule = sampler.RuleOf(priority.spec);
     std::vector<ItemKey> keys;
-    for (int64_t i = 0; i < drawn.rows[p]; ++i, ++at) {
-      keys.push_back(KeyOf(priority, batch, at));
-      const auto chance = probabilities.find(keys.back());
-      if (chance == probabilities.end()) {
-        return Differ("item", Printed(keys.back()) + " cannot be drawn");
+    for (size_t at = 0; at < rows.size() && !different(); ++at) {
+      if (rows[at].part != p) continue;
+      const ItemKey& key = rows[at].key;
+      if (rows[at].begins_item) keys.push_back(key);
+      // The first may have been drawn for the batch before.
+      const auto earlier = sampler.carried_chances.find(key);
+      const bool carried = sampler.carries && key == rows[0].key &&
+                           earlier != sampler.carried_chances.end() &&
+                           batch.probabilities()[at] == batch.probabilities()[0];
+      if (!carried && !probabilities.contains(key)) {
+        Differ("item", Printed(key) + " cannot be drawn");
       }
-      // Ahead, a scale may lie between.
-      const double bound = sampler.options.prefetch > 0 ? 4e-3 : 1e-12;
-      // Rows that would come too often are drawn again, from what is left.
-      const bool again = priority.times_max() > 0 && !priority.distinct();
+      if (different()) break;
       const double found = batch.probabilities()[at];
-      const bool larger = again && found > chance->second && found <= 1;
-      if (!larger && std::abs(found - chance->second) > bound * chance->second) {
-        return Differ("probability", Printed(batch.probabilities()[at]) + ", expected " +
-                                         Printed(chance->second) + ", selector " +
-                                         Printed(priority.spec.selector));
+      const bool as_now =
+          probabilities.contains(key) && std::abs(found - probabilities.at(key)) < 1e-12;
+      double chance = carried && !as_now ? earlier->second : probabilities.at(key);
+      if (within) {
+        const auto anchors = plain.AnchorsWithin(rule, priority, key);
+        CompareWithin(*within, anchors, rows[at], at % static_cast<size_t>(within->count));
+        chance /= static_cast<double>(std::max<size_t>(anchors.size(), 1));
       }
+      CompareProbability(sampler, priority, batch.probabilities()[at], chance);
       Same("source", batch.sources()[at], static_cast<uint32_t>(p));
-      CompareItem(plain, priority, batch, at);
-      if (different()) return;
+      if (!different()) CompareItem(sampler, plain, priority, rows[at], batch, at);
     }
-    CompareOrder(plain, priority, keys);
-    if (different()) return;
+    std::vector<ItemKey> drawable = DrawableItems(plain, priority);
+    std::erase_if(drawable, [&](const ItemKey& key) {
+      return within && plain.AnchorsWithin(rule, priority, key).empty();
+    });
+    if (!different()) CompareOrder(priority, drawable, keys);
   }
-  CompareWeights(sampler, drawn, batch);
+  if (!different()) CompareGroups(sampler, drawn, rows, batch);
+  if (!different()) CompareWeights(sampler, drawn, rows, batch);
   for (size_t v = 0; v < sampler.options.views.size() && !different(); ++v) {
-    CompareView(sampler, drawn, batch, v);
+    CompareView(sampler, drawn, rows, batch, v);
   }
-  result_.counts.rows_compared += static_cast<uint64_t>(rows);
+  result_.counts.rows_compared += rows.size();
+  return rows;
 }
 
-void Runner::CompareItem(const PlainTable& plain, const PlainPriority& priority, const Batch& batch,
+void Runner::CompareProbability(const LiveSampler& sampler, const PlainPriority& priority,
+                                double found, double expected) {
+  // Ahead, a scale may lie between.
+  const double bound = sampler.options.prefetch > 0 ? 4e-3 : 1e-12;
+  // Rows that would come too often are drawn again, from what is left.
+  const bool again = priority.times_max() > 0 && !priority.distinct();
+  const bool larger = again && found > expected && found <= 1;
+  if (larger || std::abs(found - expected) <= bound * expected) return;
+  Differ("probability", Printed(found) + ", expected " + Printed(expected) + ", selector " +
+                            Printed(priority.spec.selector));
+}
+
+/// Window `window` of its item stands at one of the anchors, in its stratum.
+void Runner::CompareWithin(const WindowsWithin& within, const std::vector<Anchor>& anchors,
+                           const BatchRow& row, size_t window) {
+  const auto found = std::find(anchors.begin(), anchors.end(), Anchor(row.id, row.anchor));
+  if (found == anchors.end()) {
+    return Differ("anchor within", Printed(row.anchor) + " of " + Printed(row.id));
+  }
+  if (!within.stratified) return;
+  // Each anchor taken `count` times, a stratum has as many of them as there are anchors.
+  const auto count = static_cast<size_t>(within.count);
+  const auto place = static_cast<size_t>(found - anchors.begin()) * count;
+  const size_t first = window * anchors.size();
+  const bool inside = place + count > first && place < first + anchors.size();
+  Same("anchor within its stratum", inside, true);
+}
+
+void Runner::CompareItem(const LiveSampler& sampler, const PlainTable& plain,
+                         const PlainPriority& priority, const BatchRow& row, const Batch& batch,
                          size_t at) {
-  const ItemKey key = KeyOf(priority, batch, at);
-  const PlainTrajectory& trajectory = plain.trajectories.at(key.first);
-  if (!priority.windows()) Same("anchor", batch.anchors()[at], trajectory.first_row());
-  Same("length", batch.lengths()[at], plain.Place(priority.spec, trajectory, key.second).steps);
+  const PlainTrajectory& trajectory = plain.trajectories.at(row.id);
+  const PriorityTableSpec rule = sampler.RuleOf(priority.spec);
+  if (rule.item != ItemKind::kWindow) Same("anchor", row.anchor, trajectory.first_row());
+  const int64_t length = plain.Place(rule, trajectory, row.anchor).steps;
+  Same("length", batch.lengths()[at], length);
+  const auto members = static_cast<int64_t>(priority.TrajectoriesOf(row.key).size());
+  Same("length of the handle", int64_t{batch.handles()[at].length},
+       priority.draws_groups() ? members : length);
   Same("trajectory length", batch.trajectory_lengths()[at], trajectory.steps_end());
   Same("end", batch.trajectory_ends()[at], trajectory.end);
   Same("times sampled", batch.times_sampled()[at], trajectory.times_sampled);
 }
 
-void Runner::CompareOrder(const PlainTable& plain, const PlainPriority& priority,
+/// Which rows belong together; nothing where the items are no groups.
+void Runner::CompareGroups(const LiveSampler& sampler, const PlainDraw& drawn,
+                           const BatchRows& rows, const Batch& batch) {
+  std::vector<int64_t> groups, offsets, keys;
+  for (size_t at = 0; at < rows.size(); ++at) {
+    const PlainTable& plain = TableOf(sampler, drawn, rows[at].part);
+    const PlainPriority& priority = plain.priorities[sampler.parts[rows[at].part].priority];
+    if (!priority.draws_groups()) continue;
+    if (rows[at].begins_item) {
+      offsets.push_back(static_cast<int64_t>(at));
+      keys.push_back(priority.groups.at(rows[at].key).key);
+    }
+    groups.push_back(static_cast<int64_t>(keys.size()) - 1);
+  }
+  if (!keys.empty()) offsets.push_back(static_cast<int64_t>(rows.size()));
+  const auto listed = [](std::span<const int64_t> values) {
+    return std::vector<int64_t>(values.begin(), values.end());
+  };
+  Same("group count", batch.group_count(), static_cast<int64_t>(keys.size()));
+  Same("groups", listed(batch.groups()), groups);
+  Same("group offsets", listed(batch.group_offsets()), offsets);
+  Same("group keys", listed(batch.group_keys()), keys);
+}
+
+void Runner::CompareOrder(const PlainPriority& priority, const std::vector<ItemKey>& drawable,
                           const std::vector<ItemKey>& keys) {
   if (!priority.distinct()) return;
   const std::set<ItemKey> different_keys(keys.begin(), keys.end());
@@ -75,42 +162,52 @@ void Runner::CompareOrder(const PlainTable& plain, const PlainPriority& priority
   if (!priority.ordered()) return;
   std::vector<std::tuple<double, ItemAge>> found, first;
   for (const ItemKey& key : keys) found.push_back(PlaceInOrder(priority, key));
-  for (const ItemKey& key : DrawableItems(plain, priority)) {
-    first.push_back(PlaceInOrder(priority, key));
-  }
+  for (const ItemKey& key : drawable) first.push_back(PlaceInOrder(priority, key));
   std::sort(first.begin(), first.end());
   first.resize(keys.size());
   if (found == first) return;
   std::vector<ItemKey> expected;
   for (const auto& place : first) {
-    for (const ItemKey& key : DrawableItems(plain, priority)) {
+    for (const ItemKey& key : drawable) {
       if (PlaceInOrder(priority, key) == place) expected.push_back(key);
     }
   }
   Differ("order", "found " + Printed(keys) + ", expected " + Printed(expected));
 }
 
-/// (n·P)^−β as of each part, divided by the largest of the batch.
+/// (n·P)^−β as of each part, divided by the largest of the batch, or of the table, or by nothing.
 void Runner::CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn,
-                            const Batch& batch) {
-  std::vector<double> weights;
-  double largest = 0;
-  size_t at = 0;
+                            const BatchRows& rows, const Batch& batch) {
+  std::vector<double> drawable, weights;
   for (size_t p = 0; p < sampler.parts.size(); ++p) {
     const PlainTable& plain = TableOf(sampler, drawn, p);
     const PlainPriority& priority = plain.priorities[sampler.parts[p].priority];
-    const auto n = static_cast<double>(DrawableItems(plain, priority).size());
-    for (int64_t i = 0; i < drawn.rows[p]; ++i, ++at) {
-      const double weight = HasWeights(priority.spec.selector)
-                                ? std::pow(n * batch.probabilities()[at], -sampler.options.beta)
-                                : 1;
-      weights.push_back(weight);
-      largest = std::max(largest, weight);
+    drawable.push_back(static_cast<double>(DrawableItems(plain, priority).size()));
+  }
+  double largest = 0;
+  for (size_t at = 0; at < rows.size(); ++at) {
+    const LivePart& part = sampler.parts[rows[at].part];
+    const SelectorKind selector = part.table->plain.priorities[part.priority].spec.selector;
+    const double chance = drawable[rows[at].part] * batch.probabilities()[at];
+    const bool weighs =
+        HasWeights(selector) || (sampler.options.within && selector == SelectorKind::kUniform);
+    weights.push_back(weighs ? std::pow(chance, -sampler.options.beta) : 1);
+    largest = std::max(largest, weights.back());
+  }
+  const LivePart& whole = sampler.parts[0];
+  const PlainTable& plain = TableOf(sampler, drawn, 0);
+  const PlainPriority& priority = plain.priorities[whole.priority];
+  const bool weighs = HasWeights(priority.spec.selector);
+  if (weighs && sampler.options.weight_maximum == WeightMaximum::kTable) {
+    for (const auto& [key, chance] :
+         Probabilities(priority, DrawableItems(plain, priority), drawn.scales[0])) {
+      largest = std::max(largest, std::pow(drawable[0] * chance, -sampler.options.beta));
     }
   }
+  if (sampler.options.weight_maximum == WeightMaximum::kNone) largest = 1;
   for (size_t i = 0; i < weights.size(); ++i) {
     const auto found = static_cast<double>(batch.weights()[i]);
-    if (std::abs(found - weights[i] / largest) < 1e-5) continue;
+    if (std::abs(found - weights[i] / largest) < 1e-5 * (1 + found)) continue;
     return Differ("weight", Printed(found) + ", expected " + Printed(weights[i] / largest));
   }
 }
@@ -143,13 +240,40 @@ void Runner::CompareOutput(const LiveSampler& sampler, const Batch& batch, const
   if (packed && packed_at != tensor->byte_count()) Differ("shape", name + " is longer");
 }
 
+/// Values of any length: entries of an item, and in padded batches empty ones to the longest.
+void Runner::CompareValues(const LiveSampler& sampler, const Batch& batch, const std::string& name,
+                           const Column& column, const std::vector<std::vector<Value>>& items) {
+  const auto tensor = batch.Find(name);
+  if (!tensor.ok()) return Differ("output", tensor.status().ToString());
+  const auto offsets = batch.Offsets(name);
+  if (!offsets.ok()) return Differ("offsets", offsets.status().ToString());
+  size_t longest = 0;
+  for (const auto& item : items) longest = std::max(longest, item.size());
+  const bool padded = sampler.options.layout == BatchLayout::kPadded;
+  if (padded && !items.empty()) longest = std::max(longest, (offsets->size() - 1) / items.size());
+  Bytes bytes;
+  std::vector<Value> entries;
+  for (const auto& item : items) {
+    for (const Value& value : item) {
+      entries.push_back(value);
+      bytes.insert(bytes.end(), value->begin(), value->end());
+    }
+    const size_t absent = padded ? longest - item.size() : 0;
+    entries.insert(entries.end(), absent, std::make_shared<const Bytes>());
+  }
+  Same("offsets", std::vector<int64_t>(offsets->begin(), offsets->end()),
+       OffsetsOf<int64_t>(column, entries));
+  if (!Same("bytes of values", tensor->byte_count(), bytes.size()) || bytes.empty()) return;
+  if (std::memcmp(tensor->bytes, bytes.data(), bytes.size()) != 0) Differ("bytes", name);
+}
+
 /// The rows that were drawn for an item: where they may be.
 std::vector<int64_t> Runner::DrawnRows(const LiveSampler& sampler, const PlainTable& plain,
-                                       const PriorityTableSpec& rule, const ItemKey& key,
+                                       const PriorityTableSpec& rule, const BatchRow& row,
                                        const Batch& batch, size_t at) {
   const RowDraw& draw = sampler.options.row_draws[0];
-  const PlainTrajectory& trajectory = plain.trajectories.at(key.first);
-  const int64_t anchor = plain.Place(rule, trajectory, key.second).anchor;
+  const PlainTrajectory& trajectory = plain.trajectories.at(row.id);
+  const int64_t anchor = plain.Place(rule, trajectory, row.anchor).anchor;
   PriorityTableSpec around = rule;
   around.window.cross_ends = false;
   int64_t first = 0, last = 0;
@@ -169,61 +293,69 @@ std::vector<int64_t> Runner::DrawnRows(const LiveSampler& sampler, const PlainTa
     if (!Same("a row is drawn", flags[place], first <= last)) return rows;
     const bool good =
         flags[place] ? rows.back() >= first && rows.back() <= last : rows.back() == anchor;
-    if (!good) Differ("drawn row", Printed(rows.back()) + " of " + Printed(key));
+    if (!good) Differ("drawn row", Printed(rows.back()) + " of " + Printed(row.key));
   }
   return rows;
 }
 
-void Runner::CompareView(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch,
-                         size_t number) {
+void Runner::CompareView(const LiveSampler& sampler, const PlainDraw& drawn,
+                         const BatchRows& drawn_rows, const Batch& batch, size_t number) {
   const View& view = sampler.options.views[number];
   const std::string name = view.name.empty() ? view.column : view.name;
   std::vector<Bytes> shown, valid, learn, is_first, end;
+  std::vector<std::vector<Value>> values;
   std::vector<int64_t> lengths;
   size_t entry_bytes = 1;
-  size_t at = 0;
   bool per_step = true;
-  for (size_t p = 0; p < sampler.parts.size(); ++p) {
-    const PlainTable& plain = TableOf(sampler, drawn, p);
-    const PriorityTableSpec& rule = plain.priorities[sampler.parts[p].priority].spec;
+  for (size_t at = 0; at < drawn_rows.size(); ++at) {
+    const BatchRow& drawn_row = drawn_rows[at];
+    const PlainTable& plain = TableOf(sampler, drawn, drawn_row.part);
+    const PriorityTableSpec rule =
+        sampler.RuleOf(plain.priorities[sampler.parts[drawn_row.part].priority].spec);
     const PlainColumn& column = *plain.FindColumn(view.column);
     per_step = column.per_step();
     entry_bytes = column.unwritten->size();
-    for (int64_t i = 0; i < drawn.rows[p]; ++i, ++at) {
-      const ItemKey key = KeyOf(plain.priorities[sampler.parts[p].priority], batch, at);
-      const PlainTrajectory& trajectory = plain.trajectories.at(key.first);
-      if (!per_step) {
-        shown.push_back(*plain.ValueOf(trajectory, column));
-        continue;
-      }
-      std::vector<int64_t> relative = view.rows.list;
-      const PlainTable::Window window = plain.Place(rule, trajectory, key.second);
-      const int64_t count = view.rows.count > 0 ? view.rows.count : window.length;
-      for (int64_t j = 0; view.rows.list.empty() && j < count; ++j) relative.push_back(j);
-      PlainTable::Shown rows = plain.Show(rule, trajectory, key.second, relative);
-      if (!view.rows.draw.empty()) {
-        rows.rows = DrawnRows(sampler, plain, rule, key, batch, at);
-        if (different()) return;
-      }
-      Bytes& bytes = shown.emplace_back();
-      valid.emplace_back();
-      learn.emplace_back();
-      is_first.emplace_back();
-      end.emplace_back();
-      for (size_t k = 0; k < rows.rows.size(); ++k) {
-        const bool pad = rows.rows[k] < 0;
-        const PlainRow* const row = pad ? nullptr : &trajectory.row(rows.rows[k]);
-        const Bytes value = pad ? Bytes(entry_bytes) : *plain.ValueOf(*row, column);
-        bytes.insert(bytes.end(), value.begin(), value.end());
-        valid.back().push_back(static_cast<std::byte>(pad ? 0 : 1));
-        learn.back().push_back(static_cast<std::byte>(k < rows.learn.size() ? rows.learn[k] : 0));
-        is_first.back().push_back(static_cast<std::byte>(!pad && row->first ? 1 : 0));
-        end.back().push_back(pad ? std::byte{0} : static_cast<std::byte>(row->end));
-      }
-      lengths.push_back(static_cast<int64_t>(rows.rows.size()));
+    const PlainTrajectory& trajectory = plain.trajectories.at(drawn_row.id);
+    values.emplace_back();
+    if (!per_step) {
+      values.back().push_back(plain.ValueOf(trajectory, column));
+      shown.push_back(*values.back().back());
+      continue;
     }
+    std::vector<int64_t> relative = view.rows.list;
+    const PlainTable::Window window = plain.Place(rule, trajectory, drawn_row.anchor);
+    const int64_t count = view.rows.count > 0 ? view.rows.count : window.length;
+    for (int64_t j = 0; view.rows.list.empty() && j < count; ++j) relative.push_back(j);
+    PlainTable::Shown rows = plain.Show(rule, trajectory, drawn_row.anchor, relative);
+    if (!view.rows.draw.empty()) {
+      rows.rows = DrawnRows(sampler, plain, rule, drawn_row, batch, at);
+      if (different()) return;
+    }
+    Bytes& bytes = shown.emplace_back();
+    valid.emplace_back();
+    learn.emplace_back();
+    is_first.emplace_back();
+    end.emplace_back();
+    for (size_t k = 0; k < rows.rows.size(); ++k) {
+      const bool pad = rows.rows[k] < 0;
+      const PlainRow* const row = pad ? nullptr : &trajectory.row(rows.rows[k]);
+      const Value padding = std::make_shared<const Bytes>(entry_bytes);
+      const Value value = values.back().emplace_back(pad ? padding : plain.ValueOf(*row, column));
+      bytes.insert(bytes.end(), value->begin(), value->end());
+      valid.back().push_back(static_cast<std::byte>(pad ? 0 : 1));
+      learn.back().push_back(static_cast<std::byte>(k < rows.learn.size() ? rows.learn[k] : 0));
+      is_first.back().push_back(static_cast<std::byte>(!pad && row->first ? 1 : 0));
+      end.back().push_back(pad ? std::byte{0} : static_cast<std::byte>(row->end));
+    }
+    lengths.push_back(static_cast<int64_t>(rows.rows.size()));
   }
-  CompareOutput(sampler, batch, name, entry_bytes, shown);
+  const PlainTable& first = TableOf(sampler, drawn, 0);
+  const Column& shown_column = first.FindColumn(view.column)->column;
+  if (AnyLength(shown_column)) {
+    CompareValues(sampler, batch, name, shown_column, values);
+  } else {
+    CompareOutput(sampler, batch, name, entry_bytes, shown);
+  }
   if (!per_step || different()) return;
   const auto found = batch.ViewLengths(name);
   if (!found.ok()) return Differ("view lengths", found.status().ToString());

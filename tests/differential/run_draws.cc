@@ -13,7 +13,7 @@ constexpr size_t kBatchesKept = 6;
 
 void Runner::MakeViews(const LivePart& part, Choices choices, LiveSampler* sampler) {
   const PlainTable& plain = part.table->plain;
-  const PriorityTableSpec& spec = plain.priorities[part.priority].spec;
+  const PriorityTableSpec spec = sampler->RuleOf(plain.priorities[part.priority].spec);
   std::vector<View>& views = sampler->options.views;
   const auto add = [&](View view) {
     const PlainColumn* const column = plain.FindColumn(view.column);
@@ -33,6 +33,9 @@ void Runner::MakeViews(const LivePart& part, Choices choices, LiveSampler* sampl
   if (choices.OneIn(2)) add({.column = "goal"});
   if (choices.OneIn(3)) add({.column = "frame"});
   if (choices.OneIn(3)) add({.column = "ret", .rows = {.count = 1}});
+  for (const char* name : {"text", "agents", "level", "map"}) {
+    if (choices.OneIn(2)) add({.column = name});
+  }
   if (choices.OneIn(3) && plain.FindColumn("obs") != nullptr) {
     sampler->options.row_draws = {{.name = "later",
                                    .kind = static_cast<RowDrawKind>(choices.Below(4)),
@@ -63,6 +66,21 @@ void Runner::Sample(const Step& step) {
   if (!epoch && priority.times_max() == 0 && !options.observer) options.prefetch = ahead;
   options.audit = choices.OneIn(5) && !options.observer;
   options.timeout_ms = 0;
+  if (!priority.windows() && !epoch && choices.OneIn(3)) {
+    WindowsWithin& within = options.within.emplace();
+    within.window = WindowKind(live->plain.spec.stream, &choices);
+    within.count = 1 + static_cast<int64_t>(choices.Below(3));
+    within.stratified = choices.OneIn(2);
+  }
+  const bool counts = priority.times_max() > 0 || epoch;
+  const bool plain = !options.within && options.prefetch == 0;
+  if (plain && !counts && priority.spec.limiter.kind == LimiterKind::kMinSize && choices.OneIn(3)) {
+    options.batch *= 2;
+    options.tokens_max = 1 + static_cast<int64_t>(choices.Below(12));
+    options.oversized = static_cast<Oversized>(choices.OneIn(4));
+  } else if (plain) {
+    options.weight_maximum = static_cast<WeightMaximum>(choices.Below(3));
+  }
   MakeViews(sampler.parts[0], Choices(step.numbers[2]), &sampler);
   auto made = live->priority_table(number)->NewSampler(options);
   if (!SameCode("sampler", made.status(), StatusCode::kOk)) return;
@@ -119,11 +137,14 @@ void Runner::Cancel(LiveSampler* sampler) {
   for (const PlainDraw& drawn : sampler->ahead) {
     for (size_t p = 0; p < sampler->parts.size(); ++p) {
       const LivePart& part = sampler->parts[p];
-      part.table->plain.priorities[part.priority].counts.reserved -= drawn.rows[p];
+      part.table->plain.priorities[part.priority].counts.reserved -= drawn.items[p];
     }
   }
   sampler->ahead.clear();
   if (sampler->options.observer) return;
+  if (sampler->carries) {
+    --sampler->parts[0].table->plain.priorities[sampler->parts[0].priority].counts.reserved;
+  }
   for (const LivePart& part : sampler->parts) {
     bool other = false;
     for (const LiveSampler& living : samplers_) {
@@ -180,12 +201,12 @@ const PlainTable& Runner::TableOf(const LiveSampler& sampler, const PlainDraw& d
 std::vector<int64_t> Runner::Shares(const LiveSampler& sampler) const {
   int64_t left = sampler.options.batch;
   std::vector<int64_t> rows;
-  for (const LivePart& part : sampler.parts) {
-    const PlainTable& plain = part.table->plain;
-    const PlainPriority& priority = plain.priorities[part.priority];
+  for (size_t p = 0; p < sampler.parts.size(); ++p) {
+    const LivePart& part = sampler.parts[p];
+    const PlainPriority& priority = part.table->plain.priorities[part.priority];
     int64_t count = part.share == ShareKind::kRest ? left : part.count;
     if (part.share == ShareKind::kUpToAvailable) {
-      while (count > 0 && RefusalOf(plain, priority, count) != StatusCode::kOk) --count;
+      while (count > 0 && RefusalOfPart(sampler, p, count) != StatusCode::kOk) --count;
     }
     if (sampler.parts.size() == 1 && priority.spec.selector == SelectorKind::kEpoch &&
         !sampler.options.drop_last) {
@@ -209,15 +230,34 @@ void Runner::LeaveOutRest(LiveSampler* sampler) {
   }
 }
 
+/// OK, or how a batch of so many items of a part is refused.
+StatusCode Runner::RefusalOfPart(const LiveSampler& sampler, size_t number, int64_t items) const {
+  const LivePart& part = sampler.parts[number];
+  const PlainTable& plain = part.table->plain;
+  PlainPriority priority = plain.priorities[part.priority];
+  if (sampler.options.observer) {  // It asks no limiter; a queue's items still come once.
+    priority.spec.max_times_sampled = priority.times_max();
+    priority.spec.limiter = {.min_size = 0};
+  }
+  if (items == 0 && sampler.parts.size() > 1) return StatusCode::kOk;
+  const StatusCode code = RefusalOf(plain, priority, items);
+  if (code != StatusCode::kOk || !sampler.options.within) return code;
+  const PriorityTableSpec rule = sampler.RuleOf(priority.spec);
+  const bool counts = priority.times_max() > 0 && !sampler.options.observer;
+  int64_t rows = 0;  // That those with an anchor may be in.
+  for (const ItemKey& key : DrawableItems(plain, priority)) {
+    if (plain.AnchorsWithin(rule, priority, key).empty()) continue;
+    const PlainItem& item = priority.items.at(key);
+    const int64_t left = int64_t{priority.times_max()} - item.sampled - item.reserved;
+    rows += priority.distinct() ? 1 : counts ? left : items;
+  }
+  return rows >= items ? StatusCode::kOk : StatusCode::kDeadlineExceeded;
+}
+
 StatusCode Runner::Draw(LiveSampler* sampler) {
-  PlainDraw drawn{.rows = Shares(*sampler)};
+  PlainDraw drawn{.items = Shares(*sampler)};
   for (size_t p = 0; p < sampler->parts.size(); ++p) {
-    const LivePart& part = sampler->parts[p];
-    const PlainTable& plain = part.table->plain;
-    PlainPriority priority = plain.priorities[part.priority];
-    if (sampler->options.observer) priority.spec.limiter = {.min_size = 0};
-    const bool none = drawn.rows[p] == 0 && sampler->parts.size() > 1;
-    const StatusCode code = none ? StatusCode::kOk : RefusalOf(plain, priority, drawn.rows[p]);
+    const StatusCode code = RefusalOfPart(*sampler, p, drawn.items[p]);
     if (code != StatusCode::kOk) return code;
   }
   for (size_t p = 0; p < sampler->parts.size(); ++p) {
@@ -226,7 +266,7 @@ StatusCode Runner::Draw(LiveSampler* sampler) {
     drawn.scales.push_back(part.table->priority_table(part.priority)->Stats().scale_shift);
     drawn.numbers.push_back(priority.next_ahead);
     if (sampler->options.observer) continue;
-    priority.counts.reserved += drawn.rows[p];
+    priority.counts.reserved += drawn.items[p];
     ++priority.next_ahead;
   }
   if (sampler->options.prefetch > 0) {
@@ -239,58 +279,68 @@ StatusCode Runner::Draw(LiveSampler* sampler) {
 void Runner::Next(const Step& step) {
   if (samplers_.empty()) return;
   LiveSampler& sampler = samplers_[step.numbers[0] % samplers_.size()];
-  StatusCode expected = StatusCode::kOk;
-  const bool there = ColumnsAreThere(sampler);
-  if (there) LeaveOutRest(&sampler);
-  const auto depth = static_cast<size_t>(std::max<int64_t>(sampler.options.prefetch, 1));
-  while (there && sampler.ahead.size() < depth && expected == StatusCode::kOk) {
-    expected = Draw(&sampler);
+  for (uint64_t more = step.numbers[1] % 4; NextBatch(&sampler) && more > 0; --more) {
   }
-  auto batch = sampler.sampler->Next(Deadline::Now());
-  if (!there) {
-    SameCode("next", batch.status(), StatusCode::kNotFound);
-    return;
-  }
-  if (sampler.ahead.empty()) {
-    SameCode("next", batch.status(), expected);
-    return;
-  }
-  if (!SameCode("next", batch.status(), StatusCode::kOk)) return;
-  const PlainDraw drawn = std::move(sampler.ahead.front());
-  sampler.ahead.pop_front();
-  CompareBatch(sampler, drawn, *batch);
-  if (different()) return;
-  HandOver(&sampler, drawn, *batch);
-  if (sampler.options.prefetch > 0) Draw(&sampler);
-  batch->Release();
 }
 
-void Runner::HandOver(LiveSampler* sampler, const PlainDraw& drawn, const Batch& batch) {
-  size_t at = 0;
+bool Runner::NextBatch(LiveSampler* sampler) {
+  if (sampler->options.tokens_max > 0) return NextByTokens(sampler);
+  StatusCode expected = StatusCode::kOk;
+  const bool there = ColumnsAreThere(*sampler);
+  if (there) LeaveOutRest(sampler);
+  const auto depth = static_cast<size_t>(std::max<int64_t>(sampler->options.prefetch, 1));
+  while (there && sampler->ahead.size() < depth && expected == StatusCode::kOk) {
+    expected = Draw(sampler);
+  }
+  auto batch = sampler->sampler->Next(Deadline::Now());
+  if (!there) expected = StatusCode::kNotFound;
+  if (sampler->ahead.empty()) {
+    SameCode("next", batch.status(), expected);
+    return false;
+  }
+  if (!SameCode("next", batch.status(), StatusCode::kOk)) return false;
+  const PlainDraw drawn = std::move(sampler->ahead.front());
+  sampler->ahead.pop_front();
+  const BatchRows rows = CompareBatch(*sampler, drawn, *batch);
+  if (different()) return false;
+  HandOver(sampler, drawn, rows, *batch);
+  if (sampler->options.prefetch > 0 && there) Draw(sampler);
+  batch->Release();
+  return true;
+}
+
+void Runner::HandOver(LiveSampler* sampler, const PlainDraw& drawn, const BatchRows& rows,
+                      const Batch& batch) {
   std::map<LiveTable*, std::set<TrajectoryId>> shown;
   for (size_t p = 0; p < sampler->parts.size(); ++p) {
     const LivePart& part = sampler->parts[p];
     PlainTable& plain = part.table->plain;
     PlainPriority& priority = plain.priorities[part.priority];
+    const PlainPriority& of_draw = TableOf(*sampler, drawn, p).priorities[part.priority];
     KeptBatch kept{.table = part.table, .priority = part.priority};
-    for (int64_t i = 0; i < drawn.rows[p]; ++i, ++at) {
+    kept.within = sampler->options.within.has_value();
+    for (size_t at = 0; at < rows.size(); ++at) {
+      if (rows[at].part != p) continue;
       kept.handles.push_back(batch.handles()[at]);
-      kept.keys.push_back(KeyOf(priority, batch, at));
+      kept.keys.push_back(rows[at].key);
       kept.lengths.push_back(batch.lengths()[at]);
-    }
-    result_.counts.drawn[std::to_string(static_cast<int>(priority.spec.selector))] +=
-        kept.keys.size();
-    if (!sampler->options.observer) {
-      for (const ItemKey& key : kept.keys) {
-        const auto trajectory = plain.trajectories.find(key.first);
+      ++result_.counts.drawn[std::to_string(static_cast<int>(priority.spec.selector))];
+      if (sampler->options.observer || !rows[at].begins_item) continue;
+      for (const TrajectoryId id : of_draw.TrajectoriesOf(rows[at].key)) {
+        const auto trajectory = plain.trajectories.find(id);
         if (trajectory != plain.trajectories.end()) ++trajectory->second.times_sampled;
-        const auto item = priority.items.find(key);
-        if (priority.times_max() > 0 && item != priority.items.end()) ++item->second.sampled;
-        shown[part.table].insert(key.first);
       }
-      priority.counts.reserved -= drawn.rows[p];
-      priority.counts.samples += drawn.rows[p];
-      if (drawn.rows[p] > 0 || p == 0) {
+      const auto item = priority.items.find(rows[at].key);
+      const bool counts = priority.times_max() > 0 && item != priority.items.end();
+      if (counts) ++item->second.sampled;
+      for (const TrajectoryId id : priority.TrajectoriesOf(rows[at].key)) {
+        shown[part.table].insert(id);
+      }
+    }
+    if (!sampler->options.observer) {
+      priority.counts.reserved -= drawn.items[p];
+      priority.counts.samples += drawn.items[p];
+      if (drawn.items[p] > 0 || p == 0) {
         priority.next_draw = std::max(priority.next_draw, drawn.numbers[p] + 1);
       }
       if (priority.spec.selector == SelectorKind::kEpoch) {
@@ -298,6 +348,11 @@ void Runner::HandOver(LiveSampler* sampler, const PlainDraw& drawn, const Batch&
       }
     }
     if (kept.keys.empty()) continue;
+    const auto count_as = [&](const char* what) { result_.counts.shown[what] += kept.keys.size(); };
+    if (priority.draws_groups()) count_as("groups");
+    if (kept.within) count_as("windows within");
+    if (sampler->options.tokens_max > 0) count_as("token budgets");
+    if (plain.FindColumn("text") != nullptr) count_as("beside values");
     batches_.push_back(std::move(kept));
     if (batches_.size() > kBatchesKept) batches_.pop_front();
   }

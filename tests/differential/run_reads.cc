@@ -15,6 +15,15 @@ double AsNumber(const Column& column, const Bytes& bytes) {
   return value;
 }
 
+/// The row that a byte of their values is of.
+int64_t RowAt(const PlainTrajectory& trajectory, const std::vector<Value>& values, size_t byte) {
+  int64_t row = trajectory.first_row();
+  for (size_t i = 0; i < values.size() && byte >= values[i]->size(); ++i, ++row) {
+    byte -= values[i]->size();
+  }
+  return row;
+}
+
 }  // namespace
 
 void Runner::CompareAll() {
@@ -94,9 +103,14 @@ void Runner::CompareRows(LiveTable* live, const PlainTrajectory& trajectory) {
   for (const ColumnRows& rows : *read) {
     const PlainColumn& column = *live->plain.FindColumn(rows.column);
     Bytes expected;
+    std::vector<Value> values;
     for (const PlainRow& row : trajectory.rows) {
-      const Value value = live->plain.ValueOf(row, column);
-      expected.insert(expected.end(), value->begin(), value->end());
+      values.push_back(live->plain.ValueOf(row, column));
+      expected.insert(expected.end(), values.back()->begin(), values.back()->end());
+    }
+    if (column.any_length()) {
+      const auto offsets = OffsetsOf<int64_t>(column.column, values);
+      if (!Same("offsets of " + rows.column, rows.offsets, offsets)) return;
     }
     if (rows.bytes == expected) continue;
     size_t at = 0;
@@ -105,8 +119,7 @@ void Runner::CompareRows(LiveTable* live, const PlainTrajectory& trajectory) {
     }
     return Differ("rows", "column " + rows.column + " of trajectory " +
                               std::to_string(trajectory.id) + " differs first in row " +
-                              std::to_string(trajectory.first_row() +
-                                             static_cast<int64_t>(at / column.unwritten->size())));
+                              std::to_string(RowAt(trajectory, values, at)));
   }
   result_.counts.rows_compared += trajectory.rows.size();
   for (const PlainColumn& column : live->plain.columns) {
@@ -183,7 +196,7 @@ void Runner::Gather(const Step& step) {
   std::vector<const PlainColumn*> columns;
   std::vector<GatherColumn> asked;
   for (const PlainColumn& column : live->plain.columns) {
-    if (!column.per_step()) continue;
+    if (!column.per_step() || column.any_length()) continue;
     columns.push_back(&column);
     asked.push_back({.column = column.column.name, .rows = rows});
   }

@@ -43,10 +43,10 @@ struct LivePart {
   int64_t count = 0;
 };
 
-/// What was drawn: how many rows of each part, and, ahead, the tables as they were then.
+/// What was drawn: how many items of each part, and, ahead, the tables as they were then.
 struct PlainDraw {
   std::vector<PlainTable> tables = {};
-  std::vector<int64_t> rows = {};
+  std::vector<int64_t> items = {};
   std::vector<uint64_t> numbers = {};
   std::vector<int> scales = {};
 };
@@ -55,18 +55,52 @@ struct LiveSampler {
   std::unique_ptr<Sampler> sampler = {};
   SamplerOptions options = {};
   std::vector<LivePart> parts = {};
+  /// How rows are shown that an item of this spec yields.
+  PriorityTableSpec RuleOf(const PriorityTableSpec& spec) const {
+    PriorityTableSpec rule = spec;
+    if (!options.within) return rule;
+    rule.item = ItemKind::kWindow;
+    rule.window = options.within->window;
+    return rule;
+  }
   std::vector<uint64_t> columns = {};  ///< Of its views, by number.
   std::deque<PlainDraw> ahead = {};
+  // Of a token budget: an item that did not fit waits for the next batch. The model does not know
+  // which one; as what it may have been drawn, by item.
+  bool carries = false;
+  std::map<ItemKey, double> carried_chances = {};
 };
+
+/// A row of a batch: of an item as many as it has trajectories, or windows within them.
+struct BatchRow {
+  size_t part = 0;
+  bool begins_item = true;
+  ItemKey key = {};
+  TrajectoryId id = 0;
+  int64_t anchor = 0;
+};
+using BatchRows = std::vector<BatchRow>;
 
 /// Handles that were given out, of one part.
 struct KeptBatch {
   LiveTable* table = nullptr;
   size_t priority = 0;
+  bool within = false;  ///< Its lengths are not those of the items.
   std::vector<ItemHandle> handles = {};
   std::vector<ItemKey> keys = {};
   std::vector<int64_t> lengths = {};
 };
+
+/// Rows of the values, one behind the other, of which value i has [i, i + 1).
+template <typename Offset>
+std::vector<Offset> OffsetsOf(const Column& column, const std::vector<Value>& values) {
+  const size_t row_bytes = static_cast<size_t>(column.shape.elements()) * DTypeBytes(column.dtype);
+  std::vector<Offset> offsets(1);
+  for (const Value& value : values) {
+    offsets.push_back(offsets.back() + static_cast<Offset>(value->size() / row_bytes));
+  }
+  return offsets;
+}
 
 /// Values of columns for a call, and the bytes behind them.
 class CallValues {
@@ -77,6 +111,7 @@ class CallValues {
  private:
   std::vector<std::string> names_;
   std::vector<Bytes> bytes_;
+  std::vector<std::vector<uint64_t>> offsets_;
   std::vector<std::pair<DType, Shape>> types_;
   std::vector<ColumnValue> values_;
 };
@@ -94,6 +129,22 @@ struct AppendCall {
   std::vector<InitialPriorities> priorities = {};
   std::vector<std::string> priority_names = {};
 };
+
+/// Changes of one table that go into a batch beside an append to another.
+struct OtherChanges {
+  LiveTable* live = nullptr;
+  PlainPriority* priority = nullptr;
+  std::vector<ItemKey> set = {}, deleted = {};
+  std::vector<float> values = {};  ///< Of `set`.
+  std::vector<TrajectoryId> removed = {};
+  size_t set_at = 0, deleted_at = 0;  ///< In the batch.
+};
+
+/// Nobody else is there to make room: a call that waits for others waits in vain. A disk may let
+/// one wait for a sync.
+inline constexpr int64_t kNobodyHelpsMs = 60'000;
+/// New ids wait for a sync before anything else is asked; a call without time is refused for that.
+bool WaitsForIds(const Status& status);
 
 class Runner {
  public:
@@ -158,9 +209,6 @@ class Runner {
   void Detach(const Step& step);
   void Leave(const Step& step);
   void Resume(const Step& step);
-  void WriteBatches(const Step& step);
-  void DeleteAndRemove(LiveTable* live, PlainPriority* priority, const std::vector<RowId>& deleted,
-                       const std::vector<TrajectoryId>& removed);
   bool EnsureWriter(LiveTable* live, size_t writer);
   AppendCall MakeCall(LiveTable* live, size_t writer, const std::vector<uint32_t>& lanes,
                       const std::vector<End>& ends, int64_t count, uint64_t seed, uint64_t extras);
@@ -170,6 +218,12 @@ class Runner {
   Result<std::vector<Appended>> Make(AppendCall* call, Op op, StatusCode expected);
   size_t AddTo(WriteBatch* batch, AppendCall* call, Op op);
   void TakeOver(AppendCall* call, const std::vector<Appended>& appended);
+
+  // run_write_batches.cc
+  void WriteBatches(const Step& step);
+  /// What is known of it, added to a batch.
+  OtherChanges AddOthers(LiveTable* live, const Step& step, Choices* choices, WriteBatch* batch);
+  void TakeOver(const OtherChanges& changes, const WriteOutcome& outcome);
 
   // run_priorities.cc
   void SetRows(const Step& step);
@@ -181,6 +235,8 @@ class Runner {
   void Configure(const Step& step);
   void SetFilter(const Step& step);
   void BeginEpoch(const Step& step);
+  void SealGroup(const Step& step);
+  void SealOverdue(const Step& step);
   KeptBatch* BatchAt(uint64_t number);
   void ComparePriority(LiveTable* live, size_t number);
   void CompareCounts(LiveTable* live, size_t number);
@@ -189,6 +245,8 @@ class Runner {
   void Sample(const Step& step);
   void SampleMixed(const Step& step);
   void Next(const Step& step);
+  /// False: it was refused.
+  bool NextBatch(LiveSampler* sampler);
   void StopSampling(const Step& step);
   void SetBeta(const Step& step);
   void StopAll(const LiveTable* of);
@@ -196,29 +254,46 @@ class Runner {
   std::vector<int64_t> Shares(const LiveSampler& sampler) const;
   /// OK where the model draws a batch, too.
   StatusCode Draw(LiveSampler* sampler);
+  StatusCode RefusalOfPart(const LiveSampler& sampler, size_t part, int64_t items) const;
   const PlainTable& TableOf(const LiveSampler& sampler, const PlainDraw& drawn, size_t part) const;
   void Cancel(LiveSampler* sampler);
   void LeaveOutRest(LiveSampler* sampler);
-  void HandOver(LiveSampler* sampler, const PlainDraw& drawn, const Batch& batch);
+  void HandOver(LiveSampler* sampler, const PlainDraw& drawn, const BatchRows& rows,
+                const Batch& batch);
   bool ColumnsAreThere(const LiveSampler& sampler) const;
 
+  // run_tokens.cc
+  bool NextByTokens(LiveSampler* sampler);
+  std::set<StatusCode> CodesByTokens(const LiveSampler& sampler) const;
+  bool CompareTokens(const LiveSampler& sampler, const BatchRows& rows);
+
   // run_batches.cc
-  void CompareBatch(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch);
-  void CompareItem(const PlainTable& plain, const PlainPriority& priority, const Batch& batch,
+  /// What its rows are.
+  BatchRows CompareBatch(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch);
+  BatchRows RowsOf(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch);
+  void CompareProbability(const LiveSampler& sampler, const PlainPriority& priority, double found,
+                          double expected);
+  void CompareItem(const LiveSampler& sampler, const PlainTable& plain,
+                   const PlainPriority& priority, const BatchRow& row, const Batch& batch,
                    size_t at);
-  void CompareOrder(const PlainTable& plain, const PlainPriority& priority,
+  void CompareWithin(const WindowsWithin& within, const std::vector<Anchor>& anchors,
+                     const BatchRow& row, size_t window);
+  void CompareGroups(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
+                     const Batch& batch);
+  void CompareOrder(const PlainPriority& priority, const std::vector<ItemKey>& drawable,
                     const std::vector<ItemKey>& keys);
-  void CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch);
-  void CompareView(const LiveSampler& sampler, const PlainDraw& drawn, const Batch& batch,
-                   size_t view);
+  void CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
+                      const Batch& batch);
+  void CompareValues(const LiveSampler& sampler, const Batch& batch, const std::string& name,
+                     const Column& column, const std::vector<std::vector<Value>>& items);
+  void CompareView(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
+                   const Batch& batch, size_t view);
   std::vector<int64_t> DrawnRows(const LiveSampler& sampler, const PlainTable& plain,
-                                 const PriorityTableSpec& rule, const ItemKey& key,
+                                 const PriorityTableSpec& rule, const BatchRow& row,
                                  const Batch& batch, size_t at);
   /// An output's bytes, item by item; padded, zeros follow to its end.
   void CompareOutput(const LiveSampler& sampler, const Batch& batch, const std::string& name,
                      size_t entry_bytes, const std::vector<Bytes>& items);
-  /// The item of a row of a batch.
-  static ItemKey KeyOf(const PlainPriority& priority, const Batch& batch, size_t at);
 
   // run_reads.cc
   void CompareAll();

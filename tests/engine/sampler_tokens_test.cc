@@ -313,6 +313,35 @@ TEST_F(SamplerTokensTest, ARefusedBatchKeepsWhatIsCarried) {
   EXPECT_LE(samples, 69u);
 }
 
+TEST_F(SamplerTokensTest, ACarriedItemThatFillsABatchWaitsForTheLimiter) {
+  uint64_t waited = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    OpenEmpty();
+    PriorityTableSpec per = WindowSpec("per");
+    per.item = ItemKind::kTrajectory;
+    per.window = {};
+    per.selector = SelectorKind::kUniform;
+    per.seed = seed;
+    per.limiter = {.kind = LimiterKind::kRatio, .samples_per_insert = 1, .error_buffer = 1};
+    CreateWith(per);
+    AppendClosed(0, 1);
+    AppendClosed(10, 5);
+    ASSERT_OK(Sample({.batch = 1})->Next(Deadline::Now()));
+    auto sampler = Sample(Options(5, BatchLayout::kPacked));
+    const auto samples = [this] { return priority("per")->Stats().limiter.samples; };
+    while (sampler->Next(Deadline::Now()).ok()) ASSERT_LE(samples(), 2u) << seed;
+    EXPECT_LE(samples(), 2u) << seed;
+    if (samples() < 2 || priority("per")->Stats().limiter.reserved == 0) continue;
+    // One more item lets the carried one through.
+    ++waited;
+    AppendClosed(20, 5);
+    ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next(Deadline::Now()));
+    EXPECT_EQ(batch.lengths()[0], 5);
+    EXPECT_EQ(samples(), 3u);
+  }
+  EXPECT_GT(waited, 0u);
+}
+
 TEST_F(SamplerTokensTest, WhatIsWrongIsNamed) {
   CreateWith(WindowSpec("per"));
   SamplerOptions options = Options(-1, BatchLayout::kPacked);

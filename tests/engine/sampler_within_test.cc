@@ -263,6 +263,37 @@ TEST_F(SamplerWithinTest, ATrajectoryDrawnIsOneSample) {
   EXPECT_EQ(priority("per")->Stats().limiter.exhausted, before.exhausted);
 }
 
+TEST_F(SamplerWithinTest, UnderAMaximumOneWithAnAnchorIsFoundAmongOthers) {
+  for (const SelectorKind selector : {SelectorKind::kUniform, SelectorKind::kPrioritized}) {
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      OpenEmpty();
+      PriorityTableSpec per = WindowSpec("per");
+      per.item = ItemKind::kTrajectory;
+      per.window = {};
+      per.selector = selector;
+      per.max_times_sampled = 3;
+      per.seed = seed;
+      CreateWith(per);
+      for (int i = 0; i < 5; ++i) AppendClosed(0, 1);
+      const TrajectoryId only = AppendClosed(10, 4);
+      rule_ = {.extent = {0, 3, 0}, .right = EdgeRule::kRequire};
+      SamplerOptions options = Options(1, 1, false);
+      options.views = {{.column = "action"}};
+      auto sampler = Sample(options);
+      for (int i = 0; i < 3; ++i) {
+        ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next(Deadline::Now()));
+        EXPECT_EQ(batch.trajectory_ids()[0], only);
+      }
+      EXPECT_STATUS(kDeadlineExceeded, sampler->Next(Deadline::Now()).status(), "only 0 have");
+      EXPECT_EQ(priority("per")->Stats().limiter.reserved, 0u);
+      options.observer = true;
+      options.seed = seed;
+      EXPECT_STATUS(kDeadlineExceeded, Sample(options)->Next(Deadline::Now()).status(),
+                    "only 0 have");
+    }
+  }
+}
+
 TEST_F(SamplerWithinTest, NoTrajectoryWithAnAnchorIsNothingToDraw) {
   Fill({.extent = {0, 40, 0}, .right = EdgeRule::kRequire}, false);
   SamplerOptions options = Options(4, 2, false);

@@ -56,6 +56,25 @@ TEST_F(TableTimeTest, OnlyWhatIsOpenAndThereIsDetached) {
   EXPECT_STATUS(kFailedPrecondition, writer_->Detach(), "no open trajectory");
 }
 
+TEST_F(TableTimeTest, TheOldestOrphanIsClosedFirst) {
+  TableSpec spec = testing::StepSpec();
+  spec.priority_tables = {
+      {.name = "fifo", .item = ItemKind::kTrajectory, .selector = SelectorKind::kFifo}};
+  Create(spec, {.lanes = 3});
+  const TrajectoryId gone = Append(0, 4).id;
+  std::vector<TrajectoryId> ids = {Append(10, 4, End::kGo, 1).id};
+  ASSERT_OK(table_->Remove({&gone, 1}));
+  ids.push_back(Append(20, 4, End::kGo, 2).id);  // Where the first one was.
+  ASSERT_OK(writer_->Detach(2));
+  ASSERT_OK(writer_->Detach(1));
+  EXPECT_EQ(*table_->CloseOrphans(), 2u);
+  ASSERT_OK_AND_ASSIGN(const auto sampler,
+                       priority("fifo")->NewSampler({.batch = 2, .views = {{.column = "action"}}}));
+  ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+  const auto shown = batch.trajectory_ids();
+  EXPECT_EQ(std::vector<TrajectoryId>(shown.begin(), shown.end()), ids);
+}
+
 TEST_F(TableTimeTest, OrphansAreClosedAsCutWhenTheirTimeHasCome) {
   Create(testing::StepSpec(true), {.lanes = 3});
   const TrajectoryId first = Append(0, 4).id;

@@ -58,10 +58,13 @@ class ModelDrawGroups {
   bool IsExhausted(const ModelDrawGroup& group) const {
     return spec_.max_times_sampled > 0 && group.times >= spec_.max_times_sampled;
   }
+  bool IsUndrawable(const ModelDrawGroup& group) const {
+    return group.ready && (group.deleted || IsExhausted(group));
+  }
   /// `score`: of the column that priorities may come from.
   void Join(TrajectoryId id, int64_t key, float score, int64_t now_us) {
     ModelDrawGroup* group = Taking(key);
-    if (group != nullptr && group->ready && (group->deleted || IsExhausted(*group))) {
+    if (group != nullptr && IsUndrawable(*group)) {
       group->takes = false;
       group->by = ModelDrawGroup::By::kUndrawable;
       group = nullptr;

@@ -294,6 +294,60 @@ TEST_F(GroupDrawTest, ADrawnGroupIsOneSampleOfEachMember) {
   EXPECT_EQ(Groups(), (GroupStats{.waiting = 1, .members = 1}));
 }
 
+TEST_F(GroupDrawTest, WhoJoinedAfterTheDrawLeavesWithTheExhaustedGroup) {
+  PriorityTableSpec spec =
+      GroupsSpec({.key = "prompt", .count = 4, .at_least = 2}, SelectorKind::kFifo);
+  spec.max_times_sampled = 1;
+  spec.remove_when_exhausted = true;
+  Create(TableOf(spec));
+  CompleteSome(7, 2);
+  CompleteSome(8, 2);
+  const auto sampler = SampleGroups({.batch = 1, .views = {{.column = "action"}}, .prefetch = 1});
+  ASSERT_OK(sampler->Next());  // Draws that of key 8 ahead.
+  EXPECT_EQ(Groups(), (GroupStats{.ready = 1, .members = 2, .taking = 1}));
+  const TrajectoryId late = Complete(8);
+  EXPECT_EQ(Groups(), (GroupStats{.ready = 1, .members = 3, .taking = 1}));
+  ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+  EXPECT_EQ(batch.size(), 2);
+  EXPECT_STATUS(kNotFound, table_->Find(late), "");
+  EXPECT_EQ(table_->Count(), 0u);
+}
+
+TEST_F(GroupDrawTest, WhatIsSampledWithoutAMaximumIsNotCounted) {
+  PriorityTableSpec spec = GroupsSpec(Four(), SelectorKind::kFifo);
+  spec.max_times_sampled = 3;
+  Create(TableOf(spec));
+  CompleteSome(7, 4);
+  const auto sampler = SampleGroups({.batch = 1, .views = {{.column = "action"}}});
+  ASSERT_OK(sampler->Next());
+  ASSERT_OK(groups()->Configure({}));
+  for (int i = 0; i < 5; ++i) ASSERT_OK(sampler->Next());
+  ASSERT_OK(groups()->Configure({.max_times_sampled = 2}));
+  EXPECT_EQ(groups()->DrawableCount(), 1u) << "one of two";
+  ASSERT_OK(sampler->Next());
+  EXPECT_EQ(groups()->DrawableCount(), 0u);
+}
+
+TEST_F(GroupDrawTest, WhatWasDrawnWithoutAMaximumHoldsNoPlace) {
+  Create(TableOf(GroupsSpec(Four(), SelectorKind::kFifo)));
+  CompleteSome(7, 4);
+  CompleteSome(8, 4);
+  const auto sample = [this](int64_t batch) {
+    return SampleGroups({.batch = batch, .views = {{.column = "action"}}, .prefetch = 1});
+  };
+  auto first = sample(2);
+  ASSERT_OK(first->Next());  // Both are drawn ahead.
+  ASSERT_OK(groups()->Configure({.max_times_sampled = 1}));
+  const auto second = sample(1);
+  ASSERT_OK(second->Next());  // Key 7; key 8 is drawn ahead.
+  EXPECT_EQ(groups()->DrawableCount(), 0u);
+  first.reset();
+  EXPECT_EQ(groups()->DrawableCount(), 0u) << "the place is the second sampler's";
+  EXPECT_STATUS(kDeadlineExceeded, sample(1)->Next(), "");
+  ASSERT_OK_AND_ASSIGN(const Batch batch, second->Next());
+  EXPECT_EQ(batch.group_keys()[0], 8);
+}
+
 TEST_F(GroupDrawTest, AnEpochShowsEachGroupOnce) {
   PriorityTableSpec spec = GroupsSpec(Four(), SelectorKind::kEpoch);
   spec.epoch = {.passes = 2, .remove_covered = true};

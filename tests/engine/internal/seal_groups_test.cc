@@ -43,6 +43,24 @@ TEST_F(SealGroupsTest, KOfNTakesMoreUntilItIsSealed) {
   EXPECT_EQ(Groups().waiting, 1u);
 }
 
+TEST_F(SealGroupsTest, OneThatCanBeDrawnNoMoreTakesNoneAndIsNotSealed) {
+  PriorityTableSpec spec = GroupsSpec({.key = "prompt", .count = 4, .at_least = 2});
+  spec.max_times_sampled = 1;
+  Create(TableOf(spec));
+  const std::vector<TrajectoryId> deleted = CompleteSome(7, 2);
+  CompleteSome(8, 3);
+  const RowId row{deleted[1], 0};
+  ASSERT_OK(groups()->Delete({&row, 1}));
+  EXPECT_STATUS(kNotFound, groups()->SealGroup(7), "group of key 7 that takes members");
+  const auto sampler = SampleGroups({.batch = 1, .views = {{.column = "obs"}}});
+  ASSERT_OK(sampler->Next());
+  EXPECT_STATUS(kNotFound, groups()->SealGroup(8), "group of key 8 that takes members");
+  // Who comes next begins the next group.
+  Complete(7);
+  ASSERT_OK(groups()->SealGroup(7));
+  EXPECT_EQ(Groups().sealed_by_hand, 1u);
+}
+
 TEST_F(SealGroupsTest, ADeadlineCountsFromTheFirstMember) {
   Create(TableOf(GroupsSpec(TwoAfter100Ms())));
   Complete(7);

@@ -241,7 +241,7 @@ class TableDrawGroupsTest : public DrawGroupsFixture {
   void Seal() {
     const auto key = static_cast<int32_t>(Roll(4)) - 1;
     ModelDrawGroup* const group = model_->Taking(key);
-    if (group == nullptr) {
+    if (group == nullptr || model_->IsUndrawable(*group)) {
       EXPECT_STATUS(kNotFound, groups()->SealGroup(key),
                     "group of key " + std::to_string(key) + " that takes members");
       return;
