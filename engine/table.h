@@ -146,23 +146,25 @@ class Table {
   // Columns that come and leave, while the table is used. Each call is one record: logged, and
   // synced when it returns. What is under way goes on with the columns that it found.
 
-  /// Adds columns, all or none; rows and trajectories that are there read `default_value`, and
-  /// nothing is rewritten. Per-step columns come in column groups of their own: each names one of
-  /// `groups`, which come with it, or none, and then has one by itself, of its own name. A writer
-  /// appends the columns that there were when it was made: rows of one that was made before read
-  /// the defaults, and it can Resume no trajectory any more. InvalidArgument: names that are
-  /// taken, or a page that would be too large, as in CreateTable; also, where all pages stay in
-  /// memory, a bound in bytes or steps that needs more frames then. (bytes_max counts the pages of
-  /// new groups from here on, also those that show defaults.) ResourceExhausted: no frame or index
-  /// memory.
+  /// Adds columns, all or none; rows and trajectories that are there read `default_value` (of a
+  /// ragged column or a blob the empty value, no rows), and nothing is rewritten. Per-step columns
+  /// come in column groups of their own: each names one of `groups`, which come with it, or none,
+  /// and then has one by itself, of its own name. A writer appends the columns that there were when
+  /// it was made: rows of one that was made before read the defaults, and it can Resume no
+  /// trajectory any more. InvalidArgument: names that are taken, or a page that would be too large,
+  /// as in CreateTable; also, where all pages stay in memory, a bound in bytes or steps that needs
+  /// more frames then. (bytes_max counts the pages of new groups from here on, also those that show
+  /// defaults.) ResourceExhausted: no frame or index memory.
   Status AddColumns(std::span<const Column> columns, std::span<const ColumnGroup> groups = {});
   /// Drops columns, all or none: no call finds them any more, and their names are free for others.
   /// Writers and samplers that were made before: a writer takes values for them as ever, to no end;
   /// a sampler that shows one says NotFound when it draws next, and so from then on. The memory and
   /// the log's bytes of a column group are given back with its last column; until then pages keep
-  /// their size. NotFound, naming what there is; InvalidArgument where no per-step column would be
-  /// left in the first group; FailedPrecondition where a priority table requires a column or its
-  /// group, takes priorities from it, or names it in its filter.
+  /// their size. The values of ragged columns, blobs and wide columns leave memory at once, and the
+  /// log and the cold store as those of a dropped table do. NotFound, naming what there is;
+  /// InvalidArgument where no per-step column would be left in the first group; FailedPrecondition
+  /// where a priority table requires a column or its group, takes priorities from it, or names it
+  /// in its filter.
   Status DropColumns(std::span<const std::string_view> names);
 
   // Time (TableSpec::ttl_ms, TableSpec::orphan_timeout_ms), by hand.

@@ -62,14 +62,16 @@ Status Recovery::Apply(const fb::Operation& operation, const wal::RecordView& re
                      " is of table ", id, ", which another table owns");
   }
   if (operation.change_type() == fb::Change::DropTable) {
-    for (const auto& companion : table->companions) damaged_.erase(companion->layout().id());
+    for (const auto& companion : table->companions) {
+      if (companion != nullptr) damaged_.erase(companion->layout().id());
+    }
     damaged_.erase(id);
     core_->ForgetTable(id);
     return Status::Ok();
   }
   if (operation.change_type() == fb::Change::AddColumns ||
       operation.change_type() == fb::Change::DropColumns) {
-    return ChangeColumns(operation, record, table.get());
+    return ChangeColumns(operation, record, table);
   }
   MutexLock lock(&table->state->mutex);
   return ApplyToTable(operation, record, table.get());

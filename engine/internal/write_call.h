@@ -113,6 +113,8 @@ class WriteCall {
                  const std::vector<InitialPriorities>& given, std::span<const LaneRows> calls);
   /// Likewise what they have for the table's companions; engine/internal/write_companions.cc.
   Status AddCompanionRows(size_t operation, Writer::Impl* writer, const LaneRows& call);
+  /// A column that was dropped meanwhile gets no values.
+  void LeaveOutDropped() GEARDB_REQUIRES(database_->commit);
   /// Of frames that companions of an append's table get with it.
   uint64_t CompanionGrowth(const TableAppend& append) const;
   /// From steps 1 to 4 with what was bound.

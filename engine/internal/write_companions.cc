@@ -37,16 +37,29 @@ Result<std::vector<Appended>> WriteCall::Append(Writer::Impl* writer, Writer::Im
 Status WriteCall::AddCompanionRows(size_t operation, Writer::Impl* writer, const LaneRows& call) {
   for (const CompanionRows& rows : call.companions) {
     if (rows.count == 0) continue;
+    Writer::Impl* const of_companion = writer->CompanionFor(rows.companion, call.lane);
+    if (of_companion == nullptr) continue;
     const bool ragged = writer->layout().companions()[rows.companion].ragged();
     LaneRows theirs{.lane = call.lane, .rows = rows.count, .columns = {rows.rows}};
     theirs.owner = &writer->lane(call.lane);
     // A ragged one ends with its owner, others are closed from the beginning.
     if (!ragged) theirs.end = End::kTruncated;
     if (ragged && !writer->layout().spec().stream) theirs.end = call.end;
-    GEARDB_RETURN_IF_ERROR(
-        AddRows(operation, writer->CompanionFor(rows.companion, call.lane), {}, {&theirs, 1}));
+    GEARDB_RETURN_IF_ERROR(AddRows(operation, of_companion, {}, {&theirs, 1}));
   }
   return Status::Ok();
+}
+
+void WriteCall::LeaveOutDropped() {
+  const size_t left_out = std::erase_if(appends_, [](TableAppend& append) {
+    const TableCore& table = *append.writer->table_;
+    if (!table.is_companion || !table.dropped.load()) return false;
+    const auto owner = table.owner.lock();
+    if (owner == nullptr || owner->dropped.load()) return false;
+    append.writer->GiveUp(append.calls, &append.plan);
+    return true;
+  });
+  if (left_out > 0) CollectPieces();
 }
 
 uint64_t WriteCall::CompanionGrowth(const TableAppend& append) const {
@@ -69,9 +82,10 @@ Status WriteCall::SetColumns(const std::shared_ptr<TableCore>& table,
   columns_ = std::make_unique<TableColumns>();
   columns_->table = table;
   columns_->setting = &setting;
+  const auto companions = table->CompanionsNow();
   for (const CompanionRows& rows : setting.companions) {
-    if (rows.count == 0) continue;
-    const auto& companion = table->companions[rows.companion];
+    const auto& companion = companions[rows.companion];
+    if (rows.count == 0 || companion == nullptr) continue;
     columns_->writers.push_back(std::make_unique<Writer::Impl>(
         std::shared_ptr<DatabaseCore>(database_, [](DatabaseCore*) {}), companion,
         WriterOptions()));

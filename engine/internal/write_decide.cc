@@ -54,6 +54,7 @@ Status WriteCall::Reserve() {
 Status WriteCall::Decide(ChangeScope* scope, bool* again) {
   *again = false;
   GEARDB_RETURN_IF_ERROR(scope->status());
+  LeaveOutDropped();
   GEARDB_RETURN_IF_ERROR(CheckTables());
   GEARDB_RETURN_IF_ERROR(database_->CatchUp());
   for (TableRemoval& removal : removals_) GEARDB_RETURN_IF_ERROR(FindRemoved(&removal));

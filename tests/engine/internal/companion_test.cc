@@ -82,8 +82,8 @@ TEST(CompanionTest, WhatSuchAColumnCannotBeIsNamed) {
 
 TEST(CompanionTest, NoUserHasItsName) {
   const TableSpec spec = CompanionSpec(Owner(1), Blob(0));
-  EXPECT_EQ(spec.name, "geardb.t/b");
-  EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(spec), "reserved");
+  EXPECT_EQ(spec.name, "t', column 'b");
+  EXPECT_STATUS(kInvalidArgument, ValidateTableSpec(spec), "has characters outside");
 }
 
 }  // namespace
