@@ -135,7 +135,11 @@ class Table {
   /// end, rows that would leave a gap in a late group (Filled). ResourceExhausted: the copies of
   /// its pages do not fit the frames that are free. Logged as whole pages of the groups it names,
   /// so columns that are often rewritten are best in a group of their own; volatile groups are not
-  /// logged.
+  /// logged. Values of a ragged column come with offsets, one value for each row, packed; each has
+  /// any number of rows, whatever the one before it had. FailedPrecondition: a ragged column that
+  /// writers append, of a trajectory that is not closed. A call that names all values of a
+  /// trajectory's column gives the memory of those of before back; after others it is kept until
+  /// one does, or the trajectory leaves.
   Result<PatchOutcome> Patch(std::span<const RowSpan> spans, ColumnValues values,
                              const PatchOptions& options = {});
   /// The row up to which a late group of a trajectory is filled, its rows from there on holding

@@ -61,7 +61,10 @@ Status Writer::Impl::TakeOverOwned(const Lane& owner, Lane* lane) {
 Status Writer::Impl::TakeOverCompanions(const Lane& lane, uint32_t number)
     GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {  // They have the mutex of this table.
   for (size_t k = 0; k < companions_.size(); ++k) {
-    if (!layout().companions()[k].ragged() || companions_[k] == nullptr) continue;
+    const engine::CompanionColumn& column = layout().companions()[k];
+    if (!column.ragged() || companions_[k] == nullptr) continue;
+    // Patches append to those of late groups.
+    if (layout().group(layout().step_columns()[column.column].group).late) continue;
     Impl& writer = *companions_[k];
     Lane* const theirs = writer.lanes_[number].get();
     const Status taken = writer.TakeOverOwned(lane, theirs);

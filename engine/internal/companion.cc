@@ -50,10 +50,9 @@ Status ValidateCompanion(const TableSpec& spec, const Column& column) {
   }
   if (column.kind != ColumnKind::kRagged) return Status::Ok();
   for (const ColumnGroup& group : spec.groups) {
-    if (group.name != column.group || (!group.late && !group.is_volatile)) continue;
+    if (group.name != column.group || !group.is_volatile) continue;
     return Status::Unsupported("ragged column '", column.name, "' is in group '", group.name,
-                               "', which is ", group.late ? "late" : "volatile",
-                               "; expected one that is neither");
+                               "', which is volatile; expected one that is logged");
   }
   return Status::Ok();
 }

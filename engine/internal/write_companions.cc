@@ -144,4 +144,92 @@ flatbuffers::Offset<fb::Operation> WriteCall::EncodeColumns(WriteChange* change)
                              set.Union());
 }
 
+// ---- Rows of companions alone.
+
+Status WriteCall::BindOwned(std::span<const OwnedRows> rows) {
+  const auto companions = owned_->table->CompanionsNow();
+  for (size_t k = 0; k < companions.size(); ++k) {
+    std::vector<OwnedRows> of_companion;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(of_companion),
+                 [&](const OwnedRows& one) { return one.companion == k; });
+    if (of_companion.empty() || companions[k] == nullptr) continue;
+    const WriterOptions options{.lanes = static_cast<uint32_t>(of_companion.size())};
+    Writer::Impl& writer = *owned_->writers.emplace_back(std::make_unique<Writer::Impl>(
+        std::shared_ptr<DatabaseCore>(database_, [](DatabaseCore*) {}), companions[k], options));
+    GEARDB_ASSIGN_OR_RETURN(const std::vector<LaneRows> calls,
+                            TakeOverOwned(of_companion, &writer));
+    if (!calls.empty()) GEARDB_RETURN_IF_ERROR(AddRows(0, &writer, {}, calls));
+  }
+  return Status::Ok();
+}
+
+Result<std::vector<LaneRows>> WriteCall::TakeOverOwned(std::span<const OwnedRows> rows,
+                                                       Writer::Impl* writer)
+    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {  // A companion has its owner's mutex.
+  std::vector<LaneRows> calls;
+  TableState& state = *writer->table_->state;
+  MutexLock lock(&owned_->table->state->mutex);
+  for (const OwnedRows& one : rows) {
+    const auto& record = owned_->table->state->trajectories().record(one.slot);
+    if (record.state == index::TrajectoryState::kFree || record.generation != one.generation) {
+      continue;  // It has left.
+    }
+    Lane& owner = *owned_->lanes.emplace_back(std::make_unique<Lane>());
+    owner.id = record.id;
+    owner.slot = one.slot;
+    owner.generation = one.generation;
+    const auto number = static_cast<uint32_t>(calls.size());
+    Lane& lane = writer->lane(number);
+    GEARDB_RETURN_IF_ERROR(writer->TakeOverOwned(owner, &lane));
+    if (lane.id != 0) {
+      state.frames().HoldAll(lane.tail_lpn, true);
+      owned_->held.push_back({&state, lane.tail_lpn, lane.tail_generation});
+    }
+    calls.push_back({.lane = number,
+                     .rows = one.count,
+                     .end = End::kTruncated,
+                     .columns = {one.rows},
+                     .owner = &owner});
+  }
+  return calls;
+}
+
+Status WriteCall::CheckOwned() const {
+  if (owned_ == nullptr) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(database_->CheckNotDropped(*owned_->table));
+  MutexLock lock(&owned_->table->state->mutex);
+  for (const auto& lane : owned_->lanes) {
+    const auto& record = owned_->table->state->trajectories().record(lane->slot);
+    if (record.generation == lane->generation) continue;
+    return Status::NotFound("trajectory ", lane->id, " has left");
+  }
+  return Status::Ok();
+}
+
+void WriteCall::LetGoOwned() {
+  MutexLock lock(&owned_->table->state->mutex);
+  for (const OwnedAppend::Held& held : owned_->held) {
+    if (held.state->pages().IsLive(held.lpn, held.generation)) {
+      held.state->frames().HoldAll(held.lpn, false);
+    }
+  }
+  owned_->held.clear();
+}
+
+Status WriteCall::AppendOwned(const std::shared_ptr<TableCore>& table,
+                              std::span<const OwnedRows> rows) {
+  alone_ = true;
+  ack_ = Ack::kLog;
+  for (;;) {
+    appends_.clear();
+    owned_ = std::make_unique<OwnedAppend>();
+    owned_->table = table;
+    Status status = BindOwned(rows);
+    if (status.ok()) status = RunBound();
+    LetGoOwned();
+    // What has left is left out.
+    if (status.code() != StatusCode::kNotFound) return status;
+  }
+}
+
 }  // namespace geardb::engine

@@ -59,6 +59,7 @@ Status WriteCall::Decide(ChangeScope* scope, bool* again) {
   GEARDB_RETURN_IF_ERROR(database_->CatchUp());
   for (TableRemoval& removal : removals_) GEARDB_RETURN_IF_ERROR(FindRemoved(&removal));
   GEARDB_RETURN_IF_ERROR(FindColumns());
+  GEARDB_RETURN_IF_ERROR(CheckOwned());
   GEARDB_RETURN_IF_ERROR(FindItems());
   GEARDB_RETURN_IF_ERROR(DecideAppends(scope, again));
   if (*again) return Status::Ok();
