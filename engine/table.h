@@ -215,8 +215,10 @@ class Table {
   /// Of a column, as a filter names it: a per-trajectory column, an element of one (`score[2]`) or
   /// a field, of the trajectories that pass; or of a per-step column, or an element of one, in all
   /// their steps (final rows are none). Trajectories come in the order of their slots, which
-  /// follows from the log. While steps are read the pages of that moment stay in memory: a table
-  /// that is full may find no frame until then.
+  /// follows from the log. Of a ragged column or a blob each row of each value counts; these, and
+  /// wide per-trajectory columns, are read one trajectory after the other, each as it is by then,
+  /// and through the frames. While steps of others are read the pages of that moment stay in
+  /// memory: a table that is full may find no frame until then.
   Result<ColumnStatistics> Statistics(std::string_view column,
                                       const Filter& filter = Filter::All()) const;
   /// Likewise. InvalidArgument for bins that are none.
@@ -228,8 +230,8 @@ class Table {
   Result<std::vector<ColumnRows>> Read(TrajectoryId id, std::span<const std::string_view> columns,
                                        const RowRange& range) const;
   /// Any rows of any trajectories: output i of a per-step column equals `column[id][row]` by
-  /// NumPy's rules. InvalidArgument names the first row that is not there; nothing is returned
-  /// then.
+  /// NumPy's rules; of a ragged column value i is `column[id][row]`. InvalidArgument names the
+  /// first row that is not there; nothing is returned then.
   Result<std::vector<ColumnRows>> Gather(std::span<const GatherColumn> columns) const;
 
   /// The trajectories that have left from number `from` on, in the order of the log, whatever the
@@ -240,7 +242,8 @@ class Table {
   Result<Removals> ReadRemovals(uint64_t from, const RemovalsOptions& options = {}) const;
 
   TableStats Stats() const;
-  /// Where the table's pages are, by column group, 0 first. Looks at every page, some thousands at
+  /// Where the table's pages are, by column group, 0 first, then those with the values of each
+  /// ragged column, blob and wide per-trajectory column. Looks at every page, some thousands at
   /// a time: what changes meanwhile may be counted as before or after it.
   std::vector<GroupPlaces> Places() const;
 
