@@ -26,7 +26,6 @@ constexpr int64_t kAdmissionMs = 10'000;
 /// A tag with a blob of at most this may use the log's reserve beyond its bound.
 constexpr size_t kSmallTagBytes = size_t{64} << 10;
 /// What a new table may hand out before it has to ask again.
-constexpr uint64_t kFirstRange = uint64_t{1} << 20;
 
 /// The directory of the database that there is, not locked yet, or that is created now.
 Result<wal::CreatedLog> FindOrCreate(Env* env, const std::string& directory,
@@ -187,8 +186,7 @@ void BuildCreateTable(const TableSpec& spec, TableId id, engine::Change* change)
   body.Clear();
   std::vector<flatbuffers::Offset<fb::Operation>> operations;
   const auto stored = engine::EncodeTableSpec(&body, spec);
-  const auto table =
-      fb::CreateCreateTable(body, stored, kFirstRange, static_cast<uint32_t>(kFirstRange));
+  const auto table = fb::CreateCreateTable(body, stored, engine::kFirstRange, engine::kFirstRange);
   operations.push_back(fb::CreateOperation(body, id, 0, fb::Change::CreateTable, table.Union()));
   for (const PriorityTableSpec& priority : spec.priority_tables) {
     const auto number = static_cast<uint32_t>(operations.size() - 1);
@@ -207,8 +205,8 @@ Result<std::shared_ptr<engine::TableCore>> AddTable(engine::DatabaseCore* core, 
   const std::vector<PriorityTableSpec> priorities = std::move(spec.priority_tables);
   spec.priority_tables.clear();
   GEARDB_ASSIGN_OR_RETURN(auto table, core->MakeTable(spec, id));
-  table->plan->ids_end = kFirstRange;
-  table->plan->generations_end = kFirstRange;
+  table->plan->ids_end = engine::kFirstRange;
+  table->plan->generations_end = engine::kFirstRange;
   {
     MutexLock lock(&table->state->mutex);
     for (const PriorityTableSpec& priority : priorities) {
@@ -219,8 +217,8 @@ Result<std::shared_ptr<engine::TableCore>> AddTable(engine::DatabaseCore* core, 
   }
   GEARDB_RETURN_IF_ERROR(table->plan->TakeOver(/*created=*/true));
   for (const auto& companion : table->companions) {
-    companion->plan->ids_end = kFirstRange;
-    companion->plan->generations_end = kFirstRange;
+    companion->plan->ids_end = engine::kFirstRange;
+    companion->plan->generations_end = engine::kFirstRange;
     GEARDB_RETURN_IF_ERROR(companion->plan->TakeOver(/*created=*/true));
   }
   core->AddTable(table);

@@ -126,6 +126,8 @@ struct GroupPlaces {
   uint64_t in_cold = 0;      ///< Are read from the cold store without one.
   uint64_t in_both = 0;      ///< Of in_log: the cold store has some older version, too.
   uint64_t only_framed = 0;  ///< Are nowhere else: of volatile groups.
+  /// Not "": the pages are of the values of this ragged column, blob or wide per-trajectory column.
+  std::string column = {};
 
   friend bool operator==(const GroupPlaces&, const GroupPlaces&) = default;
 };

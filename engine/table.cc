@@ -322,6 +322,23 @@ std::vector<GroupPlaces> Table::Places() const {
     }
     all.push_back(std::move(places));
   }
+  for (size_t k = 0; k < layout.companions().size(); ++k) {
+    const engine::CompanionColumn& column = layout.companions()[k];
+    GroupPlaces places{.column = column.name};
+    if (column.ragged()) {
+      places.group = layout.group(layout.step_columns()[column.column].group).name;
+    }
+    bool there = true;
+    for (Lpn next = 0; there && next != kNoLpn;) {
+      MutexLock lock(&state.mutex);
+      const engine::TableState* companion = state.companion(k);
+      there = companion != nullptr;
+      if (!there) break;
+      places.frame_bytes = companion->layout().page_bytes();
+      companion->frames().CountPlaces(0, kLooks, &next, &places);
+    }
+    if (there) all.push_back(std::move(places));
+  }
   return all;
 }
 

@@ -135,7 +135,11 @@ class Table {
   /// end, rows that would leave a gap in a late group (Filled). ResourceExhausted: the copies of
   /// its pages do not fit the frames that are free. Logged as whole pages of the groups it names,
   /// so columns that are often rewritten are best in a group of their own; volatile groups are not
-  /// logged.
+  /// logged. Values of a ragged column come with offsets, one value for each row, packed; each has
+  /// any number of rows, whatever the one before it had. FailedPrecondition: a ragged column that
+  /// writers append, of a trajectory that is not closed. A call that names all values of a
+  /// trajectory's column gives the memory of those of before back; after others it is kept until
+  /// one does, or the trajectory leaves.
   Result<PatchOutcome> Patch(std::span<const RowSpan> spans, ColumnValues values,
                              const PatchOptions& options = {});
   /// The row up to which a late group of a trajectory is filled, its rows from there on holding
@@ -146,23 +150,25 @@ class Table {
   // Columns that come and leave, while the table is used. Each call is one record: logged, and
   // synced when it returns. What is under way goes on with the columns that it found.
 
-  /// Adds columns, all or none; rows and trajectories that are there read `default_value`, and
-  /// nothing is rewritten. Per-step columns come in column groups of their own: each names one of
-  /// `groups`, which come with it, or none, and then has one by itself, of its own name. A writer
-  /// appends the columns that there were when it was made: rows of one that was made before read
-  /// the defaults, and it can Resume no trajectory any more. InvalidArgument: names that are
-  /// taken, or a page that would be too large, as in CreateTable; also, where all pages stay in
-  /// memory, a bound in bytes or steps that needs more frames then. (bytes_max counts the pages of
-  /// new groups from here on, also those that show defaults.) ResourceExhausted: no frame or index
-  /// memory.
+  /// Adds columns, all or none; rows and trajectories that are there read `default_value` (of a
+  /// ragged column or a blob the empty value, no rows), and nothing is rewritten. Per-step columns
+  /// come in column groups of their own: each names one of `groups`, which come with it, or none,
+  /// and then has one by itself, of its own name. A writer appends the columns that there were when
+  /// it was made: rows of one that was made before read the defaults, and it can Resume no
+  /// trajectory any more. InvalidArgument: names that are taken, or a page that would be too large,
+  /// as in CreateTable; also, where all pages stay in memory, a bound in bytes or steps that needs
+  /// more frames then. (bytes_max counts the pages of new groups from here on, also those that show
+  /// defaults.) ResourceExhausted: no frame or index memory.
   Status AddColumns(std::span<const Column> columns, std::span<const ColumnGroup> groups = {});
   /// Drops columns, all or none: no call finds them any more, and their names are free for others.
   /// Writers and samplers that were made before: a writer takes values for them as ever, to no end;
   /// a sampler that shows one says NotFound when it draws next, and so from then on. The memory and
   /// the log's bytes of a column group are given back with its last column; until then pages keep
-  /// their size. NotFound, naming what there is; InvalidArgument where no per-step column would be
-  /// left in the first group; FailedPrecondition where a priority table requires a column or its
-  /// group, takes priorities from it, or names it in its filter.
+  /// their size. The values of ragged columns, blobs and wide columns leave memory at once, and the
+  /// log and the cold store as those of a dropped table do. NotFound, naming what there is;
+  /// InvalidArgument where no per-step column would be left in the first group; FailedPrecondition
+  /// where a priority table requires a column or its group, takes priorities from it, or names it
+  /// in its filter.
   Status DropColumns(std::span<const std::string_view> names);
 
   // Time (TableSpec::ttl_ms, TableSpec::orphan_timeout_ms), by hand.
@@ -209,8 +215,10 @@ class Table {
   /// Of a column, as a filter names it: a per-trajectory column, an element of one (`score[2]`) or
   /// a field, of the trajectories that pass; or of a per-step column, or an element of one, in all
   /// their steps (final rows are none). Trajectories come in the order of their slots, which
-  /// follows from the log. While steps are read the pages of that moment stay in memory: a table
-  /// that is full may find no frame until then.
+  /// follows from the log. Of a ragged column or a blob each row of each value counts; these, and
+  /// wide per-trajectory columns, are read one trajectory after the other, each as it is by then,
+  /// and through the frames. While steps of others are read the pages of that moment stay in
+  /// memory: a table that is full may find no frame until then.
   Result<ColumnStatistics> Statistics(std::string_view column,
                                       const Filter& filter = Filter::All()) const;
   /// Likewise. InvalidArgument for bins that are none.
@@ -222,8 +230,8 @@ class Table {
   Result<std::vector<ColumnRows>> Read(TrajectoryId id, std::span<const std::string_view> columns,
                                        const RowRange& range) const;
   /// Any rows of any trajectories: output i of a per-step column equals `column[id][row]` by
-  /// NumPy's rules. InvalidArgument names the first row that is not there; nothing is returned
-  /// then.
+  /// NumPy's rules; of a ragged column value i is `column[id][row]`. InvalidArgument names the
+  /// first row that is not there; nothing is returned then.
   Result<std::vector<ColumnRows>> Gather(std::span<const GatherColumn> columns) const;
 
   /// The trajectories that have left from number `from` on, in the order of the log, whatever the
@@ -234,7 +242,8 @@ class Table {
   Result<Removals> ReadRemovals(uint64_t from, const RemovalsOptions& options = {}) const;
 
   TableStats Stats() const;
-  /// Where the table's pages are, by column group, 0 first. Looks at every page, some thousands at
+  /// Where the table's pages are, by column group, 0 first, then those with the values of each
+  /// ragged column, blob and wide per-trajectory column. Looks at every page, some thousands at
   /// a time: what changes meanwhile may be counted as before or after it.
   std::vector<GroupPlaces> Places() const;
 

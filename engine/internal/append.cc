@@ -61,8 +61,10 @@ Writer::Impl::Impl(std::shared_ptr<engine::DatabaseCore> database,
     lane.columns.assign(lane.unset.begin(), lane.unset.end());
     lane.tail.resize(layout().appended_groups().size());
   }
-  for (const auto& companion : table_->companions) {
-    companions_.push_back(std::make_unique<Impl>(database_, companion, options_));
+  companions_.resize(layout().companions().size());
+  const auto there = table_->CompanionsNow();
+  for (size_t k = 0; k < companions_.size(); ++k) {
+    if (there[k] != nullptr) companions_[k] = std::make_unique<Impl>(database_, there[k], options_);
   }
 }
 

@@ -73,7 +73,8 @@ class Writer::Impl {
   engine::Lane& lane(uint32_t number) { return *lanes_[number]; }
   /// Some call has rows of a companion, or empties one.
   bool UsesCompanions(Calls calls) const;
-  /// How many rows a ragged companion has of the lane's trajectory; of one that begins, none.
+  /// How many rows a ragged companion has of the lane's trajectory; of one that begins, or whose
+  /// column was dropped, none.
   uint64_t RowsOfCompanion(size_t companion, uint32_t lane);
   /// NotFound or InvalidArgument, naming the priority table and the first wrong value.
   Status CheckPriorities(Priorities priorities) const;
@@ -239,6 +240,7 @@ class Writer::Impl {
   Status TakeOverOwned(const engine::Lane& owner, engine::Lane* lane)
       GEARDB_REQUIRES(table_->state->mutex);
   /// The writer of a companion, with its lane for the trajectory that the table's own lane has.
+  /// Null: its column was dropped.
   Impl* CompanionFor(size_t companion, uint32_t lane);
   /// What companions have of trajectories that get other values leaves their plans.
   void EmptyCompanions(Calls calls, const AppendPlan& plan) GEARDB_REQUIRES(database_->commit);
@@ -250,7 +252,7 @@ class Writer::Impl {
   const engine::TableLayout* layout_;
   WriterOptions options_;
   std::vector<std::unique_ptr<engine::Lane>> lanes_;
-  std::vector<std::unique_ptr<Impl>> companions_;  // Writers of the table's companions.
+  std::vector<std::unique_ptr<Impl>> companions_;  // Writers of the table's companions; null: none.
   std::unique_ptr<AppendChange> reused_;           // Of a call that has been waited for.
 };
 

@@ -16,6 +16,7 @@ bool Writer::Impl::UsesCompanions(Calls calls) const {
 
 Writer::Impl* Writer::Impl::CompanionFor(size_t companion, uint32_t number) {
   Impl* const writer = companions_[companion].get();
+  if (writer == nullptr || writer->table_->dropped.load()) return nullptr;
   const Lane& lane = *lanes_[number];
   Lane& theirs = *writer->lanes_[number];
   if (lane.id == 0 || theirs.owner_generation != lane.generation) theirs.Reset();
@@ -23,7 +24,8 @@ Writer::Impl* Writer::Impl::CompanionFor(size_t companion, uint32_t number) {
 }
 
 uint64_t Writer::Impl::RowsOfCompanion(size_t companion, uint32_t number) {
-  return static_cast<uint64_t>(CompanionFor(companion, number)->lanes_[number]->rows_end);
+  const Impl* const writer = CompanionFor(companion, number);
+  return writer == nullptr ? 0 : static_cast<uint64_t>(writer->lanes_[number]->rows_end);
 }
 
 void Writer::Impl::EmptyCompanions(Calls calls, const AppendPlan& plan) {
@@ -59,7 +61,10 @@ Status Writer::Impl::TakeOverOwned(const Lane& owner, Lane* lane) {
 Status Writer::Impl::TakeOverCompanions(const Lane& lane, uint32_t number)
     GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {  // They have the mutex of this table.
   for (size_t k = 0; k < companions_.size(); ++k) {
-    if (!layout().companions()[k].ragged()) continue;
+    const engine::CompanionColumn& column = layout().companions()[k];
+    if (!column.ragged() || companions_[k] == nullptr) continue;
+    // Patches append to those of late groups.
+    if (layout().group(layout().step_columns()[column.column].group).late) continue;
     Impl& writer = *companions_[k];
     Lane* const theirs = writer.lanes_[number].get();
     const Status taken = writer.TakeOverOwned(lane, theirs);

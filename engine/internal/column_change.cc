@@ -2,6 +2,7 @@
 
 #include "base/crash_point.h"
 #include "engine/internal/change_scope.h"
+#include "engine/internal/companion.h"
 #include "engine/internal/stored_schema.h"
 #include "engine/internal/table_fits.h"
 
@@ -14,6 +15,34 @@ constexpr int64_t kAdmissionMs = 10'000;
 /// are looked at.
 using Decide = std::function<Result<TableHistory>(const TableHistory& before)>;
 using Say = std::function<void(const TableHistory& after, Change* change)>;
+
+/// Companions (companion.h) of columns that come, and which of those there are leave.
+struct CompanionChange {
+  std::vector<std::shared_ptr<TableCore>> come;
+  std::vector<size_t> leave;  ///< By number.
+};
+
+/// Nothing has changed yet.
+Result<CompanionChange> PrepareCompanions(DatabaseCore* database, const TableCore& table,
+                                          const TableHistory& after) {
+  const TableLayout layout(after, after.version, table.layout().id());
+  CompanionChange change;
+  for (size_t k = 0; k < layout.companions().size(); ++k) {
+    const CompanionColumn& column = layout.companions()[k];
+    if (k < table.companions.size()) {
+      if (column.dropped && table.companions[k] != nullptr) change.leave.push_back(k);
+      continue;
+    }
+    GEARDB_RETURN_IF_ERROR(CheckTableFits(*database, TableLayout(column.spec, column.id)));
+    auto made = database->MakeTable(column.spec, column.id, Kept::kLeft, table.state->shared_mutex);
+    GEARDB_RETURN_IF_ERROR(made.status());
+    const auto& companion = change.come.emplace_back(std::move(*made));
+    companion->plan->ids_end = kFirstRange;
+    companion->plan->generations_end = kFirstRange;
+    GEARDB_RETURN_IF_ERROR(companion->plan->TakeOver(/*created=*/true));
+  }
+  return change;
+}
 
 /// Whether the frames and the log take pages with columns that come.
 Status CheckFits(const DatabaseCore& database, const TableCore& table, const TableHistory& after) {
@@ -40,6 +69,7 @@ Status ChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& t
     for (bool waited = true; waited;) {
       GEARDB_RETURN_IF_ERROR(database->CatchUp());
       GEARDB_ASSIGN_OR_RETURN(after, decide(table->state->HistoryNow()));
+      NumberCompanions(&*after, database->NextTableId());
       say(*after, &change);
       size = wal::RecordSize::For(change.body_bytes().size(), {});
       GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, how, &waited));
@@ -49,24 +79,44 @@ Status ChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& t
       GEARDB_RETURN_IF_ERROR(CheckDroppable(*table->state, *after));
     }
     GEARDB_RETURN_IF_ERROR(CheckFits(*database, *table, *after));
+    GEARDB_ASSIGN_OR_RETURN(const CompanionChange companions,
+                            PrepareCompanions(database, *table, *after));
     GEARDB_ASSIGN_OR_RETURN(auto prepared, table->state->PrepareColumns(std::move(*after)));
     change.set_apply([&](Lsn, Lsn end) {
       ApplyLock lock(table->state.get(), end);
       table->state->ApplyColumns(std::move(prepared));
+      for (const size_t k : companions.leave) table->state->EmptyCompanion(k);
+      ChangeCompanions(table, companions.come, companions.leave);
       table->state->changed.NotifyAll();  // Samplers that wait may show what has left.
     });
     CrashPoint("columns");
     reservation = scope.Reserve({.size = size});
+    const std::vector<std::shared_ptr<TableCore>> before = table->companions;
+    for (const size_t k : companions.leave) table->plan->EmptyCompanion(k);
     database->Finish(reservation, {}, &change);
     // Nobody has an LSN in between: it is published, and what comes next finds it.
     GEARDB_RETURN_IF_ERROR(database->log->WaitPublished(reservation.end, Deadline::Infinite()));
     database->KeepFrames(table->state.get(), PagesKept(table->layout()));
+    for (const auto& companion : companions.come) database->AddTable(companion);
+    for (const size_t k : companions.leave) {
+      database->ForgetTable(before[k]->layout().id());
+      table->former_companions.push_back(before[k]);
+    }
     database->room_made.NotifyAll();  // A page takes fewer bytes of a bound, perhaps.
   }
   return database->Acknowledge(reservation.end, Ack::kSync);
 }
 
 }  // namespace
+
+void ChangeCompanions(const std::shared_ptr<TableCore>& table,
+                      std::span<const std::shared_ptr<TableCore>> come,
+                      std::span<const size_t> leave) {
+  std::vector<std::shared_ptr<TableCore>> companions = table->companions;
+  for (const size_t k : leave) companions[k] = nullptr;
+  companions.insert(companions.end(), come.begin(), come.end());
+  DatabaseCore::UseCompanions(table, std::move(companions));
+}
 
 Status CheckDroppable(const TableState& state, const TableHistory& after) {
   const TableLayout& before = state.layout();

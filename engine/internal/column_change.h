@@ -22,6 +22,12 @@ Status AddColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& tabl
 Status DropColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                    std::span<const std::string_view> names);
 
+/// Makes `come` further companions of the table, and lets those numbered `leave` go; as
+/// DatabaseCore::UseCompanions.
+void ChangeCompanions(const std::shared_ptr<TableCore>& table,
+                      std::span<const std::shared_ptr<TableCore>> come,
+                      std::span<const size_t> leave) GEARDB_REQUIRES(table->state->mutex);
+
 /// FailedPrecondition where a priority table needs a column or group that `after` has not any more.
 Status CheckDroppable(const TableState& state, const TableHistory& after)
     GEARDB_REQUIRES(state.mutex);

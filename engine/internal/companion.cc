@@ -50,10 +50,9 @@ Status ValidateCompanion(const TableSpec& spec, const Column& column) {
   }
   if (column.kind != ColumnKind::kRagged) return Status::Ok();
   for (const ColumnGroup& group : spec.groups) {
-    if (group.name != column.group || (!group.late && !group.is_volatile)) continue;
+    if (group.name != column.group || !group.is_volatile) continue;
     return Status::Unsupported("ragged column '", column.name, "' is in group '", group.name,
-                               "', which is ", group.late ? "late" : "volatile",
-                               "; expected one that is neither");
+                               "', which is volatile; expected one that is logged");
   }
   return Status::Ok();
 }
@@ -83,8 +82,8 @@ TableSpec CompanionSpec(const TableSpec& owner, const Column& column) {
   const uint64_t by_length = std::bit_ceil((std::min(rows, kPageRowsMax * 4) + 3) / 4);
   const uint64_t by_bytes = std::bit_floor(std::max<uint64_t>(kPageBytesMax / row_bytes, 1));
   TableSpec spec;
-  // Begins as no name of a user's does.
-  spec.name = "geardb." + owner.name + "/" + column.name;
+  // No name of a user's, and what messages say between quotes: table 't', column 'c'.
+  spec.name = owner.name + "', column '" + column.name;
   spec.columns = {{.name = "rows",
                    .dtype = column.dtype,
                    .shape = column.shape,

@@ -5,7 +5,9 @@
 // engine/README.md, "Values of any length".
 //
 // Invariants:
-// - A companion's id is the owner's plus one plus its number among the owner's companions.
+// - The ids of companions follow the owner's, in the order of the columns; those of columns that
+// were
+//   added later were the next ones then. All are larger than the owner's.
 // - A trajectory of a companion is there only while one of the owner is in its slot. What removes,
 //   trims, closes or adopts that one, or sets the column anew, does so with this one: by the same
 //   record, in the same call of the state.

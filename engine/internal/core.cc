@@ -293,10 +293,9 @@ Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec
 
 Status DatabaseCore::MakeCompanions(const std::shared_ptr<TableCore>& table, Kept kept) {
   std::vector<std::shared_ptr<TableCore>> companions;
-  TableId id = table->layout().id();
   for (const CompanionColumn& column : table->layout().companions()) {
     GEARDB_ASSIGN_OR_RETURN(companions.emplace_back(),
-                            MakeTable(column.spec, ++id, kept, table->state->shared_mutex));
+                            MakeTable(column.spec, column.id, kept, table->state->shared_mutex));
   }
   UseCompanions(table, std::move(companions));
   return Status::Ok();
@@ -307,6 +306,11 @@ void DatabaseCore::UseCompanions(const std::shared_ptr<TableCore>& table,
   std::vector<TableState*> states;
   std::vector<TablePlan*> plans;
   for (const auto& companion : companions) {
+    if (companion == nullptr) {
+      states.push_back(nullptr);
+      plans.push_back(nullptr);
+      continue;
+    }
     companion->owner = table;
     companion->is_companion = true;
     states.push_back(companion->state.get());
@@ -332,19 +336,23 @@ void DatabaseCore::KeepFrames(TableState* state, uint64_t pages) {
 void DatabaseCore::AddTable(std::shared_ptr<TableCore> table) {
   const TableId id = table->layout().id();
   KeepFrames(table->state.get(), PagesKept(table->layout()));
-  const std::vector<std::shared_ptr<TableCore>> companions = table->companions;
+  const auto companions = table->CompanionsNow();
   {
     MutexLock guard(&tables_mutex_);
     tables_[id] = std::move(table);
     last_table_id_ = std::max(last_table_id_, id);
   }
-  for (const auto& companion : companions) AddTable(companion);
+  for (const auto& companion : companions) {
+    if (companion != nullptr) AddTable(companion);
+  }
 }
 
 void DatabaseCore::ForgetTable(TableId id) {
   FrameStats frames;
   if (const auto table = TableById(id)) {
-    for (const auto& companion : table->companions) ForgetTable(companion->layout().id());
+    for (const auto& companion : table->CompanionsNow()) {
+      if (companion != nullptr) ForgetTable(companion->layout().id());
+    }
     MutexLock state_guard(&table->state->mutex);
     frames = table->state->frames().stats();
   }

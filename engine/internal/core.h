@@ -53,8 +53,16 @@ struct TableCore {
   std::atomic<bool> follow_up_due{false};
   /// Held by a patch from its first look to its record; taken before `commit`.
   Mutex patches;
-  /// In the order of the layout's (companion.h).
+  /// In the order of the layout's (companion.h); null: its column was dropped. They change with
+  /// `commit` and the state's mutex held, and are read with either.
   std::vector<std::shared_ptr<TableCore>> companions;
+  /// Of columns that were dropped since the open: readers may still look at them. Empty.
+  std::vector<std::shared_ptr<TableCore>> former_companions;
+  /// Takes the state's mutex.
+  std::vector<std::shared_ptr<TableCore>> CompanionsNow() const {
+    MutexLock lock(&state->mutex);
+    return companions;
+  }
   /// Whose companion it is; expired, or never set: nobody's.
   std::weak_ptr<TableCore> owner;
   bool is_companion = false;
@@ -262,7 +270,7 @@ class DatabaseCore {
                                                std::shared_ptr<Mutex> mutex = nullptr);
   /// Makes those of a table whose state and plan are there, and are empty.
   Status MakeCompanions(const std::shared_ptr<TableCore>& table, Kept kept);
-  /// Makes these the companions of a table, in the order of its layout's.
+  /// Makes these the companions of a table, in the order of its layout's; null: dropped.
   static void UseCompanions(const std::shared_ptr<TableCore>& table,
                             std::vector<std::shared_ptr<TableCore>> companions);
   /// From here on it is there, with its companions. Whoever finds it finds it whole.

@@ -1,6 +1,8 @@
 #include "engine/internal/database_image.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "engine/image_generated.h"
 #include "engine/internal/table_image.h"
@@ -162,6 +164,65 @@ Status CheckOwned(const TableCore& owner, const TableCore& companion) {
   return status;
 }
 
+/// A table whose companions are behind it, not all of them loaded yet.
+struct OwnerOfImage {
+  std::shared_ptr<TableCore> table;
+  std::vector<std::shared_ptr<TableCore>> companions;
+};
+
+/// Which companion of which owner an id is.
+struct OwnedPlace {
+  size_t owner = 0;
+  size_t companion = 0;
+};
+
+/// The tables named `ids`, which ascend; `of` but for the id.
+Status LoadTables(DatabaseCore* core, const TableOfImage& of, std::span<const TableId> ids) {
+  std::vector<OwnerOfImage> owners;
+  std::map<TableId, OwnedPlace> owned;  // Those to come.
+  std::set<std::string> names;
+  for (const TableId id : ids) {
+    TableOfImage next = of;
+    next.id = id;
+    if (const auto found = owned.find(id); found != owned.end()) {
+      const auto [owner, number] = found->second;
+      const TableCore& table = *owners[owner].table;
+      next.spec = &table.layout().companions()[number].spec;
+      next.owner = &table;
+      GEARDB_ASSIGN_OR_RETURN(const auto companion, LoadOne(core, next));
+      GEARDB_RETURN_IF_ERROR(CheckOwned(table, *companion));
+      owners[owner].companions[number] = companion;
+      owned.erase(found);
+      continue;
+    }
+    GEARDB_ASSIGN_OR_RETURN(const auto table, LoadOne(core, next));
+    const std::string& name = table->layout().spec().name;
+    if (!names.insert(name).second) {
+      return BadChunk({id, ImageKind::kTable, 0}, "there is a table '", name, "' already");
+    }
+    const auto companions = table->layout().companions();
+    for (size_t k = 0; k < companions.size(); ++k) {
+      if (companions[k].dropped) continue;
+      const bool fresh = owned.try_emplace(companions[k].id, OwnedPlace{owners.size(), k}).second;
+      if (fresh && companions[k].id > id) continue;
+      return BadChunk({id, ImageKind::kTable, 0}, "column '", companions[k].name,
+                      "' has its values in table ", companions[k].id);
+    }
+    owners.push_back({table, std::vector<std::shared_ptr<TableCore>>(companions.size())});
+  }
+  if (!owned.empty()) {
+    const auto& [id, place] = *owned.begin();
+    const TableLayout& layout = owners[place.owner].table->layout();
+    return BadChunk(kHead, "table ", layout.id(), " lacks what it has of column '",
+                    layout.companions()[place.companion].name, "', table ", id);
+  }
+  for (OwnerOfImage& owner : owners) {
+    DatabaseCore::UseCompanions(owner.table, std::move(owner.companions));
+    core->AddTable(std::move(owner.table));
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 DatabaseImage::DatabaseImage(DatabaseCore* core, Lsn lsn)
@@ -215,34 +276,17 @@ Status LoadDatabase(DatabaseCore* core, Lsn lsn, const ImageSource& source) {
   }
   const auto* head = flatbuffers::GetRoot<fb::DatabaseHead>(words.data());
   GEARDB_RETURN_IF_ERROR(LoadTags(core, lsn, head->tag_bytes(), source));
-  TableId last = 0;
+  std::vector<TableId> ids;
   for (uint32_t i = 0; head->tables() != nullptr && i < head->tables()->size(); ++i) {
     const TableId id = head->tables()->Get(i);
+    const TableId last = ids.empty() ? 0 : ids.back();
     if (id <= last || id >= head->next_table_id()) {
       return BadChunk(kHead, "table ", id, " behind table ", last, "; the next is ",
                       head->next_table_id());
     }
-    last = id;
-    GEARDB_ASSIGN_OR_RETURN(auto table, LoadOne(core, {id, lsn, &source}));
-    const std::string& name = table->layout().spec().name;
-    if (core->FindTable(name) != nullptr) {
-      return BadChunk({id, ImageKind::kTable, 0}, "there is a table '", name, "' already");
-    }
-    // Its companions are the tables behind it.
-    std::vector<std::shared_ptr<TableCore>> companions;
-    for (const CompanionColumn& column : table->layout().companions()) {
-      ++i;
-      if (i >= head->tables()->size() || head->tables()->Get(i) != ++last ||
-          last >= head->next_table_id()) {
-        return BadChunk(kHead, "table ", id, " lacks what it has of column '", column.name, "'");
-      }
-      GEARDB_ASSIGN_OR_RETURN(companions.emplace_back(),
-                              LoadOne(core, {last, lsn, &source, &column.spec, table.get()}));
-      GEARDB_RETURN_IF_ERROR(CheckOwned(*table, *companions.back()));
-    }
-    DatabaseCore::UseCompanions(table, std::move(companions));
-    core->AddTable(std::move(table));
+    ids.push_back(id);
   }
+  GEARDB_RETURN_IF_ERROR(LoadTables(core, {0, lsn, &source}, ids));
   if (head->next_table_id() == 0) return BadChunk(kHead, "the next table is 0");
   core->SkipTableIds(head->next_table_id());
   return Status::Ok();

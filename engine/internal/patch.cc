@@ -10,6 +10,7 @@
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/episode.h"
+#include "engine/internal/patch_values.h"
 #include "engine/internal/ready_items.h"
 #include "engine/internal/set_filter.h"
 
@@ -64,6 +65,7 @@ class PatchCall {
         layout_(table_->layout()),
         values_(values),
         deadline_(deadline),
+        ragged_(database, table_, deadline),
         change_(table_.get()) {}
   ~PatchCall() { FreeFrames(); }
 
@@ -93,6 +95,7 @@ class PatchCall {
   const TableLayout& layout_;
   const PatchValues& values_;
   const Deadline deadline_;
+  PatchedValues ragged_;
   std::vector<uint32_t> groups_;  // Of the columns given, ascending.
   // By slot, group and page number.
   std::map<std::tuple<Slot, uint32_t, uint32_t>, PageCopyWork> work_;
@@ -122,6 +125,7 @@ Status PatchCall::Resolve(const ResolvePatch& resolve) {
   GEARDB_RETURN_IF_ERROR(resolve(*table_->state, &rows));
   GEARDB_RETURN_IF_ERROR(rows.CheckWhole());
   GEARDB_RETURN_IF_ERROR(CheckFilled(rows.targets()));
+  GEARDB_RETURN_IF_ERROR(ragged_.Find(values_, rows.targets()));
   stale_ = rows.stale();
   for (const PatchTarget& target : rows.targets()) AddTarget(target);
   return Status::Ok();
@@ -404,6 +408,7 @@ Result<PatchOutcome> PatchCall::Run(const ResolvePatch& resolve, Ack ack) {
   for (const auto& [key, work] : work_) {
     bytes += layout_.group(work.page.group).pages.frame_bytes();
   }
+  GEARDB_RETURN_IF_ERROR(ragged_.Write());
   database_->MakeLogRoom(bytes, deadline_);
   EpochRegistry::Guard guard;
   GEARDB_RETURN_IF_ERROR(MakeCopies(&guard));
@@ -413,6 +418,7 @@ Result<PatchOutcome> PatchCall::Run(const ResolvePatch& resolve, Ack ack) {
     // The change is on this stack: it must have been applied before it goes.
     GEARDB_RETURN_IF_ERROR(database_->Acknowledge(end, std::max(ack, Ack::kLog)));
   }
+  ragged_.GiveBack();
   return PatchOutcome{.applied = applied_, .stale = stale_, .end_lsn = end};
 }
 

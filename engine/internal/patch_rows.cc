@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/internal/episode.h"
+#include "engine/internal/patch_values.h"
 
 namespace geardb::engine {
 
@@ -139,16 +140,16 @@ Result<PatchValues> BindPatchValues(const TableLayout& layout, ColumnValues valu
       return Status::InvalidArgument("table '", table, "': column '", given.column,
                                      "' is per trajectory; SetColumns sets it");
     }
-    if (layout.step_columns()[*number].companion) {
-      return Status::Unsupported("table '", table, "': column '", given.column,
-                                 "' is ragged, and cannot be patched");
-    }
     for (const PatchValues::Bound& other : bound.columns) {
       if (other.column != *number) continue;
       return Status::InvalidArgument("table '", table, "': column '", given.column,
                                      "' is given twice");
     }
     const StepColumn& column = layout.step_columns()[*number];
+    if (column.companion) {
+      GEARDB_RETURN_IF_ERROR(BindRaggedPatch(layout, given, *number, &bound));
+      continue;
+    }
     const Shape& shape = given.value.shape;
     const int outer = shape.rank() - column.shape.rank();
     Shape wanted = outer == 1   ? column.shape.WithOuter({shape[0]})

@@ -1,9 +1,11 @@
 // Which rows a patch writes, and where their values are: what its caller gave, checked.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "engine/internal/append_values.h"
 #include "engine/internal/priority_state.h"
 #include "engine/internal/table_state.h"
 #include "engine/table.h"
@@ -26,11 +28,20 @@ struct PatchValues {
     const std::byte* rows = nullptr;
   };
   std::vector<Bound> columns;
+  /// Of ragged columns: their rows above are `ranges` (patch_values.h).
+  struct Ragged {
+    size_t column = 0;
+    size_t companion = 0;
+    ValueRows values;
+    std::shared_ptr<std::vector<RaggedRange>> ranges;  ///< Of each value.
+  };
+  std::vector<Ragged> ragged;
   uint64_t entries = 0;  ///< Packed: rows in all; padded: items.
   uint64_t padded = 0;   ///< Rows of each item's share; 0: packed.
 };
 
-/// Checks names, dtypes and shapes: [Σ rows, ...], or [items, rows, ...].
+/// Checks names, dtypes and shapes: [Σ rows, ...], or [items, rows, ...]; of ragged columns offsets
+/// of Σ rows values.
 Result<PatchValues> BindPatchValues(const TableLayout& layout, ColumnValues values);
 
 /// Where the rows of a call are. Caller holds the state's mutex.

@@ -8,6 +8,18 @@
 
 namespace geardb::engine {
 
+namespace {
+
+/// All else follows from the owner's operations.
+bool MayBeOfCompanion(const fb::Operation& operation) {
+  const fb::Remove* remove = operation.change_as_Remove();
+  if (remove != nullptr) return remove->removed() == nullptr || remove->removed()->size() == 0;
+  return operation.change_type() == fb::Change::Append ||
+         operation.change_type() == fb::Change::Ranges;
+}
+
+}  // namespace
+
 Status Recovery::Fits(const wal::RecordView& record, const Status& check) const {
   return check.ok() ? check : BadRecord(record, check.message());
 }
@@ -56,20 +68,21 @@ Status Recovery::Apply(const fb::Operation& operation, const wal::RecordView& re
     if (id != 0 && id < core_->NextTableId()) return Status::Ok();
     return BadRecord(record, "table ", id, " does not exist");
   }
-  if (table->is_companion && operation.change_type() != fb::Change::Append &&
-      operation.change_type() != fb::Change::Ranges) {
+  if (table->is_companion && !MayBeOfCompanion(operation)) {
     return BadRecord(record, "operation ", static_cast<int>(operation.change_type()),
                      " is of table ", id, ", which another table owns");
   }
   if (operation.change_type() == fb::Change::DropTable) {
-    for (const auto& companion : table->companions) damaged_.erase(companion->layout().id());
+    for (const auto& companion : table->companions) {
+      if (companion != nullptr) damaged_.erase(companion->layout().id());
+    }
     damaged_.erase(id);
     core_->ForgetTable(id);
     return Status::Ok();
   }
   if (operation.change_type() == fb::Change::AddColumns ||
       operation.change_type() == fb::Change::DropColumns) {
-    return ChangeColumns(operation, record, table.get());
+    return ChangeColumns(operation, record, table);
   }
   MutexLock lock(&table->state->mutex);
   return ApplyToTable(operation, record, table.get());

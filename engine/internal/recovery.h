@@ -47,7 +47,10 @@ class Recovery {
                              TableCore* table);
   /// AddColumns or DropColumns. Without the state's mutex.
   Status ChangeColumns(const fb::Operation& operation, const wal::RecordView& record,
-                       TableCore* table);
+                       const std::shared_ptr<TableCore>& table);
+  /// What of `after` is in tables of its own: they come and leave.
+  Status ChangeCompanions(const TableHistory& after, const wal::RecordView& record,
+                          const std::shared_ptr<TableCore>& table);
   Status Append(const fb::Append& append, const wal::RecordView& record, TableCore* table);
   Result<FrameRef> TakeFrame(TableCore* table, size_t group);
   /// Likewise, and it shows the group's defaults.

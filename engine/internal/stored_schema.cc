@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/internal/companion.h"
 #include "engine/internal/priority_limits.h"
 
 namespace geardb::engine {
@@ -38,10 +39,11 @@ flatbuffers::Offset<fb::Column> EncodeColumn(flatbuffers::FlatBufferBuilder* bui
   const auto name = builder->CreateString(column.name);
   const auto dims = column.shape.dims();
   const auto shape = builder->CreateVector(dims.data(), dims.size());
-  return fb::CreateColumn(
-      *builder, name, static_cast<uint8_t>(column.dtype), shape, static_cast<uint8_t>(column.kind),
-      column.in_final_row, static_cast<uint16_t>(known.group), column.default_value,
-      static_cast<uint8_t>(column.compression), added, dropped, column.expected_rows);
+  return fb::CreateColumn(*builder, name, static_cast<uint8_t>(column.dtype), shape,
+                          static_cast<uint8_t>(column.kind), column.in_final_row,
+                          static_cast<uint16_t>(known.group), column.default_value,
+                          static_cast<uint8_t>(column.compression), added, dropped,
+                          column.expected_rows, known.companion);
 }
 
 flatbuffers::Offset<fb::ColumnGroup> EncodeGroup(flatbuffers::FlatBufferBuilder* builder,
@@ -264,7 +266,12 @@ flatbuffers::Offset<fb::AddColumns> EncodeAddColumns(flatbuffers::FlatBufferBuil
   }
   const auto columns_offset = builder->CreateVector(columns);
   const auto groups_offset = groups.empty() ? 0 : builder->CreateVector(groups);
-  return fb::CreateAddColumns(*builder, columns_offset, groups_offset);
+  const bool any =
+      std::any_of(after.columns.begin(), after.columns.end(), [&](const ColumnHistory& known) {
+        return known.added == after.version && known.companion != 0;
+      });
+  const uint32_t numbers_end = any ? kFirstRange : 0;
+  return fb::CreateAddColumns(*builder, columns_offset, groups_offset, numbers_end, numbers_end);
 }
 
 Result<TableSpec> DecodeTableSpec(const fb::TableSpec* stored) {
@@ -306,11 +313,11 @@ Result<TableHistory> DecodeTableHistory(const fb::TableSpec* stored) {
                                 column->group(), " of ", history.groups.size() + 1);
     }
     if (column->group() > 0) decoded.group = history.groups[column->group() - 1u].group.name;
-    history.columns.push_back(
-        {.column = std::move(decoded),
-         .group = column->group(),
-         .added = column->added(),
-         .dropped = column->dropped() == 0 ? kNotDropped : column->dropped()});
+    history.columns.push_back({.column = std::move(decoded),
+                               .group = column->group(),
+                               .added = column->added(),
+                               .dropped = column->dropped() == 0 ? kNotDropped : column->dropped(),
+                               .companion = column->companion()});
   }
   return history;
 }
@@ -338,7 +345,15 @@ Result<TableHistory> DecodeAddColumns(const fb::AddColumns& stored, const TableH
     GEARDB_ASSIGN_OR_RETURN(columns.emplace_back(), DecodeColumn(column, table));
     if (per_step) columns.back().group = groups[column.group() - first].name;
   }
-  return WithColumns(before, columns, groups);
+  GEARDB_ASSIGN_OR_RETURN(TableHistory after, WithColumns(before, columns, groups));
+  for (uint32_t i = 0; i < columns.size(); ++i) {
+    ColumnHistory& added = after.columns[before.columns.size() + i];
+    added.companion = stored.columns()->Get(i)->companion();
+    if ((added.companion != 0) == HasCompanion(added.column)) continue;
+    return Status::Corruption("table '", table, "' gets column '", added.column.name,
+                              "' with its values in table ", added.companion);
+  }
+  return after;
 }
 
 Result<TableHistory> DecodeDropColumns(const fb::DropColumns& stored, const TableHistory& before) {

@@ -11,6 +11,9 @@ namespace geardb::engine {
 /// Characters of a standing filter, at most.
 inline constexpr size_t kFilterTextMax = 4096;
 
+/// Ids and generations that a new table may hand out once its record is synced.
+inline constexpr uint32_t kFirstRange = 1u << 20;
+
 /// The schema as the log stores it.
 flatbuffers::Offset<fb::TableSpec> EncodeTableSpec(flatbuffers::FlatBufferBuilder* builder,
                                                    const TableSpec& spec);

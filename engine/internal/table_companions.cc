@@ -9,20 +9,23 @@ namespace geardb::engine {
 
 void TableState::UseCompanions(std::vector<TableState*> companions) {
   companions_ = std::move(companions);
-  for (TableState* companion : companions_) companion->owner_ = this;
+  for (TableState* companion : companions_) {
+    if (companion != nullptr) companion->owner_ = this;
+  }
 }
 
 uint64_t TableState::companion_frame_bytes() const {
   uint64_t bytes = 0;
-  for (const TableState* companion : companions_) bytes += companion->frame_bytes();
+  for (const TableState* companion : companions_) {
+    if (companion != nullptr) bytes += companion->frame_bytes();
+  }
   return bytes;
 }
 
 uint64_t TableState::RaggedPagesBelow(size_t number, Slot slot, uint64_t first_row) const {
+  if (companions_[number] == nullptr || !layout().companions()[number].ragged()) return 0;
   const TableState& companion = *companions_[number];
-  if (!layout().companions()[number].ragged() || slot >= companion.trajectories().reserved()) {
-    return 0;
-  }
+  if (slot >= companion.trajectories().reserved()) return 0;
   const index::TrajectoryRecord& rows = companion.trajectories().record(slot);
   if (rows.state == index::TrajectoryState::kFree) return 0;
   // A page that was written before the page of `first_row` was begun holds earlier steps alone. Of
@@ -44,6 +47,7 @@ uint64_t TableState::RaggedPagesBelow(size_t number, Slot slot, uint64_t first_r
 uint64_t TableState::CompanionBytesBelow(Slot slot, uint64_t first_row) const {
   uint64_t bytes = 0;
   for (size_t k = 0; k < companions_.size(); ++k) {
+    if (companions_[k] == nullptr) continue;
     const TableState& companion = *companions_[k];
     uint64_t pages = 0;
     if (first_row != UINT64_MAX) {
@@ -59,6 +63,7 @@ uint64_t TableState::CompanionBytesBelow(Slot slot, uint64_t first_row) const {
 }
 
 void TableState::EmptyCompanion(size_t number, Slot slot) {
+  if (companions_[number] == nullptr) return;
   TableState& companion = *companions_[number];
   if (slot >= companion.trajectories().reserved()) return;
   const index::TrajectoryRecord& rows = std::as_const(*companion.trajectories_).record(slot);
@@ -66,11 +71,16 @@ void TableState::EmptyCompanion(size_t number, Slot slot) {
   companion.RemoveTrajectory(fb::Removed(rows.id, slot, rows.generation), {});
 }
 
+void TableState::EmptyCompanion(size_t number) {
+  const Slot slots = static_cast<Slot>(companions_[number]->trajectories().reserved());
+  for (Slot slot = 0; slot < slots; ++slot) EmptyCompanion(number, slot);
+}
+
 void TableState::TrimCompanions(const index::TrajectoryRecord& record, Slot slot) {
   for (size_t k = 0; k < companions_.size(); ++k) {
-    TableState& companion = *companions_[k];
     const uint64_t pages = RaggedPagesBelow(k, slot, record.first_row);
     if (pages == 0) continue;
+    TableState& companion = *companions_[k];
     const index::TrajectoryRecord& rows = std::as_const(*companion.trajectories_).record(slot);
     const uint64_t first_page = companion.pages().page(rows.head_lpn).page_number + pages;
     companion.Trim(
@@ -80,7 +90,7 @@ void TableState::TrimCompanions(const index::TrajectoryRecord& record, Slot slot
 
 void TableState::CloseCompanions(Slot slot, End end) {
   for (TableState* companion : companions_) {
-    if (slot >= companion->trajectories().reserved()) continue;
+    if (companion == nullptr || slot >= companion->trajectories().reserved()) continue;
     const auto state = std::as_const(*companion->trajectories_).record(slot).state;
     const bool there = state != index::TrajectoryState::kFree;
     if (there && state != index::TrajectoryState::kClosed) {
@@ -91,7 +101,7 @@ void TableState::CloseCompanions(Slot slot, End end) {
 
 void TableState::AdoptCompanions(const fb::Adopted& adopted, Lsn lsn) {
   for (TableState* companion : companions_) {
-    if (adopted.slot() >= companion->trajectories().reserved()) continue;
+    if (companion == nullptr || adopted.slot() >= companion->trajectories().reserved()) continue;
     const index::TrajectoryRecord& rows =
         std::as_const(*companion->trajectories_).record(adopted.slot());
     if (rows.state == index::TrajectoryState::kFree) continue;

@@ -23,14 +23,6 @@ Status CheckNumbers(const TableHistory& history) {
   return Status::Ok();
 }
 
-/// What is kept in a table beside the table comes and leaves with it.
-Status CheckMayComeAndLeave(const std::string& table, const Column& column, const char* what) {
-  if (!HasCompanion(column)) return Status::Ok();
-  return Status::Unsupported("table '", table, "': column '", column.name,
-                             "' is ragged, a blob or wider than ", kTrajectoryColumnBytesMax,
-                             " bytes per trajectory, and cannot be ", what, " later");
-}
-
 }  // namespace
 
 TableHistory::TableHistory(TableSpec created) : options(std::move(created)) {
@@ -81,7 +73,6 @@ Result<TableHistory> WithColumns(const TableHistory& before, std::span<const Col
   }
   const TableSpec there = before.spec();
   for (const Column& given : columns) {
-    GEARDB_RETURN_IF_ERROR(CheckMayComeAndLeave(table, given, "added"));
     ColumnHistory& added =
         after.columns.emplace_back(ColumnHistory{.column = given, .added = after.version});
     if (!IsPerStep(given.kind)) continue;
@@ -117,6 +108,14 @@ Result<TableHistory> WithColumns(const TableHistory& before, std::span<const Col
   return after;
 }
 
+TableId NumberCompanions(TableHistory* history, TableId first) {
+  for (ColumnHistory& known : history->columns) {
+    const bool came = known.added == history->version && known.added > 0;
+    if (came && HasCompanion(known.column)) known.companion = first++;
+  }
+  return first;
+}
+
 Result<TableHistory> WithoutColumns(const TableHistory& before,
                                     std::span<const std::string_view> names) {
   const std::string& table = before.options.name;
@@ -140,7 +139,6 @@ Result<TableHistory> WithoutColumns(const TableHistory& before,
     if (found->dropped == after.version) {
       return Status::InvalidArgument("table '", table, "': column '", name, "' is dropped twice");
     }
-    GEARDB_RETURN_IF_ERROR(CheckMayComeAndLeave(table, found->column, "dropped"));
     found->dropped = after.version;
   }
   // What it asks of a table: a per-step column in the first group.
@@ -168,6 +166,9 @@ Status ValidateHistory(const TableHistory& history) {
                    " and leaves with ", known.dropped, " of ", history.version);
     }
     last = known.added;
+    if ((known.companion != 0) != (known.added > 0 && HasCompanion(known.column))) {
+      return wrong("column '", known.column.name, "' has its values in table ", known.companion);
+    }
     changes.insert(known.added);
     if (known.dropped != kNotDropped) changes.insert(known.dropped);
     if (!IsPerStep(known.column.kind) || known.group == 0) {

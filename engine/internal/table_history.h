@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/types.h"
 #include "engine/schema.h"
 
 namespace geardb::engine {
@@ -25,6 +26,9 @@ struct ColumnHistory {
   uint32_t group = 0;              ///< Number of its group, where it is per step.
   uint32_t added = 0;              ///< The change that it came with; 0: the table's creation.
   uint32_t dropped = kNotDropped;  ///< The change that it left with.
+  /// Of one that was added and has a companion (companion.h): which table that is. 0: of those
+  /// that the table was created with, it follows from their order.
+  TableId companion = 0;
 
   bool IsThere(uint32_t version) const { return added <= version && version < dropped; }
 };
@@ -56,6 +60,9 @@ struct TableHistory {
 /// where it names none, in one of its own with its name. InvalidArgument.
 Result<TableHistory> WithColumns(const TableHistory& before, std::span<const Column> columns,
                                  std::span<const ColumnGroup> groups);
+/// The companions of the columns that came with the last change get numbers from `first` on;
+/// returns the one behind them.
+TableId NumberCompanions(TableHistory* history, TableId first);
 /// Without these columns. NotFound, InvalidArgument.
 Result<TableHistory> WithoutColumns(const TableHistory& before,
                                     std::span<const std::string_view> names);

@@ -41,7 +41,9 @@ TableLayout::TableLayout(const TableHistory& history, uint32_t version, TableId 
   PlaceColumns(history);
 }
 
-size_t TableLayout::AddCompanion(const Column& column, size_t number) {
+size_t TableLayout::AddCompanion(const ColumnHistory& known, size_t number) {
+  const Column& column = known.column;
+  const auto behind = static_cast<TableId>(id_ + 1 + companions_.size());
   companions_.push_back({.name = column.name,
                          .kind = column.kind,
                          .dtype = column.dtype,
@@ -49,7 +51,9 @@ size_t TableLayout::AddCompanion(const Column& column, size_t number) {
                          .row_bytes = RowBytes(column),
                          .default_bits = ElementBits(column.dtype, column.default_value),
                          .column = number,
-                         .spec = CompanionSpec(spec_, column)});
+                         .spec = CompanionSpec(spec_, column),
+                         .id = known.companion != 0 ? known.companion : behind,
+                         .dropped = !known.IsThere(version_)});
   return companions_.size() - 1;
 }
 
@@ -59,7 +63,7 @@ void TableLayout::AddColumn(const ColumnHistory& known, bool dropped,
   std::optional<size_t> companion;
   if (HasCompanion(column)) {
     const bool per_step = IsPerStep(column.kind);
-    companion = AddCompanion(column, per_step ? step_columns_.size() : trajectory_columns_.size());
+    companion = AddCompanion(known, per_step ? step_columns_.size() : trajectory_columns_.size());
     column.dtype = DType::kU64;
     column.shape = per_step ? Shape({sizeof(RaggedRange) / sizeof(uint64_t)}) : Shape();
     column.default_value = 0;

@@ -44,7 +44,7 @@ constexpr End EndOfFlags(uint8_t flags) {
   return End::kGo;
 }
 
-/// What has a companion table (companion.h): number i + 1 behind the table's own.
+/// What has a companion table (companion.h).
 struct CompanionColumn {
   std::string name;  ///< Of the column.
   ColumnKind kind = ColumnKind::kBlob;
@@ -54,7 +54,9 @@ struct CompanionColumn {
   uint64_t row_bytes = 0;
   uint64_t default_bits = 0;  ///< Of an element, where no value is set: wide ones.
   size_t column = 0;          ///< Among the step columns, or the per-trajectory columns.
-  TableSpec spec;             ///< Of the companion.
+  TableSpec spec;             ///< Of the companion,
+  TableId id = 0;             ///< and its number.
+  bool dropped = false;       ///< It is there no more.
 
   /// One row always: a wide per-trajectory column.
   bool fixed() const { return kind == ColumnKind::kPerTrajectory; }
@@ -179,7 +181,7 @@ class TableLayout {
   Lpn LpnOfLeaf(uint64_t leaf) const { return static_cast<Lpn>(leaf >> steps_shift()); }
 
  private:
-  size_t AddCompanion(const Column& column, size_t number);
+  size_t AddCompanion(const ColumnHistory& known, size_t number);
   void AddColumn(const ColumnHistory& known, bool dropped,
                  std::vector<std::vector<uint64_t>>* row_bytes);
   void PlaceColumns(const TableHistory& history);

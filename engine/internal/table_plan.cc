@@ -213,24 +213,34 @@ fb::Trimmed TablePlan::Trim(Slot slot, uint64_t first_row) {
 
 void TablePlan::UseCompanions(std::vector<TablePlan*> companions) {
   companions_ = std::move(companions);
-  for (TablePlan* companion : companions_) companion->owner_ = this;
+  for (TablePlan* companion : companions_) {
+    if (companion != nullptr) companion->owner_ = this;
+  }
 }
 
 uint64_t TablePlan::companion_bytes() const {
   uint64_t bytes = 0;
   for (const TablePlan* companion : companions_) {
+    if (companion == nullptr) continue;
     bytes += companion->lpns_.used() * companion->state_->layout().page_bytes();
   }
   return bytes;
 }
 
 void TablePlan::EmptyCompanion(size_t companion, Slot slot) {
+  if (companions_[companion] == nullptr) return;
   TablePlan& plan = *companions_[companion];
   const bool there = slot < plan.slots_in_use_.size() && plan.slots_in_use_[slot].generation != 0;
   if (there) plan.Remove(slot);
 }
 
+void TablePlan::EmptyCompanion(size_t companion) {
+  const size_t slots = companions_[companion]->slots_in_use_.size();
+  for (size_t slot = 0; slot < slots; ++slot) EmptyCompanion(companion, static_cast<Slot>(slot));
+}
+
 void TablePlan::TrimCompanion(size_t number, Slot slot, uint64_t first_row) {
+  if (companions_[number] == nullptr) return;
   TablePlan& plan = *companions_[number];
   const TableState& rows = *plan.state_;
   uint64_t pages = state_->RaggedPagesBelow(number, slot, first_row);

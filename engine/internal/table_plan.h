@@ -88,10 +88,13 @@ class TablePlan {
 
   // Companions (companion.h).
 
-  /// In the order of the layout's; they stay as long as this.
+  /// In the order of the layout's, null for those of dropped columns; they stay as long as this
+  /// uses them.
   void UseCompanions(std::vector<TablePlan*> companions);
   /// The companion's trajectory in the slot leaves, if one is there; its changes are published.
   void EmptyCompanion(size_t companion, Slot slot);
+  /// All its trajectories do: its column is about to be dropped.
+  void EmptyCompanion(size_t companion);
   /// Of a companion: the slot of the owner's trajectory, which is there.
   Slot TakeSlotOf(Slot owner, uint32_t generation);
   /// Of the frames of the companions' pages.

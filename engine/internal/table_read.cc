@@ -90,14 +90,11 @@ void ReadBlob(const TableState& state, size_t companion, Slot slot, ColumnRows* 
             &copies->runs, &copies->waits);
 }
 
-Status ReadRagged(const TableState& state, size_t number, Slot slot, const Slice& slice,
-                  int64_t step, ColumnRows* rows, RowsToCopy* copies) {
+/// The values that steps have of the ragged column with that number.
+Status ReadRagged(const TableState& state, size_t number, std::span<const RaggedStep> steps,
+                  ColumnRows* rows, RowsToCopy* copies) {
   const size_t companion = *state.layout().step_columns()[number].companion;
   const CompanionColumn& column = state.layout().companions()[companion];
-  std::vector<RaggedStep> steps;
-  for (int64_t k = 0; k < slice.count; ++k) {
-    steps.push_back({&state, slot, slice.begin + k * step, number});
-  }
   GEARDB_ASSIGN_OR_RETURN(const auto ranges, ReadRanges(steps, &copies->waits));
   rows->offsets = {0};
   for (const RaggedRange& range : ranges) {
@@ -107,8 +104,8 @@ Status ReadRagged(const TableState& state, size_t number, Slot slot, const Slice
   for (size_t i = 0; i < ranges.size(); ++i) {
     const uint64_t at = static_cast<uint64_t>(rows->offsets[i]) * column.row_bytes;
     if (ranges[i].begin == ranges[i].end) continue;
-    CopyRange(*state.companion(companion), slot, ranges[i], {at, column.row_bytes}, &copies->runs,
-              &copies->waits);
+    CopyRange(*state.companion(companion), steps[i].slot, ranges[i], {at, column.row_bytes},
+              &copies->runs, &copies->waits);
   }
   return Status::Ok();
 }
@@ -174,8 +171,11 @@ Result<std::vector<ColumnRows>> ReadRows(DatabaseCore* database, const TableCore
       const auto column = layout.FindStepColumn(names[c]);
       if (!column) return layout.NoSuchColumn(names[c]);
       if (layout.step_columns()[*column].companion) {
-        GEARDB_RETURN_IF_ERROR(
-            ReadRagged(state, *column, slot, slice, range.step, &outputs[c], &copies));
+        std::vector<RaggedStep> steps;
+        for (int64_t k = 0; k < slice.count; ++k) {
+          steps.push_back({&state, slot, slice.begin + k * range.step, *column});
+        }
+        GEARDB_RETURN_IF_ERROR(ReadRagged(state, *column, steps, &outputs[c], &copies));
         continue;
       }
       BeginColumn(layout.step_columns()[*column], slice.count, &outputs[c], &copies.runs);
@@ -189,6 +189,32 @@ Result<std::vector<ColumnRows>> ReadRows(DatabaseCore* database, const TableCore
   GEARDB_RETURN_IF_ERROR(copies.Copy(*database->arena));
   TrimSpare(&outputs);
   return outputs;
+}
+
+Result<ColumnRows> ReadStepValues(DatabaseCore* database, const TableCore& table, TrajectoryId id,
+                                  std::string_view name) {
+  ColumnRows output;
+  RowsToCopy copies;
+  {
+    MutexLock lock(&table.state->mutex);
+    const TableState& state = *table.state;
+    const auto column = state.layout().FindStepColumn(name);
+    if (!column) return state.layout().NoSuchColumn(name);
+    const Slot slot = state.trajectories().FindById(id);
+    std::vector<RaggedStep> steps;
+    if (slot != kNoSlot) {
+      const index::TrajectoryRecord& record = state.trajectories().record(slot);
+      RowCursor cursor(state, record);
+      const bool has_flags = state.layout().flags_column().has_value();
+      for (auto row = static_cast<int64_t>(record.first_row); row < state.StepsEnd(record); ++row) {
+        if (!has_flags || !IsFinalRow(&cursor, row)) steps.push_back({&state, slot, row, *column});
+      }
+    }
+    GEARDB_RETURN_IF_ERROR(ReadRagged(state, *column, steps, &output, &copies));
+    copies.guard = database->epochs.Enter();
+  }
+  GEARDB_RETURN_IF_ERROR(copies.Copy(*database->arena));
+  return output;
 }
 
 Result<std::vector<ColumnRows>> GatherRows(DatabaseCore* database, const TableCore& table,
@@ -209,17 +235,18 @@ Result<std::vector<ColumnRows>> GatherRows(DatabaseCore* database, const TableCo
         return Status::InvalidArgument("table '", layout.spec().name, "': column '",
                                        columns[c].column, "' is per trajectory; Read it");
       }
-      if (layout.step_columns()[*column].companion) {
-        return Status::Unsupported("table '", layout.spec().name, "': column '", columns[c].column,
-                                   "' is ragged, and cannot be gathered; Read it");
+      const bool ragged = layout.step_columns()[*column].companion.has_value();
+      std::vector<RaggedStep> steps;
+      if (!ragged) {
+        BeginColumn(layout.step_columns()[*column], static_cast<int64_t>(columns[c].rows.size()),
+                    &outputs[c], &copies.runs);
       }
-      BeginColumn(layout.step_columns()[*column], static_cast<int64_t>(columns[c].rows.size()),
-                  &outputs[c], &copies.runs);
       std::optional<RowCursor> cursor;
+      Slot slot = kNoSlot;
       for (size_t k = 0; k < columns[c].rows.size(); ++k) {
         const RowId& wanted = columns[c].rows[k];
         if (!cursor || cursor->record().id != wanted.id) {
-          const Slot slot = state.trajectories().FindById(wanted.id);
+          slot = state.trajectories().FindById(wanted.id);
           if (slot == kNoSlot) {
             return Status::InvalidArgument("table '", layout.spec().name, "': entry ", k,
                                            " names trajectory ", wanted.id, ", which is not there");
@@ -234,7 +261,14 @@ Result<std::vector<ColumnRows>> GatherRows(DatabaseCore* database, const TableCo
                                          " names row ", wanted.row, " of trajectory ", wanted.id,
                                          ", which has rows ", first, " to ", end - 1);
         }
-        CopyRow(&*cursor, *column, row, static_cast<int64_t>(k), &copies);
+        if (ragged) {
+          steps.push_back({&state, slot, row, *column});
+        } else {
+          CopyRow(&*cursor, *column, row, static_cast<int64_t>(k), &copies);
+        }
+      }
+      if (ragged) {
+        GEARDB_RETURN_IF_ERROR(ReadRagged(state, *column, steps, &outputs[c], &copies));
       }
     }
     copies.guard = database->epochs.Enter();

@@ -168,6 +168,50 @@ class ReadAhead {
   std::deque<std::shared_ptr<PageLoad>> loads_;
 };
 
+// ---- Values of any length.
+
+struct ValuesOf {
+  const FilterOperand& operand;
+  const CompanionColumn& column;
+};
+
+/// One trajectory after the other, in the order of their slots: each is whole in memory.
+Status ScanValues(DatabaseCore* database, const TableCore& table, const ColumnQuery& query,
+                  const ValuesOf& of, const TakeRun& take) {
+  GEARDB_ASSIGN_OR_RETURN(const size_t element,
+                          ElementOf(of.operand, table.layout(), of.column.shape));
+  std::vector<TrajectoryId> ids;
+  {
+    MutexLock lock(&table.state->mutex);
+    GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots,
+                            MatchingSlots(*table.state, query.filter));
+    for (const Slot slot : slots) ids.push_back(table.state->trajectories().record(slot).id);
+  }
+  const std::string_view name = of.column.name;
+  for (const TrajectoryId id : ids) {
+    ColumnRows values;
+    if (of.column.ragged()) {
+      GEARDB_ASSIGN_OR_RETURN(values, ReadStepValues(database, table, id, name));
+    } else {
+      auto read = ReadRows(database, table, id, {&name, 1}, {});
+      if (read.status().code() == StatusCode::kNotFound) {
+        // Of trajectories that have left, nothing counts.
+        if (table.layout().FindTrajectoryColumn(name)) continue;
+        return table.layout().NoSuchColumn(name);
+      }
+      GEARDB_RETURN_IF_ERROR(read.status());
+      values = std::move(read->front());
+    }
+    const uint64_t rows = values.view().byte_count() / of.column.row_bytes;
+    if (rows == 0) continue;
+    take({.dtype = of.column.dtype,
+          .values = values.bytes.data() + element * DTypeBytes(of.column.dtype),
+          .stride = of.column.row_bytes,
+          .count = rows});
+  }
+  return Status::Ok();
+}
+
 // ---- Either.
 
 Status ScanColumn(DatabaseCore* database, const TableCore& table, const ColumnQuery& query,
@@ -181,9 +225,8 @@ Status ScanColumn(DatabaseCore* database, const TableCore& table, const ColumnQu
                                    " has words, no numbers; count them with a filter");
   }
   if (const auto number = layout.FindStepColumn(operand->column)) {
-    if (layout.step_columns()[*number].companion) {
-      return Status::InvalidArgument("table '", layout.spec().name, "': column '", operand->column,
-                                     "' is ragged; statistics are of columns of one row per step");
+    if (const auto companion = layout.step_columns()[*number].companion) {
+      return ScanValues(database, table, query, {*operand, layout.companions()[*companion]}, take);
     }
     GEARDB_ASSIGN_OR_RETURN(const StepSource source, BindStepColumn(*operand, layout, *number));
     GEARDB_ASSIGN_OR_RETURN(PagesOfSteps steps, FindSteps(database, table, query.filter, *number));
@@ -201,6 +244,11 @@ Status ScanColumn(DatabaseCore* database, const TableCore& table, const ColumnQu
             .count = page.count});
     }
     return Status::Ok();
+  }
+  if (const auto number = layout.FindTrajectoryColumn(operand->column)) {
+    if (const auto companion = layout.trajectory_columns()[*number].companion) {
+      return ScanValues(database, table, query, {*operand, layout.companions()[*companion]}, take);
+    }
   }
   MutexLock lock(&table.state->mutex);
   const index::TrajectoryIndex& trajectories = table.state->trajectories();

@@ -143,12 +143,16 @@ class TableState {
   FramePool* pool(size_t group) const { return frames_->pool(group); }
   const HostArena& arena() const { return *memory_.arena; }
 
-  // Companions (companion.h); engine/internal/table_companions.cc. Set once, before anybody sees
-  // the table.
+  // Companions (companion.h); engine/internal/table_companions.cc. They change with the columns,
+  // under the mutex.
 
-  /// In the order of the layout's; they stay as long as this.
+  /// In the order of the layout's, null for those of dropped columns; they stay as long as this
+  /// uses them.
   void UseCompanions(std::vector<TableState*> companions);
+  /// Null where its column was dropped.
   TableState* companion(size_t number) const { return companions_[number]; }
+  /// All its trajectories leave: its column is about to be dropped.
+  void EmptyCompanion(size_t number) GEARDB_REQUIRES(mutex);
   std::span<TableState* const> companions() const { return companions_; }
   /// The table that this is a companion of; null: none.
   const TableState* owner() const { return owner_; }

@@ -34,6 +34,15 @@ struct ColumnSetting {
   std::vector<CompanionRows> companions;
 };
 
+/// Rows of a companion for a trajectory of its owner: behind those that it has there.
+struct OwnedRows {
+  size_t companion = 0;
+  Slot slot = kNoSlot;
+  uint32_t generation = 0;  ///< Of the owner's.
+  const std::byte* rows = nullptr;
+  uint64_t count = 0;
+};
+
 /// See Writer::Impl::Append: calls with rows of companions.
 Result<std::vector<Appended>> AppendWithCompanions(Writer::Impl* writer, Writer::Impl::Calls calls,
                                                    Writer::Impl::Priorities priorities,
@@ -52,6 +61,9 @@ class WriteCall {
                                        Writer::Impl::Priorities priorities);
   /// Likewise: sets per-trajectory columns of a trajectory, and their rows in companions.
   Status SetColumns(const std::shared_ptr<TableCore>& table, const ColumnSetting& setting);
+  /// Likewise: adds rows to companions of `table`, whose trajectories there are closed, or begin.
+  /// Rows of what has left are passed over. Nobody else adds to these meanwhile.
+  Status AppendOwned(const std::shared_ptr<TableCore>& table, std::span<const OwnedRows> rows);
 
  private:
   /// The rows of one operation among those of its table.
@@ -113,6 +125,8 @@ class WriteCall {
                  const std::vector<InitialPriorities>& given, std::span<const LaneRows> calls);
   /// Likewise what they have for the table's companions; engine/internal/write_companions.cc.
   Status AddCompanionRows(size_t operation, Writer::Impl* writer, const LaneRows& call);
+  /// A column that was dropped meanwhile gets no values.
+  void LeaveOutDropped() GEARDB_REQUIRES(database_->commit);
   /// Of frames that companions of an append's table get with it.
   uint64_t CompanionGrowth(const TableAppend& append) const;
   /// From steps 1 to 4 with what was bound.
@@ -187,6 +201,27 @@ class WriteCall {
     std::vector<std::unique_ptr<Writer::Impl>> writers;  ///< Of companions.
   };
   std::unique_ptr<TableColumns> columns_;
+  /// Rows that are added to companions alone.
+  struct OwnedAppend {
+    std::shared_ptr<TableCore> table;
+    std::vector<std::unique_ptr<Lane>> lanes;  ///< As if a writer had what owns them.
+    std::vector<std::unique_ptr<Writer::Impl>> writers;
+    /// Pages that keep their frames until rows are added to them.
+    struct Held {
+      TableState* state = nullptr;
+      Lpn lpn = kNoLpn;
+      uint32_t generation = 0;
+    };
+    std::vector<Held> held;
+  };
+  std::unique_ptr<OwnedAppend> owned_;
+  Status BindOwned(std::span<const OwnedRows> rows);
+  /// Those of one companion, on lanes of its writer.
+  Result<std::vector<LaneRows>> TakeOverOwned(std::span<const OwnedRows> rows,
+                                              Writer::Impl* writer);
+  /// NotFound: one that owns rows has left.
+  Status CheckOwned() const;
+  void LetGoOwned();
   bool alone_ = false;  ///< No batch: one call.
 
   std::vector<Recorded> recorded_;

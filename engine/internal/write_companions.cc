@@ -37,16 +37,29 @@ Result<std::vector<Appended>> WriteCall::Append(Writer::Impl* writer, Writer::Im
 Status WriteCall::AddCompanionRows(size_t operation, Writer::Impl* writer, const LaneRows& call) {
   for (const CompanionRows& rows : call.companions) {
     if (rows.count == 0) continue;
+    Writer::Impl* const of_companion = writer->CompanionFor(rows.companion, call.lane);
+    if (of_companion == nullptr) continue;
     const bool ragged = writer->layout().companions()[rows.companion].ragged();
     LaneRows theirs{.lane = call.lane, .rows = rows.count, .columns = {rows.rows}};
     theirs.owner = &writer->lane(call.lane);
     // A ragged one ends with its owner, others are closed from the beginning.
     if (!ragged) theirs.end = End::kTruncated;
     if (ragged && !writer->layout().spec().stream) theirs.end = call.end;
-    GEARDB_RETURN_IF_ERROR(
-        AddRows(operation, writer->CompanionFor(rows.companion, call.lane), {}, {&theirs, 1}));
+    GEARDB_RETURN_IF_ERROR(AddRows(operation, of_companion, {}, {&theirs, 1}));
   }
   return Status::Ok();
+}
+
+void WriteCall::LeaveOutDropped() {
+  const size_t left_out = std::erase_if(appends_, [](TableAppend& append) {
+    const TableCore& table = *append.writer->table_;
+    if (!table.is_companion || !table.dropped.load()) return false;
+    const auto owner = table.owner.lock();
+    if (owner == nullptr || owner->dropped.load()) return false;
+    append.writer->GiveUp(append.calls, &append.plan);
+    return true;
+  });
+  if (left_out > 0) CollectPieces();
 }
 
 uint64_t WriteCall::CompanionGrowth(const TableAppend& append) const {
@@ -69,9 +82,10 @@ Status WriteCall::SetColumns(const std::shared_ptr<TableCore>& table,
   columns_ = std::make_unique<TableColumns>();
   columns_->table = table;
   columns_->setting = &setting;
+  const auto companions = table->CompanionsNow();
   for (const CompanionRows& rows : setting.companions) {
-    if (rows.count == 0) continue;
-    const auto& companion = table->companions[rows.companion];
+    const auto& companion = companions[rows.companion];
+    if (rows.count == 0 || companion == nullptr) continue;
     columns_->writers.push_back(std::make_unique<Writer::Impl>(
         std::shared_ptr<DatabaseCore>(database_, [](DatabaseCore*) {}), companion,
         WriterOptions()));
@@ -128,6 +142,94 @@ flatbuffers::Offset<fb::Operation> WriteCall::EncodeColumns(WriteChange* change)
                                     columns_->setting->values, &change->body);
   return fb::CreateOperation(change->body, table.layout().id(), 0, fb::Change::SetColumns,
                              set.Union());
+}
+
+// ---- Rows of companions alone.
+
+Status WriteCall::BindOwned(std::span<const OwnedRows> rows) {
+  const auto companions = owned_->table->CompanionsNow();
+  for (size_t k = 0; k < companions.size(); ++k) {
+    std::vector<OwnedRows> of_companion;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(of_companion),
+                 [&](const OwnedRows& one) { return one.companion == k; });
+    if (of_companion.empty() || companions[k] == nullptr) continue;
+    const WriterOptions options{.lanes = static_cast<uint32_t>(of_companion.size())};
+    Writer::Impl& writer = *owned_->writers.emplace_back(std::make_unique<Writer::Impl>(
+        std::shared_ptr<DatabaseCore>(database_, [](DatabaseCore*) {}), companions[k], options));
+    GEARDB_ASSIGN_OR_RETURN(const std::vector<LaneRows> calls,
+                            TakeOverOwned(of_companion, &writer));
+    if (!calls.empty()) GEARDB_RETURN_IF_ERROR(AddRows(0, &writer, {}, calls));
+  }
+  return Status::Ok();
+}
+
+Result<std::vector<LaneRows>> WriteCall::TakeOverOwned(std::span<const OwnedRows> rows,
+                                                       Writer::Impl* writer)
+    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {  // A companion has its owner's mutex.
+  std::vector<LaneRows> calls;
+  TableState& state = *writer->table_->state;
+  MutexLock lock(&owned_->table->state->mutex);
+  for (const OwnedRows& one : rows) {
+    const auto& record = owned_->table->state->trajectories().record(one.slot);
+    if (record.state == index::TrajectoryState::kFree || record.generation != one.generation) {
+      continue;  // It has left.
+    }
+    Lane& owner = *owned_->lanes.emplace_back(std::make_unique<Lane>());
+    owner.id = record.id;
+    owner.slot = one.slot;
+    owner.generation = one.generation;
+    const auto number = static_cast<uint32_t>(calls.size());
+    Lane& lane = writer->lane(number);
+    GEARDB_RETURN_IF_ERROR(writer->TakeOverOwned(owner, &lane));
+    if (lane.id != 0) {
+      state.frames().HoldAll(lane.tail_lpn, true);
+      owned_->held.push_back({&state, lane.tail_lpn, lane.tail_generation});
+    }
+    calls.push_back({.lane = number,
+                     .rows = one.count,
+                     .end = End::kTruncated,
+                     .columns = {one.rows},
+                     .owner = &owner});
+  }
+  return calls;
+}
+
+Status WriteCall::CheckOwned() const {
+  if (owned_ == nullptr) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(database_->CheckNotDropped(*owned_->table));
+  MutexLock lock(&owned_->table->state->mutex);
+  for (const auto& lane : owned_->lanes) {
+    const auto& record = owned_->table->state->trajectories().record(lane->slot);
+    if (record.generation == lane->generation) continue;
+    return Status::NotFound("trajectory ", lane->id, " has left");
+  }
+  return Status::Ok();
+}
+
+void WriteCall::LetGoOwned() {
+  MutexLock lock(&owned_->table->state->mutex);
+  for (const OwnedAppend::Held& held : owned_->held) {
+    if (held.state->pages().IsLive(held.lpn, held.generation)) {
+      held.state->frames().HoldAll(held.lpn, false);
+    }
+  }
+  owned_->held.clear();
+}
+
+Status WriteCall::AppendOwned(const std::shared_ptr<TableCore>& table,
+                              std::span<const OwnedRows> rows) {
+  alone_ = true;
+  ack_ = Ack::kLog;
+  for (;;) {
+    appends_.clear();
+    owned_ = std::make_unique<OwnedAppend>();
+    owned_->table = table;
+    Status status = BindOwned(rows);
+    if (status.ok()) status = RunBound();
+    LetGoOwned();
+    // What has left is left out.
+    if (status.code() != StatusCode::kNotFound) return status;
+  }
 }
 
 }  // namespace geardb::engine

@@ -54,10 +54,12 @@ Status WriteCall::Reserve() {
 Status WriteCall::Decide(ChangeScope* scope, bool* again) {
   *again = false;
   GEARDB_RETURN_IF_ERROR(scope->status());
+  LeaveOutDropped();
   GEARDB_RETURN_IF_ERROR(CheckTables());
   GEARDB_RETURN_IF_ERROR(database_->CatchUp());
   for (TableRemoval& removal : removals_) GEARDB_RETURN_IF_ERROR(FindRemoved(&removal));
   GEARDB_RETURN_IF_ERROR(FindColumns());
+  GEARDB_RETURN_IF_ERROR(CheckOwned());
   GEARDB_RETURN_IF_ERROR(FindItems());
   GEARDB_RETURN_IF_ERROR(DecideAppends(scope, again));
   if (*again) return Status::Ok();

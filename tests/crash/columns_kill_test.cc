@@ -25,13 +25,19 @@ struct Shared {
 bool IsThere(int64_t column, int64_t changes) {
   return changes > 2 * column && changes <= 2 * column + 5;
 }
+/// Every third one is ragged: its rows have one value, or none where nobody gave any.
+bool IsRagged(int64_t column) { return column % 3 == 1; }
 std::string NameOf(int64_t column) { return "c" + std::to_string(column); }
 
 Status Change(Table* table, int64_t number) {
   if (number % 2 == 0) {
-    const Column column[] = {
-        {.name = NameOf(number / 2), .default_value = static_cast<double>(number)}};
-    return table->AddColumns(column);
+    Column column{.name = NameOf(number / 2), .default_value = static_cast<double>(number)};
+    if (IsRagged(number / 2)) {
+      column.kind = ColumnKind::kRagged;
+      column.expected_rows = 1;
+      column.default_value = 0;
+    }
+    return table->AddColumns({&column, 1});
   }
   if (number < 5)
     return table->DropColumns({}).code() == StatusCode::kInvalidArgument
@@ -50,7 +56,10 @@ class ColumnsKillTest : public testing::StoreTest {
     std::vector<ColumnValue> values = rows.one();
     const auto given = static_cast<float>(-row - 1);
     for (const Column& column : known.columns) {
-      if (!column.group.empty()) values.push_back({column.name, TensorView::Scalar(given)});
+      if (column.group.empty()) continue;
+      const bool ragged = column.kind == ColumnKind::kRagged;
+      values.push_back({column.name, ragged ? TensorView::Of(std::span<const float>(&given, 1))
+                                            : TensorView::Scalar(given)});
     }
     return writer->Append(values).status();
   }
@@ -113,7 +122,15 @@ class ColumnsKillTest : public testing::StoreTest {
       const std::string name = NameOf(column);
       const std::string_view names[] = {name};
       ASSERT_OK_AND_ASSIGN(const auto read, table_->Read(1, names, {}));
-      const auto values = read[0].view().values<float>();
+      const auto given = read[0].view().values<float>();
+      std::vector<float> values(given.begin(), given.end());
+      if (IsRagged(column)) {
+        values.assign(static_cast<size_t>(rows), static_cast<float>(2 * column));
+        for (size_t row = 0; row < values.size(); ++row) {
+          const auto at = static_cast<size_t>(read[0].offsets[row]);
+          if (read[0].offsets[row + 1] > read[0].offsets[row]) values[row] = given[at];
+        }
+      }
       bool known = false;  // By the writer of a row; by all after it.
       for (int64_t row = 0; row < rows; ++row) {
         const float value = values[static_cast<size_t>(row)];

@@ -128,5 +128,103 @@ TEST_F(ValuesKillTest, ValuesAreWholeOrNotThere) {
   EXPECT_GT(kills_, 5 * programs);
 }
 
+// Children that give all values of a late ragged column others, again and again: the values of one
+// call are there, those of the last that was acknowledged or of the one after it.
+class ValuesPatchKillTest : public ValuesKillTest {
+ protected:
+  static constexpr int64_t kSteps = 10;
+  static constexpr int64_t kPatches = 120;
+
+  /// Of a row, after so many patches.
+  static Bytes ValueOf(int64_t patches, int64_t row) {
+    return patches == 0 ? Bytes()
+                        : Bytes(static_cast<size_t>((patches * 31 + row * 7) % 60),
+                                static_cast<uint8_t>(patches + row));
+  }
+  Status Patch() {
+    GEARDB_ASSIGN_OR_RETURN(const auto database, Database::Open(dir_->path(), options_));
+    GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenTable("values"));
+    while (shared_->rows.load() < kPatches) {
+      const int64_t next = shared_->rows.load() + 1;
+      Bytes values;
+      std::vector<uint64_t> offsets = {0};
+      for (int64_t row = 0; row < kSteps; ++row) {
+        const Bytes value = ValueOf(next, row);
+        values.insert(values.end(), value.begin(), value.end());
+        offsets.push_back(values.size());
+      }
+      const RowSpan span{1, 0, kSteps};
+      const ColumnValue given{"late", TensorView::Of(std::span<const uint8_t>(values)), offsets};
+      GEARDB_RETURN_IF_ERROR(table->Patch({&span, 1}, {&given, 1}).status());
+      shared_->rows.store(next);
+    }
+    return Status::Ok();
+  }
+  void CheckPatched() {
+    ASSERT_OK_AND_ASSIGN(table_, database_->OpenTable("values"));
+    const std::string_view name = "late";
+    ASSERT_OK_AND_ASSIGN(const auto read, table_->Read(1, {&name, 1}, {}));
+    const auto found = read[0].view().values<uint8_t>();
+    const auto& offsets = read[0].offsets;
+    ASSERT_EQ(offsets.size(), size_t{kSteps + 1});
+    const auto is = [&](int64_t patches) {
+      bool all = true;
+      for (int64_t row = 0; row < kSteps; ++row) {
+        const auto at = static_cast<size_t>(row);
+        all &= Bytes(found.begin() + offsets[at], found.begin() + offsets[at + 1]) ==
+               ValueOf(patches, row);
+      }
+      return all;
+    };
+    const int64_t acknowledged = shared_->rows.load();
+    ASSERT_TRUE(is(acknowledged) || is(acknowledged + 1)) << acknowledged;
+    if (!is(acknowledged)) shared_->rows.store(acknowledged + 1);
+    EXPECT_LT(table_->Stats().frame_bytes, uint64_t{32} << 10);
+  }
+};
+
+TEST_F(ValuesPatchKillTest, ValuesOfOneCallAreThereTogether) {
+  options_.segment_bytes = 64 << 10;
+  options_.ring_bytes = 32 << 10;
+  TableSpec spec;
+  spec.name = "values";
+  spec.steps_per_page = 4;
+  spec.expected_steps = kSteps;
+  spec.groups = {{.name = "late", .late = true}};
+  spec.columns = {{.name = "row", .dtype = DType::kI64},
+                  {.name = "late",
+                   .dtype = DType::kU8,
+                   .kind = ColumnKind::kRagged,
+                   .group = "late",
+                   .expected_rows = 30}};
+  const char* points[] = {"patch_values", "patch", "write_batch", "copy_into_ring"};
+  const auto programs = static_cast<int64_t>(testing::ShareOf(4));
+  for (int64_t program = 0; program < programs; ++program) {
+    SCOPED_TRACE("program " + std::to_string(program));
+    shared_->rows.store(0);
+    OpenEmpty();
+    Create(spec);
+    const std::vector<int64_t> rows(kSteps, 0);
+    const ColumnValue row{"row", TensorView::Of(std::span<const int64_t>(rows))};
+    ASSERT_OK(writer_->AppendSteps({&row, 1}, {.end = End::kTerminated}));
+    writer_.reset();
+    Close();
+    for (int64_t life = 0; life < 30 && shared_->rows.load() < kPatches; ++life) {
+      const testing::Death death = {points[(life + program) % 4],
+                                    1 + (life * 7 + program * 3) % 13};
+      const testing::ChildEnd end = testing::RunChild(death, [this] { return Patch(); });
+      if (HasFailure()) return;
+      kills_ += end == testing::ChildEnd::kAtPoint ? 1 : 0;
+      Open();
+      CheckPatched();
+      testing::DropFrames(*database_);
+      CheckPatched();
+      if (HasFailure()) return;
+      Close();
+    }
+  }
+  EXPECT_GT(kills_, 5 * programs);
+}
+
 }  // namespace
 }  // namespace geardb

@@ -1,12 +1,14 @@
 #include "tools/geardb/memory_need.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <vector>
 
 #include "base/dtype.h"
 #include "base/errno_status.h"
 #include "base/page_view.h"
+#include "engine/internal/companion.h"
 #include "engine/internal/slabs.h"
 #include "tools/geardb/text_table.h"
 #include "wal/log_reader.h"
@@ -73,26 +75,63 @@ void MemoryNeed::Follow(const fb::Operation& operation) {
     if (create->spec() == nullptr) return;
     std::vector<uint64_t> frame_bytes = FrameBytes(*create->spec());
     if (frame_bytes.empty()) return;
-    tables_[id] = TablePages{.frame_bytes = std::move(frame_bytes),
-                             .steps_per_page = create->spec()->steps_per_page()};
+    TablePages table{.frame_bytes = std::move(frame_bytes),
+                     .steps_per_page = create->spec()->steps_per_page(),
+                     .expected_steps = create->spec()->expected_steps()};
+    AddCompanions(create->spec()->columns(), id + 1, &table);
+    tables_[id] = std::move(table);
     return;
   }
   const auto found = tables_.find(id);
   if (found == tables_.end()) return;
   TablePages& table = found->second;
-  const auto slabs = [&table] {
-    uint64_t count = 0;
-    for (const uint64_t bytes : table.frame_bytes) count += engine::SlabsFor(table.pages, bytes);
-    return count;
-  };
-  slabs_ -= slabs();
+  slabs_ -= SlabsOf(table);
   if (operation.change_as_DropTable() != nullptr) {
+    for (const TableId companion : table.companions) tables_.erase(companion);
     tables_.erase(found);
     return;
   }
   FollowChange(operation, &table);
-  slabs_ += slabs();
+  slabs_ += SlabsOf(table);
   most_slabs_ = std::max(most_slabs_, slabs_);
+}
+
+uint64_t MemoryNeed::SlabsOf(const TablePages& table) const {
+  uint64_t slabs = 0;
+  for (const uint64_t bytes : table.frame_bytes) slabs += engine::SlabsFor(table.pages, bytes);
+  for (const TableId id : table.companions) {
+    if (const auto found = tables_.find(id); found != tables_.end())
+      slabs += SlabsOf(found->second);
+  }
+  return slabs;
+}
+
+void MemoryNeed::AddCompanions(const flatbuffers::Vector<flatbuffers::Offset<fb::Column>>* columns,
+                               TableId next, TablePages* owner) {
+  for (uint32_t i = 0; columns != nullptr && i < columns->size(); ++i) {
+    const fb::Column& stored = *columns->Get(i);
+    if (stored.dtype() >= kDTypeCount || stored.kind() > static_cast<uint8_t>(kColumnKindLast)) {
+      continue;
+    }
+    Column column{.dtype = static_cast<DType>(stored.dtype()),
+                  .kind = static_cast<ColumnKind>(stored.kind()),
+                  .expected_rows = stored.expected_rows()};
+    for (uint32_t axis = 0; stored.shape() != nullptr && axis < stored.shape()->size(); ++axis) {
+      if (axis < static_cast<uint32_t>(kColumnRankMax)) {
+        column.shape.Append(stored.shape()->Get(axis));
+      }
+    }
+    if (!engine::HasCompanion(column)) continue;
+    const TableId id = stored.companion() != 0 ? stored.companion() : next++;
+    const uint64_t row_bytes = engine::RowBytes(column);
+    if (row_bytes == 0 || column.expected_rows > kValueRowsMax) continue;
+    TableSpec of_owner;
+    of_owner.expected_steps = owner->expected_steps;
+    const uint32_t steps = engine::CompanionSpec(of_owner, column).steps_per_page;
+    const PageLayout layout(std::array<uint64_t, 1>{row_bytes}, steps);
+    tables_[id] = TablePages{.frame_bytes = {layout.frame_bytes()}, .steps_per_page = steps};
+    owner->companions.push_back(id);
+  }
 }
 
 // What leaves in a record gives its pages back before those of the record are taken.
@@ -111,6 +150,7 @@ void MemoryNeed::FollowChange(const fb::Operation& operation, TablePages* table)
                          .groups = add->groups() == nullptr ? 0 : add->groups()->size(),
                          .steps = static_cast<uint32_t>(table->steps_per_page)});
     table->frame_bytes.insert(table->frame_bytes.end(), added.begin(), added.end());
+    AddCompanions(add->columns(), 0, table);
   }
 }
 
@@ -119,6 +159,7 @@ void MemoryNeed::FollowAppend(const fb::Append& append, TablePages* table) {
   Trim(append.trimmed(), table);
   if (append.opened() != nullptr) {
     for (const fb::Opened* opened : *append.opened()) {
+      RemovePages(opened->slot(), table);  // Of a companion, the value of before.
       table->trajectories[opened->slot()] = Pages{.generation = opened->generation()};
     }
   }
@@ -139,9 +180,19 @@ void MemoryNeed::Remove(const flatbuffers::Vector<const fb::Removed*>* removed, 
     const auto found = table->trajectories.find(one->slot());
     if (found == table->trajectories.end()) continue;
     if (found->second.generation != one->generation()) continue;
-    table->pages -= found->second.end - found->second.begin;
-    table->trajectories.erase(found);
+    RemovePages(one->slot(), table);
+    for (const TableId id : table->companions) {
+      const auto companion = tables_.find(id);
+      if (companion != tables_.end()) RemovePages(one->slot(), &companion->second);
+    }
   }
+}
+
+void MemoryNeed::RemovePages(Slot slot, TablePages* table) {
+  const auto found = table->trajectories.find(slot);
+  if (found == table->trajectories.end()) return;
+  table->pages -= found->second.end - found->second.begin;
+  table->trajectories.erase(found);
 }
 
 void MemoryNeed::Trim(const flatbuffers::Vector<const fb::Trimmed*>* trimmed, TablePages* table) {

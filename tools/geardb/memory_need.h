@@ -36,8 +36,10 @@ class MemoryNeed {
   struct TablePages {
     std::vector<uint64_t> frame_bytes;  // By column group.
     uint64_t steps_per_page = 1;
+    uint64_t expected_steps = 0;
     uint64_t pages = 0;
     std::map<Slot, Pages> trajectories = {};
+    std::vector<TableId> companions = {};  // Tables with its values of any length.
   };
 
   /// Column groups, numbered from `first`.
@@ -51,9 +53,14 @@ class MemoryNeed {
   static std::vector<uint64_t> FrameBytesOf(
       const flatbuffers::Vector<flatbuffers::Offset<engine::fb::Column>>* columns,
       const Groups& of);
-  static void FollowAppend(const engine::fb::Append& append, TablePages* table);
-  static void Remove(const flatbuffers::Vector<const engine::fb::Removed*>* removed,
-                     TablePages* table);
+  /// Tables for those of `columns` that have values of any length, with ids from `next` on, or
+  /// those that the columns name.
+  void AddCompanions(const flatbuffers::Vector<flatbuffers::Offset<engine::fb::Column>>* columns,
+                     TableId next, TablePages* owner);
+  uint64_t SlabsOf(const TablePages& table) const;
+  void FollowAppend(const engine::fb::Append& append, TablePages* table);
+  static void RemovePages(Slot slot, TablePages* table);
+  void Remove(const flatbuffers::Vector<const engine::fb::Removed*>* removed, TablePages* table);
   static void Trim(const flatbuffers::Vector<const engine::fb::Trimmed*>* trimmed,
                    TablePages* table);
   void FollowChange(const engine::fb::Operation& operation, TablePages* table);

@@ -148,7 +148,8 @@ void PrintTablePlaces(const TableSummary& table, std::ostream* out) {
                   "nowhere else"});
   for (const GroupPlaces& places : table.places) {
     if (places.pages == 0) continue;
-    rows.Add({places.group.empty() ? "(first)" : places.group,
+    const std::string group = places.group.empty() ? "(first)" : places.group;
+    rows.Add({places.column.empty() ? group : "values of " + places.column,
               PagesText(places.pages, places.frame_bytes),
               PagesText(places.in_log, places.frame_bytes),
               PagesText(places.in_cold, places.frame_bytes), Grouped(places.in_both),
@@ -221,6 +222,7 @@ void WriteTablePlaces(const TableSummary& table, JsonWriter* json) {
     json->Field("in_cold", places.in_cold);
     json->Field("in_both", places.in_both);
     json->Field("only_framed", places.only_framed);
+    if (!places.column.empty()) json->Field("column", places.column);
     json->EndObject();
   }
   json->EndArray();

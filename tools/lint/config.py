@@ -20,7 +20,8 @@ TOOL_LAYERS = {"base", "engine", "tools"}
 TOOL_FOLDER_HEADERS = {"tools/geardb/": {"wal/log_reader.h", "wal/segment_check.h",
                                          "wal/record_codec.h", "engine/internal/cold_tier.h",
                                          "engine/internal/record_body.h",
-                                         "engine/internal/slabs.h"},
+                                         "engine/internal/slabs.h",
+                                         "engine/internal/companion.h"},
                        # The cleaner is measured beside RocksDB as the cold store opens it, with
                        # the values that it puts there.
                        "tools/bench/": {"engine/internal/cold_db.h", "engine/internal/cold_keys.h",

@@ -32,11 +32,6 @@ TEST_F(BatchValuesTest, WhatIsNotShownIsNamed) {
   SamplerOptions options{.batch = 2, .views = {{.column = "row"}}};
   options.n_step = NStep{.reward_column = "text"};
   EXPECT_STATUS(kInvalidArgument, priority("whole")->NewSampler(options), "is ragged");
-  const std::vector<RowId> ids = {{.id = 1, .row = 0}};
-  const std::vector<GatherColumn> gathered = {{.column = "text", .rows = ids}};
-  EXPECT_STATUS(kUnsupported, table_->Gather(gathered), "is ragged");
-  EXPECT_STATUS(kInvalidArgument, table_->Statistics("text"), "is ragged");
-  EXPECT_STATUS(kInvalidArgument, table_->Statistics("prompt"), "is a blob");
 }
 
 TEST_F(BatchValuesTest, ValuesAreConverted) {

@@ -13,6 +13,7 @@ class RecoveryColumnsTest : public RecoveryFixture {
     uint8_t kind = 0;
     uint8_t dtype = static_cast<uint8_t>(DType::kF32);
     std::vector<int64_t> shape = {};
+    uint32_t companion = 0;
   };
   Status Add(const std::vector<StoredColumn>& columns, const std::vector<std::string>& groups = {},
              bool late = false) {
@@ -21,7 +22,7 @@ class RecoveryColumnsTest : public RecoveryFixture {
       const auto name = column.name != nullptr ? builder_.CreateString(column.name) : 0;
       stored.push_back(fb::CreateColumn(builder_, name, column.dtype,
                                         builder_.CreateVector(column.shape), column.kind, false,
-                                        column.group));
+                                        column.group, 0, 0, 0, 0, 0, column.companion));
     }
     std::vector<flatbuffers::Offset<fb::ColumnGroup>> of_groups;
     for (const std::string& group : groups) {
@@ -31,12 +32,13 @@ class RecoveryColumnsTest : public RecoveryFixture {
     const auto columns_offset = builder_.CreateVector(stored);
     const auto groups_offset = builder_.CreateVector(of_groups);
     return Feed(fb::Change::AddColumns,
-                fb::CreateAddColumns(builder_, columns_offset, groups_offset));
+                fb::CreateAddColumns(builder_, columns_offset, groups_offset, ids_end_, 1 << 20));
   }
   Status Drop(const std::vector<std::string>& names) {
     return Feed(fb::Change::DropColumns,
                 fb::CreateDropColumns(builder_, builder_.CreateVectorOfStrings(names)));
   }
+  uint64_t ids_end_ = 1 << 20;
   void ExpectSpec(size_t columns, uint32_t version) {
     MutexLock lock(&steps().mutex);
     EXPECT_EQ(steps().WholeSpec().columns.size(), columns);
@@ -101,6 +103,39 @@ TEST_F(RecoveryColumnsTest, WhatIsNoChangeIsRefused) {
   refused(Drop({"nothing"}), "has no column 'nothing'");
   refused(Drop({"obs", "action", "reward"}), "no per-step column");
   refused(Drop({std::string(300, 'x')}), "a name of 300 characters");
+}
+
+TEST_F(RecoveryColumnsTest, CompanionsComeUnderNumbersOfTheirOwn) {
+  CreateSteps();
+  constexpr auto kBlob = static_cast<uint8_t>(ColumnKind::kBlob);
+  constexpr auto kWhole = static_cast<uint8_t>(ColumnKind::kPerTrajectory);
+  const auto blob = [](uint32_t companion) {
+    return StoredColumn{.name = "blob", .kind = kBlob, .companion = companion};
+  };
+  EXPECT_STATUS(kCorruption, Add({blob(0)}), "column 'blob' with its values in table 0");
+  EXPECT_STATUS(kCorruption, Add({{.name = "x", .kind = kWhole, .companion = 9}}),
+                "column 'x' with its values in table 9");
+  EXPECT_STATUS(kCorruption, Add({{.name = "x", .group = 0, .companion = 9}}), "");
+  ids_end_ = UINT64_MAX;
+  EXPECT_STATUS(kCorruption, Add({blob(9)}), "are promised");
+  ids_end_ = 1 << 20;
+  ASSERT_OK(Add({blob(9)}));
+  EXPECT_EQ(feed_.core().NextTableId(), 10u);
+  ASSERT_NE(feed_.core().TableById(9), nullptr);
+  EXPECT_EQ(feed_.core().TableById(9)->plan->ids_end, ids_end_);
+  ASSERT_OK(Drop({"blob"}));
+  EXPECT_EQ(feed_.core().TableById(9), nullptr);
+  EXPECT_EQ(feed_.core().NextTableId(), 10u);
+  EXPECT_STATUS(kCorruption, Add({blob(9)}), "table 9 of column 'blob' is created after table 9");
+}
+
+TEST_F(RecoveryColumnsTest, NoCompanionComesTwice) {
+  CreateSteps();
+  constexpr auto kBlob = static_cast<uint8_t>(ColumnKind::kBlob);
+  EXPECT_STATUS(kCorruption,
+                Add({{.name = "a", .kind = kBlob, .companion = 9},
+                     {.name = "b", .kind = kBlob, .companion = 9}}),
+                "table 9 of column 'b' is created after table 9");
 }
 
 TEST_F(RecoveryColumnsTest, WhatAPriorityTableNeedsDoesNotLeave) {

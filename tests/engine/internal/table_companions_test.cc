@@ -141,7 +141,7 @@ TEST_F(TableCompanionsTest, AnImageSaysTheSame) {
 TEST_F(TableCompanionsTest, NobodySeesThem) {
   Create(ValuesSpec(false));
   EXPECT_EQ(database_->Tables(), std::vector<std::string>{"values"});
-  EXPECT_STATUS(kNotFound, database_->OpenTable("geardb.values/text"), "it has values");
+  EXPECT_STATUS(kNotFound, database_->OpenTable("values', column 'text"), "it has values");
   TableSpec other = ValuesSpec(false);
   other.name = "other";
   ASSERT_OK(database_->CreateTable(other));
@@ -158,12 +158,29 @@ TEST_F(TableCompanionsTest, NobodySeesThem) {
   ASSERT_OK(database_->OpenOrCreateTable(ValuesSpec(false)));
 }
 
-TEST_F(TableCompanionsTest, TheyComeAndLeaveWithTheTable) {
+TEST_F(TableCompanionsTest, TheyComeAndLeaveWithTheirColumns) {
   Create(ValuesSpec(false));
   const std::string_view text = "text";
-  EXPECT_STATUS(kUnsupported, table_->DropColumns({&text, 1}), "cannot be dropped later");
+  AppendSteps(8, 1);
+  ASSERT_OK(table_->DropColumns({&text, 1}));
+  EXPECT_EQ(testing::CoreOf(*database_)->AllTables().size(), 5u);
+  EXPECT_EQ(Core()->companions[0], nullptr);
+  EXPECT_EQ(Core()->former_companions[0]->state->page_count(), 0u);
+  ExpectPlanAgrees();
   const Column column[] = {{.name = "more", .dtype = DType::kU8, .kind = ColumnKind::kRagged}};
-  EXPECT_STATUS(kUnsupported, table_->AddColumns(column), "cannot be added later");
+  ASSERT_OK(table_->AddColumns(column));
+  // Its number is the next one, not one that is free again.
+  ASSERT_EQ(Core()->companions.size(), 6u);
+  EXPECT_EQ(Core()->companions[5]->layout().id(), 7u);
+  AppendSteps(1, 1);
+  writer_.reset();
+  Reopen();
+  OpenAgain("values");
+  ASSERT_EQ(Core()->companions.size(), 6u);
+  EXPECT_EQ(Core()->companions[0], nullptr);
+  EXPECT_EQ(Core()->companions[5]->layout().id(), 7u);
+  EXPECT_EQ(table_->Read(id_, std::vector<std::string_view>{"more"}, {})->at(0).shape, Shape({0}));
+  ExpectPlanAgrees();
 }
 
 }  // namespace

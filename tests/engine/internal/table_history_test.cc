@@ -154,13 +154,33 @@ TEST(TableHistoryTest, WrongColumnsAreRefusedByName) {
                 "no column is in group 'g'");
   EXPECT_STATUS(kInvalidArgument, Added(history, {{.name = "late2", .in_final_row = true}}),
                 "has no final_row");
-  EXPECT_STATUS(kUnsupported,
-                Added(history, {{.name = "x", .shape = {17}, .kind = ColumnKind::kPerTrajectory}}),
-                "cannot be added later");
   EXPECT_STATUS(kInvalidArgument, Dropped(history, {}), "no columns are to be dropped");
   EXPECT_STATUS(kNotFound, Dropped(history, {"x"}), "has no column 'x'; it has obs, late, score");
   EXPECT_STATUS(kInvalidArgument, Dropped(history, {"score", "score"}), "is dropped twice");
   EXPECT_STATUS(kInvalidArgument, Dropped(history, {"obs"}), "no per-step column");
+}
+
+TEST(TableHistoryTest, CompanionsOfColumnsThatComeAreNumbered) {
+  auto after = Added(TableHistory(Spec()),
+                     {{.name = "wide", .shape = {17}, .kind = ColumnKind::kPerTrajectory},
+                      {.name = "narrow", .kind = ColumnKind::kPerTrajectory},
+                      {.name = "text", .dtype = DType::kU8, .kind = ColumnKind::kRagged}});
+  ASSERT_OK(after);
+  EXPECT_STATUS(kInvalidArgument, ValidateHistory(*after), "'wide' has its values in table 0");
+  EXPECT_EQ(NumberCompanions(&*after, 9), 11u);
+  ASSERT_OK(ValidateHistory(*after));
+  const TableLayout layout(*after, 1, 3);
+  ASSERT_EQ(layout.companions().size(), 2u);
+  EXPECT_EQ(layout.companions()[0].id, 9u);
+  EXPECT_EQ(layout.companions()[1].id, 10u);
+  auto dropped = Dropped(*after, {"wide"});
+  ASSERT_OK(dropped);
+  EXPECT_EQ(NumberCompanions(&*dropped, 20), 20u);
+  const TableLayout left(*dropped, 2, 3);
+  EXPECT_TRUE(left.companions()[0].dropped);
+  EXPECT_FALSE(left.companions()[1].dropped);
+  after->columns.back().companion = 0;
+  EXPECT_STATUS(kInvalidArgument, ValidateHistory(*after), "'text' has its values in table 0");
 }
 
 TEST(TableHistoryTest, NumbersEnd) {

@@ -111,6 +111,33 @@ TEST_F(MemoryNeedTest, TrimmedPagesMakeRoom) {
   ExpectNeed(3);
 }
 
+TEST_F(MemoryNeedTest, PagesOfValuesAreCounted) {
+  const auto table = Make({.name = "t",
+                           .columns = {{.name = "n", .dtype = DType::kU8},
+                                       {.name = "blob",
+                                        .dtype = DType::kU8,
+                                        .kind = ColumnKind::kBlob,
+                                        .expected_rows = 1 << 20}},
+                           .steps_per_page = 8});
+  ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
+  const std::vector<uint8_t> megabyte(1 << 20, 1);
+  const ColumnValue blob{"blob", TensorView::Of(std::span<const uint8_t>(megabyte))};
+  const ColumnValue step{"n", TensorView::Scalar(uint8_t{1})};
+  TrajectoryId last = 0;
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_OK_AND_ASSIGN(
+        const Appended appended,
+        writer->Append({&step, 1}, {.end = End::kTerminated, .trajectory = {&blob, 1}}));
+    last = appended.id;
+    // What is replaced, or leaves with its trajectory, makes room.
+    ASSERT_OK(table->SetColumns(last, {&blob, 1}));
+    if (i % 2 != 0) continue;
+    ASSERT_OK(table->Remove({&last, 1}));
+  }
+  // Ten blobs of half a slab at a time, and one slab of steps.
+  ExpectNeed(6);
+}
+
 // Their pages were never there at the same time.
 TEST_F(MemoryNeedTest, TablesThatWereFullInTurnTakeNoMoreThanOne) {
   for (const char* name : {"a", "b", "c", "d"}) {
