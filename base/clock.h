@@ -15,8 +15,15 @@ class Deadline {
   static constexpr Deadline Infinite() { return Deadline(TimePoint::max()); }
   /// Does not wait at all.
   static constexpr Deadline Now() { return Deadline(TimePoint::min()); }
+  /// That many milliseconds from now. More than the clock can count is never, less is `Now()`.
   static Deadline AfterMs(int64_t ms) {
-    return Deadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(ms));
+    using std::chrono::milliseconds;
+    const TimePoint now = std::chrono::steady_clock::now();
+    const auto left = std::chrono::duration_cast<milliseconds>(TimePoint::max() - now);
+    if (ms >= left.count()) return Infinite();
+    const auto passed = std::chrono::duration_cast<milliseconds>(now.time_since_epoch());
+    if (ms <= -passed.count()) return Now();
+    return Deadline(now + milliseconds(ms));
   }
   constexpr explicit Deadline(TimePoint at) : at_(at) {}
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <limits>
 
 namespace geardb {
 namespace {
@@ -25,6 +26,21 @@ TEST(DeadlineTest, PassesAtItsTime) {
   const auto after = std::chrono::steady_clock::now();
   EXPECT_GE(deadline.at(), before + std::chrono::milliseconds(1000));
   EXPECT_LE(deadline.at(), after + std::chrono::milliseconds(1000));
+}
+
+TEST(DeadlineTest, MoreThanTheClockCountsIsNeverOrNow) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  // From the largest down to beyond what nanoseconds count, and one that they do.
+  for (const int64_t ms : {kMax, kMax - 1, kMax / 1000, kMax / 1'000'000}) {
+    EXPECT_TRUE(Deadline::AfterMs(ms).infinite()) << ms;
+    EXPECT_FALSE(Deadline::AfterMs(ms).passed()) << ms;
+  }
+  const Deadline late = Deadline::AfterMs(kMax / 2'000'000);
+  EXPECT_FALSE(late.infinite());
+  EXPECT_FALSE(late.passed());
+  for (const int64_t ms : {-kMax - 1, -kMax, -kMax / 1000, -kMax / 1'000'000}) {
+    EXPECT_TRUE(Deadline::AfterMs(ms).passed()) << ms;
+  }
 }
 
 TEST(ClockTest, SystemClockIsInMicrosecondsSince1970) {
