@@ -1,11 +1,16 @@
 #include "wal/vouch_scan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/mutex.h"
+#include "base/thread.h"
 #include "wal/aligned_buffer.h"
 #include "wal/record_codec.h"
 
@@ -13,6 +18,9 @@ namespace geardb::wal {
 namespace {
 
 constexpr uint64_t kReadBytes = uint64_t{1} << 20;
+/// Threads that read segments, at most, and how much each has to read at least.
+constexpr uint64_t kThreadsMax = 4;
+constexpr uint64_t kThreadBytes = uint64_t{32} << 20;
 
 // Could the 64 bytes at `at` be the header of a record beyond the stop, of the manifest's epoch or
 // of one that it cannot know of?
@@ -29,7 +37,7 @@ bool LooksLikeHeader(const std::byte* at, const Manifest& manifest, Lsn stop, ui
          header->metadata_length <= header->length && header->length <= manifest.segment_bytes;
 }
 
-// What a scan is for. Called for what lies beyond the stop, in no order.
+// What a scan is for. Called for what lies beyond the stop, in no order, by one at a time.
 class Search {
  public:
   virtual ~Search() = default;
@@ -44,8 +52,14 @@ constexpr std::string_view kTheRing = "the ring";
 // The records of one segment file, wherever in it they begin.
 class FileScan {
  public:
-  FileScan(Env* env, std::string path, const Manifest& manifest, Lsn stop)
-      : env_(env), path_(std::move(path)), manifest_(manifest), stop_(stop), block_(kReadBytes) {}
+  /// `mutex`: held when the search is called.
+  FileScan(Env* env, std::string path, const Manifest& manifest, Lsn stop, Mutex* mutex)
+      : env_(env),
+        path_(std::move(path)),
+        manifest_(manifest),
+        stop_(stop),
+        mutex_(mutex),
+        block_(kReadBytes) {}
 
   /// From offset `begin` on.
   Status Run(uint64_t begin, Search* search) {
@@ -70,11 +84,12 @@ class FileScan {
   Status ScanBlock(uint64_t at, size_t bytes, Search* search) {
     RecordHeader header;
     for (uint64_t i = 0; i + sizeof(RecordHeader) <= bytes; i += kRecordAlignment) {
-      if (LooksLikeHeader(block_.data() + i, manifest_, stop_, manifest_.segment_bytes, at + i,
-                          &header) &&
-          search->Wants(header)) {
-        GEARDB_RETURN_IF_ERROR(CheckRecord(at + i, header, search));
+      if (!LooksLikeHeader(block_.data() + i, manifest_, stop_, manifest_.segment_bytes, at + i,
+                           &header)) {
+        continue;
       }
+      MutexLock lock(mutex_);
+      if (search->Wants(header)) GEARDB_RETURN_IF_ERROR(CheckRecord(at + i, header, search));
     }
     return Status::Ok();
   }
@@ -94,6 +109,7 @@ class FileScan {
   const std::string path_;
   const Manifest& manifest_;
   const Lsn stop_;
+  Mutex* const mutex_;
   const AlignedBuffer block_;
   std::unique_ptr<File> file_;
   std::vector<std::byte> record_bytes_;
@@ -117,20 +133,74 @@ Status ScanRing(RingFile* ring, const Manifest& manifest, Lsn stop, Search* sear
   return Status::Ok();
 }
 
-Status ScanAll(Env* env, const ScannedLog& log, const Followed& followed, Search* search) {
+// A file of which what begins at `begin` is to be scanned.
+struct FileRest {
+  std::string path;
+  uint64_t begin = 0;
+};
+
+// Scans files by as many threads as they are worth.
+class FilesScan {
+ public:
+  FilesScan(Env* env, const ScannedLog& log, Lsn stop, std::vector<FileRest> files, Search* search)
+      : env_(env), log_(log), stop_(stop), files_(std::move(files)), search_(search) {}
+
+  Status Run(uint64_t threads_max) {
+    uint64_t bytes = 0;
+    for (const FileRest& file : files_) bytes += log_.manifest.segment_bytes - file.begin;
+    const uint64_t count =
+        std::min({threads_max, bytes / kThreadBytes, static_cast<uint64_t>(files_.size())});
+    std::vector<std::thread> threads;
+    for (uint64_t i = 1; i < count; ++i) {
+      auto thread = StartThread("scans the log", [this] { ScanFiles(); });
+      if (!thread.ok()) break;  // Those that are there do it.
+      threads.push_back(std::move(thread).value());
+    }
+    ScanFiles();
+    for (std::thread& thread : threads) thread.join();
+    MutexLock lock(&mutex_);
+    return status_;
+  }
+
+ private:
+  void ScanFiles() {
+    for (size_t at = next_++; at < files_.size(); at = next_++) {
+      FileScan scan(env_, files_[at].path, log_.manifest, stop_, &search_mutex_);
+      const Status status = scan.Run(files_[at].begin, search_);
+      if (status.ok()) continue;
+      next_ = files_.size();
+      MutexLock lock(&mutex_);
+      if (status_.ok()) status_ = status;
+    }
+  }
+
+  Env* const env_;
+  const ScannedLog& log_;
+  const Lsn stop_;
+  const std::vector<FileRest> files_;
+  Search* const search_;
+  std::atomic<size_t> next_{0};
+  Mutex search_mutex_;
+  Mutex mutex_;
+  Status status_ GEARDB_GUARDED_BY(mutex_);
+};
+
+Status ScanAll(Env* env, const ScannedLog& log, const Followed& followed, uint64_t threads_max,
+               Search* search) {
   const uint64_t segment_bytes = log.manifest.segment_bytes;
   std::map<std::string, uint64_t> followed_bytes;
   for (const auto& [base, name] : log.map.names) {
     if (base < followed.from || base >= followed.segments_end) continue;
     followed_bytes[name] = std::min(followed.segments_end - base, segment_bytes);
   }
+  std::vector<FileRest> files;
   for (const std::string& name : log.map.all) {
     const auto found = followed_bytes.find(name);
     const uint64_t begin = found == followed_bytes.end() ? 0 : found->second;
-    if (begin == segment_bytes) continue;
-    FileScan scan(env, JoinPath(log.directory, name), log.manifest, followed.stop);
-    GEARDB_RETURN_IF_ERROR(scan.Run(begin, search));
+    if (begin != segment_bytes) files.push_back({JoinPath(log.directory, name), begin});
   }
+  FilesScan scan(env, log, followed.stop, std::move(files), search);
+  GEARDB_RETURN_IF_ERROR(scan.Run(threads_max));
   if (log.ring == nullptr) return Status::Ok();
   return ScanRing(log.ring, log.manifest, followed.stop, search);
 }
@@ -216,13 +286,14 @@ class BeyondSearch final : public Search {
 
 Result<Lsn> ScanForVouched(Env* env, const ScannedLog& log, const Followed& followed) {
   VouchSearch search(log.manifest);
-  GEARDB_RETURN_IF_ERROR(ScanAll(env, log, followed, &search));
+  GEARDB_RETURN_IF_ERROR(ScanAll(env, log, followed, kThreadsMax, &search));
   return search.vouched();
 }
 
 Result<RecordsBeyond> ScanBeyond(Env* env, const ScannedLog& log, const Followed& followed) {
   BeyondSearch search(log.manifest, JoinPath(log.directory, kRingName));
-  GEARDB_RETURN_IF_ERROR(ScanAll(env, log, followed, &search));
+  // One after the other: of two files with the same record always the same one counts.
+  GEARDB_RETURN_IF_ERROR(ScanAll(env, log, followed, 1, &search));
   RecordsBeyond beyond = search.Finish();
   GEARDB_ASSIGN_OR_RETURN(beyond.header_at_end, HasHeader(env, log, followed.stop));
   // What the ring has room for (rule 3) says what had been drained, and so published.

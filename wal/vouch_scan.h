@@ -33,7 +33,7 @@ struct ScannedLog {
 /// aligned position is tried, except those of segments that the reader has followed to their end
 /// or its own: valid records lie there without a gap. Parts of files that were never written are
 /// skipped. Corruption when such a record has a later epoch than the manifest: nothing is appended
-/// before its epoch is there.
+/// before its epoch is there. Large logs are read by several threads, which end with the call.
 Result<Lsn> ScanForVouched(Env* env, const ScannedLog& log, const Followed& followed);
 
 /// The records of the manifest's epoch beyond the stop that are valid, with all their pieces. The

@@ -205,5 +205,30 @@ TEST_F(VouchScanTest, InTheRingAloneTheyWereAcknowledgedIfTheOneBeforeThemWasCom
   EXPECT_TRUE(Beyond().acknowledged);
 }
 
+// Segments so large that threads share them.
+class VouchScanConcurrentTest : public VouchScanTest {
+ protected:
+  static constexpr uint64_t kLarge = uint64_t{40} << 20;
+  VouchScanConcurrentTest() {
+    manifest_.segment_bytes = kLarge;
+    env_.Put("log/segment-000001", std::vector<std::byte>(kLarge));
+    env_.Put("log/segment-000002", std::vector<std::byte>(kLarge));
+  }
+};
+
+TEST_F(VouchScanConcurrentTest, TheLargestClaimOfAnyFileCounts) {
+  PutRecord("segment-000001", 2048, 1500);
+  PutRecord("segment-000002", 2 * kLarge - 128, 1700);
+  EXPECT_EQ(Vouched(), 1700u);
+  PutRecord("segment-000001", 3 * kLarge - 256, 1800);
+  EXPECT_EQ(Vouched(), 1800u);
+}
+
+TEST_F(VouchScanConcurrentTest, WhatOneThreadFindsWrongIsTheAnswer) {
+  PutRecord("segment-000001", 2048, 1500);
+  PutRecord("segment-000002", 2 * kLarge - 128, 1700, /*open=*/6);
+  EXPECT_STATUS(kCorruption, Scan().status(), "segment-000002");
+}
+
 }  // namespace
 }  // namespace geardb::wal
