@@ -233,6 +233,8 @@ class Writer::Impl {
   /// Nothing has changed after an error.
   Status TakeOverOrphan(TrajectoryId id, uint32_t number);
   Status TakeOverTail(engine::Lane* lane) GEARDB_REQUIRES(table_->state->mutex);
+  /// The writers of the companions to which a lane's calls append.
+  std::vector<Impl*> AppendedCompanions() const;
   /// What the ragged companions have of it; nothing has changed after an error.
   Status TakeOverCompanions(const engine::Lane& lane, uint32_t number)
       GEARDB_REQUIRES(table_->state->mutex);

@@ -58,31 +58,36 @@ Status Writer::Impl::TakeOverOwned(const Lane& owner, Lane* lane) {
   return Status::Ok();
 }
 
-Status Writer::Impl::TakeOverCompanions(const Lane& lane, uint32_t number)
-    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {  // They have the mutex of this table.
+std::vector<Writer::Impl*> Writer::Impl::AppendedCompanions() const {
+  std::vector<Impl*> writers;
   for (size_t k = 0; k < companions_.size(); ++k) {
     const engine::CompanionColumn& column = layout().companions()[k];
     if (!column.ragged() || companions_[k] == nullptr) continue;
     // Patches append to those of late groups.
     if (layout().group(layout().step_columns()[column.column].group).late) continue;
-    Impl& writer = *companions_[k];
-    Lane* const theirs = writer.lanes_[number].get();
-    const Status taken = writer.TakeOverOwned(lane, theirs);
-    if (!taken.ok()) {
-      theirs->Reset();
-      while (k-- > 0) {
-        if (!layout().companions()[k].ragged()) continue;
-        Impl& before = *companions_[k];
-        Lane* const held = before.lanes_[number].get();
-        if (held->id != 0) before.table_->state->frames().HoldAll(held->tail_lpn, false);
-        held->Reset();
-      }
-      return taken;
-    }
-    // Until it is this writer's.
-    if (theirs->id != 0) writer.table_->state->frames().HoldAll(theirs->tail_lpn, true);
+    writers.push_back(companions_[k].get());
   }
-  return Status::Ok();
+  return writers;
+}
+
+Status Writer::Impl::TakeOverCompanions(const Lane& lane, uint32_t number)
+    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {  // They have the mutex of this table.
+  const std::vector<Impl*> writers = AppendedCompanions();
+  Status taken;
+  for (size_t i = 0; i < writers.size() && taken.ok(); ++i) {
+    Lane* const theirs = writers[i]->lanes_[number].get();
+    taken = writers[i]->TakeOverOwned(lane, theirs);
+    if (!taken.ok()) theirs->Reset();
+    // Until it is this writer's.
+    if (theirs->id != 0) writers[i]->table_->state->frames().HoldAll(theirs->tail_lpn, true);
+  }
+  if (taken.ok()) return taken;
+  for (Impl* writer : writers) {
+    Lane* const theirs = writer->lanes_[number].get();
+    if (theirs->id != 0) writer->table_->state->frames().HoldAll(theirs->tail_lpn, false);
+    theirs->Reset();
+  }
+  return taken;
 }
 
 }  // namespace geardb

@@ -5,6 +5,21 @@
 #include "base/thread.h"
 
 namespace geardb::engine {
+namespace {
+
+struct NoLock final : rocksdb::FileLock {};
+
+}  // namespace
+
+rocksdb::Status ColdThreads::LockFile(const std::string& /*name*/, rocksdb::FileLock** lock) {
+  *lock = new NoLock;
+  return rocksdb::Status::OK();
+}
+
+rocksdb::Status ColdThreads::UnlockFile(rocksdb::FileLock* lock) {
+  delete static_cast<NoLock*>(lock);
+  return rocksdb::Status::OK();
+}
 
 ColdThreads::ColdThreads(const ColdSystem& with, uint32_t each)
     : EnvWrapper(rocksdb::Env::Default()), each_(each) {

@@ -1,6 +1,8 @@
 // RocksDB's environment as the cold store gives it: files by a FileSystem, and background threads
 // of the store's own, which end with it. (RocksDB's default threads are the process's, for good: a
-// child of a fork finds them gone and waits for them for ever.)
+// child of a fork finds them gone and waits for them for ever.) Nor does RocksDB lock the
+// directory: whoever opens the store holds the database's lock, and the table that RocksDB keeps of
+// what its process has locked would be a child's for good.
 //
 // Invariants: a job runs once or is unscheduled, never both; jobs of one priority begin in order.
 #pragma once
@@ -10,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -33,6 +36,8 @@ class ColdThreads : public rocksdb::EnvWrapper {
   ~ColdThreads() override;
 
   const char* Name() const override { return "GearDbColdThreads"; }
+  rocksdb::Status LockFile(const std::string& name, rocksdb::FileLock** lock) override;
+  rocksdb::Status UnlockFile(rocksdb::FileLock* lock) override;
   void Schedule(void (*function)(void*), void* argument, Priority priority, void* tag,
                 void (*dropped)(void*)) override;
   int UnSchedule(void* tag, Priority priority) override;

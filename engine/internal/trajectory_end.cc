@@ -5,6 +5,7 @@
 
 #include "engine/internal/append.h"
 #include "engine/internal/episode.h"
+#include "engine/internal/frame_room.h"
 #include "engine/internal/set_filter.h"
 
 namespace geardb {
@@ -170,20 +171,10 @@ Status Writer::Impl::MakeRoomForTail(Deadline deadline) {
   for (const uint32_t group : layout().appended_groups()) {
     pools.push_back(table_->state->pool(group));
   }
-  for (size_t k = 0; k < companions_.size(); ++k) {
-    if (layout().companions()[k].ragged()) pools.push_back(companions_[k]->table_->state->pool(0));
+  for (const Impl* companion : AppendedCompanions()) {
+    pools.push_back(companion->table_->state->pool(0));
   }
-  // All at once, so that none makes room by what another has made.
-  std::vector<FrameRef> frames;
-  Status status;
-  for (engine::FramePool* pool : pools) {
-    const auto frame = database_->TakeFrame(pool, pools.size(), deadline);
-    status = frame.status();
-    if (!status.ok()) break;
-    frames.push_back(*frame);
-  }
-  for (size_t i = 0; i < frames.size(); ++i) database_->arena->Free(pools[i], frames[i]);
-  return status;
+  return engine::MakeRoomForOneEach(database_.get(), pools, deadline);
 }
 
 Status Writer::Impl::TakeOverOrphan(TrajectoryId id, uint32_t number) {

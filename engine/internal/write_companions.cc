@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/internal/frame_room.h"
 #include "engine/internal/ready_items.h"
 #include "engine/internal/table_change.h"
 #include "engine/internal/write_call.h"
@@ -225,8 +226,19 @@ Status WriteCall::AppendOwned(const std::shared_ptr<TableCore>& table,
     owned_ = std::make_unique<OwnedAppend>();
     owned_->table = table;
     Status status = BindOwned(rows);
+    const bool no_frame = status.code() == StatusCode::kResourceExhausted;
     if (status.ok()) status = RunBound();
     LetGoOwned();
+    if (no_frame && !deadline_.passed()) {
+      std::vector<FramePool*> pools;
+      const auto companions = table->CompanionsNow();
+      for (const OwnedRows& one : rows) {
+        const auto& companion = companions[one.companion];
+        if (companion != nullptr) pools.push_back(companion->state->pool(0));
+      }
+      GEARDB_RETURN_IF_ERROR(MakeRoomForOneEach(database_, pools, deadline_));
+      continue;
+    }
     // What has left is left out.
     if (status.code() != StatusCode::kNotFound) return status;
   }

@@ -1,3 +1,4 @@
+// concurrent: wal/vouch_scan.cc
 #include "wal/vouch_scan.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// concurrent: engine/internal/compactor.h engine/internal/compactor.cc
 // Compactions for space run beside the passes of the cleaner, and end with the database.
 #include "engine/internal/compactor.h"
 
@@ -45,7 +46,7 @@ struct Gate {
   }
 };
 
-class CompactorTest : public FramesTest {
+class CompactorConcurrentTest : public FramesTest {
  protected:
   void SetUp() override {
     options_.log_bytes_max = 8 << 20;  // Eight segments.
@@ -72,7 +73,7 @@ class CompactorTest : public FramesTest {
   uint64_t ColdBytes() { return database_->Stats().cold.disk_bytes; }
 };
 
-TEST_F(CompactorTest, PassesDoNotWaitForIt) {
+TEST_F(CompactorConcurrentTest, PassesDoNotWaitForIt) {
   Gate::The().Close();
   DropWhatIsCold();
   for (int i = 0; i < 60; ++i) Add(8, 8);  // Segments for the next pass.
@@ -88,7 +89,7 @@ TEST_F(CompactorTest, PassesDoNotWaitForIt) {
   ExpectAll();
 }
 
-TEST_F(CompactorTest, TheSpaceOfADroppedTableComesBack) {
+TEST_F(CompactorConcurrentTest, TheSpaceOfADroppedTableComesBack) {
   DropWhatIsCold();
   for (int i = 0; i < 30; ++i) Add(8, 8);
   ASSERT_OK(Cleaner().CleanNow(/*all=*/true));
@@ -100,7 +101,7 @@ TEST_F(CompactorTest, TheSpaceOfADroppedTableComesBack) {
 }
 
 // Tables that are dropped while a compaction runs want another.
-TEST_F(CompactorTest, WhatIsDroppedMeanwhileIsCompactedNext) {
+TEST_F(CompactorConcurrentTest, WhatIsDroppedMeanwhileIsCompactedNext) {
   Gate::The().Close();
   DropWhatIsCold();
   for (int i = 0; i < 60; ++i) Add(8, 8);  // Segments for the next pass.
@@ -116,7 +117,7 @@ TEST_F(CompactorTest, WhatIsDroppedMeanwhileIsCompactedNext) {
   ExpectAll();
 }
 
-TEST_F(CompactorTest, WithoutThreadsThePassCompacts) {
+TEST_F(CompactorConcurrentTest, WithoutThreadsThePassCompacts) {
   options_.background = false;
   Again();
   DropWhatIsCold();
@@ -127,7 +128,7 @@ TEST_F(CompactorTest, WithoutThreadsThePassCompacts) {
   ExpectAll();
 }
 
-TEST_F(CompactorTest, ACloseEndsIt) {
+TEST_F(CompactorConcurrentTest, ACloseEndsIt) {
   Gate::The().Close();
   DropWhatIsCold();
   for (int i = 0; i < 60; ++i) Add(8, 8);  // Segments for the next pass.

@@ -28,7 +28,7 @@ class PatchRowsTest : public testing::StoreTest {
 
 TEST_F(PatchRowsTest, PackedValuesFollowOneAnother) {
   MutexLock lock(&state_->mutex);
-  const PatchValues values{.columns = {}, .entries = 8};
+  const PatchValues values{.columns = {}, .ragged = {}, .entries = 8};
   PatchRows rows(*state_, values);
   ASSERT_OK(rows.Add(0, 2, 4));
   ASSERT_OK(rows.AddStale(1));
@@ -46,7 +46,7 @@ TEST_F(PatchRowsTest, PackedValuesFollowOneAnother) {
 
 TEST_F(PatchRowsTest, PaddedValuesHaveAShareForEach) {
   MutexLock lock(&state_->mutex);
-  const PatchValues values{.columns = {}, .entries = 2, .padded = 5};
+  const PatchValues values{.columns = {}, .ragged = {}, .entries = 2, .padded = 5};
   PatchRows rows(*state_, values);
   ASSERT_OK(rows.AddStale(5));
   EXPECT_STATUS(kInvalidArgument, rows.CheckWhole(), "values of 2 entries are given for 1");
@@ -60,7 +60,7 @@ TEST_F(PatchRowsTest, PaddedValuesHaveAShareForEach) {
 
 TEST_F(PatchRowsTest, RowsBeyondTheEndAreRefused) {
   MutexLock lock(&state_->mutex);
-  const PatchValues values{.columns = {}, .entries = 100};
+  const PatchValues values{.columns = {}, .ragged = {}, .entries = 100};
   PatchRows rows(*state_, values);
   ASSERT_OK(rows.Add(0, 6, 0));
   EXPECT_STATUS(kInvalidArgument, rows.Add(0, 6, 1), "1 rows from 6 of trajectory 1");
