@@ -16,6 +16,7 @@
 #include "engine/internal/remover_rule.h"
 #include "engine/internal/standing_filter.h"
 #include "index/trajectory_index.h"
+#include "kernels/convert.h"
 
 namespace geardb {
 namespace {
@@ -45,10 +46,13 @@ Status ValidateName(std::string_view what, std::string_view name) {
 
 using engine::RowBytes;
 
-/// Whether every element of the dtype can be `value`; a float is rounded.
+/// Whether every element of the dtype can be `value`; a float is rounded, but not to infinity.
 bool IsValueOf(DType dtype, double value) {
   if (dtype == DType::kBool) return value == 0 || value == 1;
-  if (dtype > DType::kI64) return true;
+  if (dtype > DType::kI64) {
+    const uint64_t infinity = ElementBits(dtype, HUGE_VAL);
+    return std::isinf(value) || ElementBits(dtype, std::fabs(value)) != infinity;
+  }
   // Integers come in pairs, unsigned and signed, of the same size.
   const bool is_signed = static_cast<int>(dtype) % 2 == 1;
   const double end = std::ldexp(1.0, static_cast<int>(DTypeBytes(dtype)) * 8 - is_signed);

@@ -110,9 +110,10 @@ class Table {
 
   /// A writer with `options.lanes` lanes, each of which has at most one open trajectory at a time.
   Result<std::unique_ptr<Writer>> NewWriter(const WriterOptions& options);
-  /// Removes whole trajectories, open ones too (their writer's next append fails with NotFound).
-  /// All or, with an unknown id, none. Logged; returns when published. InvalidArgument, naming the
-  /// number, for more ids than fit one record: a quarter of the ring, 16 bytes each.
+  /// Removes whole trajectories, open ones too (their writer's next append fails with NotFound, but
+  /// for AppendTrajectory, which begins another). All or, with an unknown id, none. Logged; returns
+  /// when published. InvalidArgument, naming the number, for more ids than fit one record: a
+  /// quarter of the ring, 16 bytes each.
   Status Remove(std::span<const TrajectoryId> ids);
   /// Removes the trajectories that pass, open ones too, and returns how many. Which ones is decided
   /// once, and no other change comes between that and the last of them. As many as fit one record
@@ -123,6 +124,7 @@ class Table {
   Result<uint64_t> Remove(const IdRange& ids);
   /// Drops the rows before `first_row` of a trajectory: whole pages leave memory, anchors whose
   /// extent then starts before `first_row` leave the priority tables. Never more than its steps.
+  /// Late groups count as filled up to there (Filled), whoever filled them.
   Status Truncate(TrajectoryId id, int64_t first_row);
   /// Sets per-trajectory columns of a trajectory.
   Status SetColumns(TrajectoryId id, ColumnValues values);
@@ -143,8 +145,8 @@ class Table {
   Result<PatchOutcome> Patch(std::span<const RowSpan> spans, ColumnValues values,
                              const PatchOptions& options = {});
   /// The row up to which a late group of a trajectory is filled, its rows from there on holding
-  /// defaults. NotFound for an unknown trajectory or group, InvalidArgument for one that is not
-  /// late.
+  /// defaults: at least its first row that is still there. NotFound for an unknown trajectory or
+  /// group, InvalidArgument for one that is not late.
   Result<int64_t> Filled(TrajectoryId id, std::string_view group) const;
 
   // Columns that come and leave, while the table is used. Each call is one record: logged, and

@@ -42,51 +42,59 @@ WriteBatch& WriteBatch::operator=(WriteBatch&&) noexcept = default;
 WriteBatch::~WriteBatch() = default;
 
 size_t WriteBatch::Append(Writer* writer, ColumnValues row, const AppendOptions& options) {
-  return impl_->Add(ToLane(engine::AppendKind::kOneRow, writer->impl_.get(), row, options));
+  return impl_->Add(ToLane(engine::AppendKind::kOneRow,
+                           writer == nullptr ? nullptr : writer->impl_.get(), row, options));
 }
 
 size_t WriteBatch::AppendSteps(Writer* writer, ColumnValues rows, const AppendOptions& options) {
-  return impl_->Add(ToLane(engine::AppendKind::kSteps, writer->impl_.get(), rows, options));
+  return impl_->Add(ToLane(engine::AppendKind::kSteps,
+                           writer == nullptr ? nullptr : writer->impl_.get(), rows, options));
 }
 
 size_t WriteBatch::AppendTrajectory(Writer* writer, ColumnValues rows,
                                     const AppendOptions& options) {
-  return impl_->Add(ToLane(engine::AppendKind::kTrajectory, writer->impl_.get(), rows, options));
+  return impl_->Add(ToLane(engine::AppendKind::kTrajectory,
+                           writer == nullptr ? nullptr : writer->impl_.get(), rows, options));
 }
 
 size_t WriteBatch::AppendLanes(Writer* writer, ColumnValues rows,
                                const AppendLanesOptions& options) {
-  return impl_->Add(engine::AppendOperation{.writer = writer->impl_.get(),
-                                            .rows = engine::NamedColumns(rows),
-                                            .final = engine::NamedColumns(options.final),
-                                            .trajectory = engine::NamedColumns(options.trajectory),
-                                            .ends = ToVector(options.ends),
-                                            .priorities = Copied(options.priorities)});
+  return impl_->Add(
+      engine::AppendOperation{.writer = writer == nullptr ? nullptr : writer->impl_.get(),
+                              .rows = engine::NamedColumns(rows),
+                              .final = engine::NamedColumns(options.final),
+                              .trajectory = engine::NamedColumns(options.trajectory),
+                              .ends = ToVector(options.ends),
+                              .priorities = Copied(options.priorities)});
 }
 
 size_t WriteBatch::Set(std::shared_ptr<PriorityTable> table, std::span<const ItemHandle> handles,
                        std::span<const float> priorities) {
-  return impl_->Add(
-      engine::SetOperation{table->impl_, {.handles = ToVector(handles)}, ToVector(priorities)});
+  return impl_->Add(engine::SetOperation{table == nullptr ? nullptr : table->impl_,
+                                         {.handles = ToVector(handles)},
+                                         ToVector(priorities)});
 }
 
 size_t WriteBatch::Set(std::shared_ptr<PriorityTable> table, std::span<const RowId> rows,
                        std::span<const float> priorities) {
-  return impl_->Add(
-      engine::SetOperation{table->impl_, {.rows = ToVector(rows)}, ToVector(priorities)});
+  return impl_->Add(engine::SetOperation{
+      table == nullptr ? nullptr : table->impl_, {.rows = ToVector(rows)}, ToVector(priorities)});
 }
 
 size_t WriteBatch::Delete(std::shared_ptr<PriorityTable> table,
                           std::span<const ItemHandle> handles) {
-  return impl_->Add(engine::DeleteOperation{table->impl_, {.handles = ToVector(handles)}});
+  return impl_->Add(engine::DeleteOperation{table == nullptr ? nullptr : table->impl_,
+                                            {.handles = ToVector(handles)}});
 }
 
 size_t WriteBatch::Delete(std::shared_ptr<PriorityTable> table, std::span<const RowId> rows) {
-  return impl_->Add(engine::DeleteOperation{table->impl_, {.rows = ToVector(rows)}});
+  return impl_->Add(
+      engine::DeleteOperation{table == nullptr ? nullptr : table->impl_, {.rows = ToVector(rows)}});
 }
 
 size_t WriteBatch::Remove(std::shared_ptr<Table> table, std::span<const TrajectoryId> ids) {
-  return impl_->Add(engine::RemoveOperation{table->impl_, ToVector(ids)});
+  return impl_->Add(
+      engine::RemoveOperation{table == nullptr ? nullptr : table->impl_, ToVector(ids)});
 }
 
 size_t WriteBatch::WriteTag(std::string_view name, std::span<const std::byte> blob) {

@@ -45,7 +45,8 @@ struct WriteOutcome {
 };
 
 /// Collects operations for Database::Write, which may be called with one batch again and again: an
-/// operation is looked at there, not before. Each call here returns the operation's index, from 0,
+/// operation is looked at there, not before (InvalidArgument: no writer, table or priority table
+/// was given). Each call here returns the operation's index, from 0,
 /// by which errors name it. Names, ids, handles and priorities are copied; the bytes of columns and
 /// of a tag's blob, and writers, are the caller's until the last Write has returned. Used by one
 /// thread at a time; while it is written, so are its writers.

@@ -98,7 +98,9 @@ class Writer {
   /// Appends many rows: values of shape [n, ...], the same n ≥ 1 for all columns.
   Result<Appended> AppendSteps(ColumnValues rows, const AppendOptions& options = {});
   /// Appends a whole trajectory and closes it: `options.end` must not be go (in a stream: an
-  /// episode). The lane must have no open trajectory (in a stream: no open episode).
+  /// episode). The lane must have no open trajectory (in a stream: no open episode). One that was
+  /// removed is none: unlike the other calls, which fail once with NotFound, this one says nothing
+  /// of it and begins another.
   Result<Appended> AppendTrajectory(ColumnValues rows, const AppendOptions& options);
   /// Appends a row for each lane: values of shape [lanes, ...]. One atomic record.
   Result<std::vector<Appended>> AppendLanes(ColumnValues rows, const AppendLanesOptions& options);

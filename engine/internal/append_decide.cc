@@ -314,7 +314,7 @@ flatbuffers::Offset<fb::Append> Writer::Impl::EncodeAppend(
   const auto items_offset = items.empty() ? 0 : body.CreateVector(items);
   return fb::CreateAppend(body, removed_offset, trimmed_offset, opened_offset, rows_offset,
                           pages_offset, pieces_offset, sets_offset, values_offset, items_offset,
-                          layout().version());
+                          layout().version(), static_cast<uint32_t>(plan.leaving.size()));
 }
 
 void Writer::Impl::AdvanceLanes(Calls calls, const AppendPlan& plan,

@@ -4,6 +4,27 @@
 
 namespace geardb::engine {
 
+namespace {
+
+/// What wants room in a log that no pass of the cleaner will make any is refused for closing.
+Status OrClosing(DatabaseCore* database, const Status& refused) {
+  const bool full = refused.code() == StatusCode::kResourceExhausted;
+  if (!full || database->cleaner == nullptr || !database->cleaner->stopped()) return refused;
+  return Status::Cancelled("database '", database->directory, "' is being closed");
+}
+
+}  // namespace
+
+Status AwaitLogRoom(DatabaseCore* database, Deadline deadline, const Status& refused) {
+  const uint64_t half = database->options.log_bytes_max / 2;
+  if (database->MakeLogRoom(half, deadline)) return Status::Ok();
+  // In a log that is half empty it was refused for something else.
+  if (database->log == nullptr || database->log->BytesToBound(wal::Urgency::kAppend) >= half) {
+    return refused;
+  }
+  return OrClosing(database, refused);
+}
+
 ChangeScope::ChangeScope(DatabaseCore* database, const TableCore* table, const CommitOptions& how)
     : database_(database), table_(table), how_(how) {
   database_->commit.Lock();
@@ -38,7 +59,9 @@ Status ChangeScope::AwaitRoom(std::span<const wal::RecordSize> sizes, const Comm
                          database_->cleaner->WaitForPass(how.deadline);
     database_->commit.Lock();
     // Others may have taken what was given back: then it is asked again.
-    if (full && !cleaned && !database_->log_writer_->HasRoom(sizes, how.urgency)) return room;
+    if (full && !cleaned && !database_->log_writer_->HasRoom(sizes, how.urgency)) {
+      return OrClosing(database_, room);
+    }
     if (!full) GEARDB_RETURN_IF_ERROR(room);
     GEARDB_RETURN_IF_ERROR(status());
   }

@@ -33,7 +33,8 @@ class GEARDB_THREAD_ANNOTATION(scoped_lockable) ChangeScope {
   const CommitOptions& how() const { return how_; }
 
   /// Until the log has room for records of these sizes. Releases `commit` while it waits, so what
-  /// was decided before must be decided again when `*waited`.
+  /// was decided before must be decided again when `*waited`. Cancelled: there is none, and none
+  /// will be made, since the database is being closed.
   Status AwaitRoom(std::span<const wal::RecordSize> sizes, const CommitOptions& how, bool* waited);
   /// Likewise, but keeps `commit`: nothing comes between what was decided and the record. An error
   /// is that of the log (its first error, a full disk) or the deadline; Close causes none.
@@ -49,11 +50,15 @@ class GEARDB_THREAD_ANNOTATION(scoped_lockable) ChangeScope {
   Status refused_;
 };
 
-inline StatusCode CodeOf(const Status& status) { return status.code(); }
+inline const Status& StatusOf(const Status& status) { return status; }
 template <typename Value>
-StatusCode CodeOf(const Result<Value>& result) {
-  return result.status().code();
+Status StatusOf(const Result<Value>& result) {
+  return result.status();
 }
+
+/// Of a call that was `refused` with ResourceExhausted: ok where the cleaner has made room in the
+/// log, so that it is worth another try. Else what the call is refused with.
+Status AwaitLogRoom(DatabaseCore* database, Deadline deadline, const Status& refused);
 
 /// Calls `call`, and again while it is refused (which has changed nothing) for want of room in the
 /// log, and the cleaner makes some. Holds no mutex, nor an epoch guard.
@@ -61,9 +66,9 @@ template <typename Call>
 auto WithLogRoom(DatabaseCore* database, Deadline deadline, const Call& call) {
   for (;;) {
     auto result = call();
-    if (CodeOf(result) != StatusCode::kResourceExhausted) return result;
-    // In a log that is half empty it was refused for something else.
-    if (!database->MakeLogRoom(database->options.log_bytes_max / 2, deadline)) return result;
+    if (StatusOf(result).code() != StatusCode::kResourceExhausted) return result;
+    const Status room = AwaitLogRoom(database, deadline, StatusOf(result));
+    if (!room.ok()) return decltype(result)(room);
   }
 }
 

@@ -82,6 +82,11 @@ void Cleaner::Stop() {
   compactor_.Stop();
 }
 
+bool Cleaner::stopped() {
+  MutexLock lock(&mutex_);
+  return stop_;
+}
+
 CleanerStats Cleaner::stats() {
   const Status compacted = compactor_.last();
   MutexLock lock(&mutex_);

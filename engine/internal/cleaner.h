@@ -61,6 +61,8 @@ class Cleaner {
   Status CleanNow(bool all);
   /// Ends the thread, and the compactor's.
   void Stop();
+  /// Stop was called, the first that Close does: no pass makes room any more.
+  bool stopped();
   CleanerStats stats();
   Compactor& compactor() { return compactor_; }
 

@@ -148,7 +148,7 @@ Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
     }
   }
   // What leaves gives its frames back first: nobody reads during recovery.
-  state.Leave(append.removed(), append.trimmed(), {RemovalReason::kCapacity});
+  state.Leave(append);
   std::vector<FrameRef> frames;
   std::vector<wal::PiecePlace> places;
   GEARDB_RETURN_IF_ERROR(TakePageFrames(append, record, {table, &layout}, &frames, &places));

@@ -24,6 +24,10 @@ bool SortAndFindTwice(std::vector<Number>* numbers) {
 Status AppendCheck::Check(const Input& input) {
   const fb::Append& append = *input.append;
   if (CountOf(append.rows()) == 0) return Status::Corruption("an append without rows");
+  if (append.by_hand() > CountOf(append.removed())) {
+    return Status::Corruption("an append removes ", CountOf(append.removed()), " trajectories, ",
+                              append.by_hand(), " of them by hand");
+  }
   GEARDB_RETURN_IF_ERROR(leaving_.Read(*input.state, append.removed(), append.trimmed()));
   GEARDB_RETURN_IF_ERROR(CheckOpened(input));
   GEARDB_RETURN_IF_ERROR(CheckPages(input));

@@ -10,7 +10,7 @@
 namespace geardb::engine {
 
 void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& frames) {
-  Leave(append.removed(), append.trimmed(), {RemovalReason::kCapacity});
+  Leave(append);
   if (append.opened()) {
     for (const fb::Opened* opened : *append.opened()) Open(*opened, lsn);
   }
@@ -137,6 +137,15 @@ void TableState::AdoptOne(const fb::Adopted& adopted, Lsn lsn) {
 void TableState::Apply(const fb::Remove& remove, uint32_t priority_table) {
   const auto reason = static_cast<RemovalReason>(remove.reason());
   Leave(remove.removed(), remove.trimmed(), {reason, priority_table});
+}
+
+void TableState::Leave(const fb::Append& append) {
+  for (uint32_t i = 0; append.removed() != nullptr && i < append.removed()->size(); ++i) {
+    const bool by_hand = i < append.by_hand();
+    RemoveTrajectory(*append.removed()->Get(i),
+                     {by_hand ? RemovalReason::kByHand : RemovalReason::kCapacity});
+  }
+  Leave(nullptr, append.trimmed(), {});
 }
 
 void TableState::Leave(const flatbuffers::Vector<const fb::Removed*>* removed,

@@ -201,7 +201,9 @@ class TableState {
   void Apply(const fb::Adopt& adopt, Lsn lsn);
   /// `priority_table`: that of the operation, which the reason may speak of.
   void Apply(const fb::Remove& remove, uint32_t priority_table);
-  /// What a Remove says, and an append before its rows; either may be null.
+  /// What an append says before its rows.
+  void Leave(const fb::Append& append);
+  /// What a Remove says; either may be null.
   void Leave(const flatbuffers::Vector<const fb::Removed*>* removed,
              const flatbuffers::Vector<const fb::Trimmed*>* trimmed, const RemovalCause& cause);
   void Apply(const fb::SetColumns& set);

@@ -9,6 +9,15 @@
 
 namespace geardb::engine {
 
+namespace {
+
+Status CheckGiven(const void* given, std::string_view what) {
+  if (given != nullptr) return Status::Ok();
+  return Status::InvalidArgument("no ", what, " is given; the pointer is null");
+}
+
+}  // namespace
+
 Status WriteCall::OfOperation(size_t operation, const Status& status) const {
   if (status.ok() || alone_) return status;
   return status.WithContext("operation " + std::to_string(operation));
@@ -66,6 +75,7 @@ Status WriteCall::CheckDatabase(const DatabaseCore* database, std::string_view w
 
 Status WriteCall::Bind(size_t operation, const AppendOperation& append) {
   Writer::Impl* writer = append.writer;
+  GEARDB_RETURN_IF_ERROR(CheckGiven(writer, "writer"));
   GEARDB_RETURN_IF_ERROR(CheckDatabase(writer->database_.get(), "the writer"));
   const std::vector<InitialPriorities> given = append.given();
   const std::vector<ColumnValue> final = append.final.values();
@@ -120,6 +130,7 @@ Status WriteCall::AddRows(size_t operation, Writer::Impl* writer,
 }
 
 Status WriteCall::Bind(size_t operation, const SetOperation& set) {
+  GEARDB_RETURN_IF_ERROR(CheckGiven(set.table.get(), "priority table"));
   GEARDB_RETURN_IF_ERROR(CheckDatabase(set.table->database.get(), "the priority table"));
   GEARDB_RETURN_IF_ERROR(database_->CheckTable(*set.table->table));
   GEARDB_RETURN_IF_ERROR(CheckSet(set.table->spec, set.items.size(), set.priorities));
@@ -128,6 +139,7 @@ Status WriteCall::Bind(size_t operation, const SetOperation& set) {
 }
 
 Status WriteCall::Bind(size_t operation, const DeleteOperation& deleted) {
+  GEARDB_RETURN_IF_ERROR(CheckGiven(deleted.table.get(), "priority table"));
   GEARDB_RETURN_IF_ERROR(CheckDatabase(deleted.table->database.get(), "the priority table"));
   GEARDB_RETURN_IF_ERROR(database_->CheckTable(*deleted.table->table));
   deletes_.push_back({operation, &deleted, {}, 0});
@@ -135,6 +147,7 @@ Status WriteCall::Bind(size_t operation, const DeleteOperation& deleted) {
 }
 
 Status WriteCall::Bind(size_t operation, const RemoveOperation& remove) {
+  GEARDB_RETURN_IF_ERROR(CheckGiven(remove.table.get(), "table"));
   GEARDB_RETURN_IF_ERROR(CheckDatabase(remove.table->database.get(), "the table"));
   GEARDB_RETURN_IF_ERROR(database_->CheckTable(*remove.table->table));
   if (remove.ids.empty()) return Status::Ok();

@@ -12,6 +12,8 @@
 #include <numeric>
 #include <thread>
 
+#include "engine/write_batch.h"
+#include "tests/engine/internal/live_core.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb {
@@ -285,6 +287,57 @@ TEST_F(DatabaseCloseConcurrentTest, ResumedTrajectoriesAreTheirWritersAsAcknowle
     EXPECT_EQ(table_->Scan({.state = TrajectoryState::kOpen}).size(), resumed);
     ReopenClean();
     EXPECT_EQ(table_->Scan({.state = TrajectoryState::kOrphaned}).size(), kLanes * kThreads);
+  }
+}
+
+// While Close waits, the cleaner makes no room any more: that is no lack of room.
+TEST_F(DatabaseCloseConcurrentTest, WhoWantsRoomInAFullLogIsCancelled) {
+  options_.segment_bytes = uint64_t{256} << 10;
+  options_.log_bytes_max = uint64_t{2} << 20;
+  options_.budgets.frames_bytes = uint64_t{16} << 20;
+  Start(uint64_t{256} << 10);
+  testing::CoreOf(*database_)->cleaner->Stop();  // As Close does first.
+  const Rows rows(0, 500);
+  WriteBatch batch;
+  batch.AppendTrajectory(writer_.get(), rows.many(), {.end = End::kTerminated});
+  Status status;
+  uint64_t appended = 0;
+  for (; status.ok(); ++appended) {
+    status = writer_->AppendTrajectory(rows.many(), {.end = End::kTerminated}).status();
+  }
+  EXPECT_GT(appended, 10u);
+  const std::string text = "database '" + dir_->path() + "' is being closed";
+  EXPECT_STATUS(kCancelled, status, text);
+  EXPECT_STATUS(kCancelled, database_->Write(batch).status(), text);
+  EXPECT_EQ(table_->Count(), appended - 1);
+  // The log's reserve is for what makes room.
+  EXPECT_OK(table_->Remove(IdRange(1, 3)));
+}
+
+TEST_F(DatabaseCloseConcurrentTest, AppendsThatWaitForRoomInTheLogAreCancelled) {
+  for (int round = 0; round < kRoundsOfLongCalls; ++round) {
+    options_.segment_bytes = uint64_t{256} << 10;
+    options_.log_bytes_max = uint64_t{2} << 20;
+    options_.budgets.frames_bytes = uint64_t{16} << 20;
+    Start(uint64_t{256} << 10);
+    std::atomic<uint64_t> done{0};
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&] {
+        const auto writer = table_->NewWriter({}).value();
+        const Rows rows(0, 500);
+        Status status;
+        while (status.ok()) {
+          status = writer->AppendTrajectory(rows.many(), {.end = End::kTerminated}).status();
+          done += status.ok() ? 1 : 0;
+        }
+        EXPECT_STATUS(kCancelled, status, "database '" + dir_->path() + "' is ");
+      });
+    }
+    while (done < 300u + 20u * static_cast<uint64_t>(round)) std::this_thread::yield();
+    EXPECT_OK(database_->Close());
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(table_->Count(), done);
   }
 }
 

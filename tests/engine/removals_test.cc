@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/write_batch.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/store_fixture.h"
 
@@ -48,6 +49,40 @@ TEST_F(RemovalsTest, ACutThatLeavesNothingIsByHand) {
   EXPECT_EQ(cut.id, 0u);
   ASSERT_OK_AND_ASSIGN(const Removals found, table_->ReadRemovals(0));
   EXPECT_EQ(found.removals, (std::vector<Removal>{{id, RemovalReason::kByHand, ""}}));
+}
+
+TEST_F(RemovalsTest, WhatABatchRemovesIsByHandAlsoBesideAnAppend) {
+  TableSpec spec = testing::StepSpec();
+  spec.trajectories_max = 4;
+  Create(spec);
+  std::vector<TrajectoryId> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(AppendClosed(10 * i, 2));
+  const testing::Rows two(100, 2), other(200, 2);
+  // One by hand, and for the second append one more, since the table is full.
+  ASSERT_OK_AND_ASSIGN(const auto writer, table_->NewWriter({.lanes = 2}));
+  WriteBatch batch;
+  batch.Remove(table_, {&ids[2], 1});
+  batch.AppendTrajectory(writer.get(), two.many(), {.lane = 0, .end = End::kTerminated});
+  batch.AppendTrajectory(writer.get(), other.many(), {.lane = 1, .end = End::kTerminated});
+  ASSERT_OK(database_->Write(batch));
+  // Alone, without an append to its table.
+  WriteBatch alone;
+  alone.Remove(table_, {&ids[1], 1});
+  ASSERT_OK(database_->Write(alone));
+  AppendClosed(300, 1);
+  AppendClosed(310, 1);  // The table is full again.
+  const std::vector<Removal> expected = {{ids[2], RemovalReason::kByHand, ""},
+                                         {ids[0], RemovalReason::kCapacity, ""},
+                                         {ids[1], RemovalReason::kByHand, ""},
+                                         {ids[3], RemovalReason::kCapacity, ""}};
+  for (const bool reopened : {false, true}) {
+    if (reopened) {
+      Reopen();
+      OpenAgain("steps");
+    }
+    ASSERT_OK_AND_ASSIGN(const Removals found, table_->ReadRemovals(0));
+    EXPECT_EQ(found.removals, expected) << reopened;
+  }
 }
 
 TEST_F(RemovalsTest, AReaderWaits) {

@@ -321,6 +321,25 @@ TEST(SchemaTest, DefaultsAreValuesOfTheirColumn) {
   const double nan = std::nan("");
   EXPECT_OK(with(DType::kF16, nan));
   EXPECT_OK(with(DType::kF32, -std::numeric_limits<double>::infinity()));
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::kF16, DType::kBf16, DType::kF32, DType::kF64}) {
+    for (const double value : {nan, infinity, -infinity}) EXPECT_OK(with(dtype, value));
+  }
+  // The largest finite number; half a last place beyond it is rounded to infinity.
+  const std::tuple<DType, double, double> ends[] = {
+      {DType::kF16, 65504, 65520},
+      {DType::kBf16, std::ldexp(255, 120), std::ldexp(511, 119)},
+      {DType::kF32, std::numeric_limits<float>::max(), std::ldexp((1 << 25) - 1, 103)}};
+  for (const auto& [dtype, largest, beyond] : ends) {
+    const std::string text = "which is no " + std::string(DTypeName(dtype));
+    for (const double sign : {1.0, -1.0}) {
+      EXPECT_OK(with(dtype, sign * largest));
+      EXPECT_OK(with(dtype, sign * (largest + beyond) / 2));
+      EXPECT_STATUS(kInvalidArgument, with(dtype, sign * beyond), text);
+      EXPECT_STATUS(kInvalidArgument, with(dtype, sign * 1e300), text);
+    }
+  }
+  EXPECT_OK(with(DType::kF64, 1e300));
   EXPECT_OK(with(DType::kU8, 255));
   EXPECT_OK(with(DType::kI8, -128));
   EXPECT_OK(with(DType::kI64, -std::ldexp(1.0, 63)));

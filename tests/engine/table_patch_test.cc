@@ -172,6 +172,21 @@ TEST_F(TablePatchTest, WhatIsGoneIsStale) {
   EXPECT_EQ(*table_->Filled(trimmed, "late"), 7);
 }
 
+TEST_F(TablePatchTest, WhatIsTrimmedCountsAsFilled) {
+  Create(PatchSpec());
+  const TrajectoryId id = AppendClosed(0, 9);
+  EXPECT_EQ(*table_->Filled(id, "late"), 0);
+  ASSERT_OK(table_->Truncate(id, 5));
+  EXPECT_EQ(*table_->Filled(id, "late"), 5);
+  const std::vector<float> values = Ramp(0, 2);
+  const ColumnValue value{"target", TensorView::Of(std::span<const float>(values))};
+  const RowSpan behind{id, 6, 2};
+  EXPECT_STATUS(kInvalidArgument, table_->Patch({&behind, 1}, {&value, 1}), "filled up to row 5");
+  const RowSpan next{id, 5, 2};
+  ASSERT_OK(table_->Patch({&next, 1}, {&value, 1}));
+  EXPECT_EQ(*table_->Filled(id, "late"), 7);
+}
+
 TEST_F(TablePatchTest, WrongCallsChangeNothing) {
   Create(PatchSpec());
   const TrajectoryId id = AppendClosed(0, 4);

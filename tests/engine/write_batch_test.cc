@@ -1,6 +1,8 @@
 // Write: changes of several tables together, refused whole or made whole.
 #include "engine/write_batch.h"
 
+#include <functional>
+
 #include "tests/engine/write_batch_fixture.h"
 
 namespace geardb {
@@ -82,6 +84,39 @@ TEST_F(WriteBatchTest, NothingIsLoggedForNothing) {
   EXPECT_EQ(database_->Stats().log_end, end);
   batch.Clear();
   EXPECT_EQ(batch.size(), 0u);
+}
+
+TEST_F(WriteBatchTest, NullPointersAreRefused) {
+  const TrajectoryId id = AppendClosed(0, 3);
+  const Rows one(0, 1);
+  const RowId row[] = {{id, 0}};
+  const ItemHandle handle[] = {{}};
+  const float value[] = {1};
+  using Add = std::function<size_t(WriteBatch*)>;
+  const std::pair<const char*, Add> calls[] = {
+      {"no writer", [&](WriteBatch* b) { return b->Append(nullptr, one.one()); }},
+      {"no writer", [&](WriteBatch* b) { return b->AppendSteps(nullptr, one.many()); }},
+      {"no writer",
+       [&](WriteBatch* b) {
+         return b->AppendTrajectory(nullptr, one.many(), {.end = End::kTerminated});
+       }},
+      {"no writer", [&](WriteBatch* b) { return b->AppendLanes(nullptr, one.many()); }},
+      {"no priority table", [&](WriteBatch* b) { return b->Set(nullptr, row, value); }},
+      {"no priority table", [&](WriteBatch* b) { return b->Set(nullptr, handle, value); }},
+      {"no priority table", [&](WriteBatch* b) { return b->Delete(nullptr, row); }},
+      {"no priority table", [&](WriteBatch* b) { return b->Delete(nullptr, handle); }},
+      {"no table",
+       [&](WriteBatch* b) {
+         return b->Remove(nullptr, {&id, 1});
+       }},
+      {"no table", [&](WriteBatch* b) { return b->Remove(nullptr, {}); }}};
+  for (const auto& [text, add] : calls) {
+    WriteBatch batch;
+    batch.Remove(table_, {&id, 1});
+    ASSERT_EQ(add(&batch), 1u);
+    ExpectRefused(StatusCode::kInvalidArgument, batch,
+                  "operation 1: " + std::string(text) + " is given");
+  }
 }
 
 TEST_F(WriteBatchTest, DeletedItemsTakeTheirTrajectoriesAlongWhereTheTableSaysSo) {

@@ -415,5 +415,21 @@ TEST_F(WriterTest, RemovedTrajectoryIsNamedOnce) {
   EXPECT_EQ(Append(0, 2).id, 3u);
 }
 
+TEST_F(WriterTest, AWholeTrajectoryDoesNotMindThatTheLanesWasRemoved) {
+  for (const bool stream : {false, true}) {
+    TableSpec spec = StepSpec();
+    spec.name = stream ? "stream" : "episodes";
+    spec.stream = stream;
+    Create(spec);
+    const TrajectoryId open = Append(0, 5).id;
+    ASSERT_OK(table_->Remove({&open, 1}));
+    ASSERT_OK_AND_ASSIGN(const Appended whole,
+                         writer_->AppendTrajectory(two_.many(), {.end = End::kTerminated}));
+    EXPECT_GT(whole.id, open);
+    EXPECT_EQ(whole.first_row, 0);
+    EXPECT_EQ(table_->Count(), 1u);
+  }
+}
+
 }  // namespace
 }  // namespace geardb

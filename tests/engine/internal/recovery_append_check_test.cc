@@ -40,6 +40,18 @@ TEST_F(AppendCheckTest, WhatFollowsTheStateIsTakenUp) {
   EXPECT_EQ(RowsNow(), 6u);
 }
 
+TEST_F(AppendCheckTest, NoMoreLeaveByHandThanLeave) {
+  AppendParts replaces = Begins(3, 0, 2);
+  replaces.removed = {fb::Removed(1, 0, 11)};
+  replaces.by_hand = 2;
+  ExpectRefused(replaces, "an append removes 1 trajectories, 2 of them by hand");
+  replaces.by_hand = 1;
+  EXPECT_OK(Feed(replaces));
+  AppendParts none = Begins(4, 1, 2);
+  none.by_hand = 1;
+  ExpectRefused(none, "an append removes 0 trajectories, 1 of them by hand");
+}
+
 // ---- Pages.
 
 TEST_F(AppendCheckTest, APageIsNotTakenTwice) {

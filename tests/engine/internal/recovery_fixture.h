@@ -35,6 +35,7 @@ struct AppendParts {
   std::vector<uint64_t> piece_bytes = {};  ///< Of the record; default: as the pieces say.
   std::span<const std::byte> piece = {};   ///< The only one; default: zeros, as the pieces say.
   uint32_t column_changes = 0;
+  uint32_t by_hand = 0;
 };
 
 class RecoveryFixture : public ::testing::Test {
@@ -105,7 +106,7 @@ class RecoveryFixture : public ::testing::Test {
     }
     const auto items = builder_.CreateVector(entries);
     const auto append = fb::CreateAppend(builder_, removed, trimmed, opened, rows, pages, pieces,
-                                         sets, values, items, parts.column_changes);
+                                         sets, values, items, parts.column_changes, parts.by_hand);
     const auto operation =
         fb::CreateOperation(builder_, kSteps, 0, fb::Change::Append, append.Union());
     if (!parts.piece.empty()) {
