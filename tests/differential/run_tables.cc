@@ -267,15 +267,22 @@ void Runner::AddColumns(const Step& step) {
   const std::string name = "added" + std::to_string(columns_made_++);
   Column column{.name = name, .dtype = DType::kI16, .default_value = 5};
   std::vector<ColumnGroup> groups;
-  const uint64_t kind = choices.Below(3);
+  const uint64_t kind = choices.Below(5);
   if (kind == 1) column.kind = ColumnKind::kPerTrajectory;
+  if (kind == 3 || kind == 4) {
+    column.kind = kind == 3 ? ColumnKind::kRagged : ColumnKind::kBlob;
+    column.default_value = 0;
+    column.expected_rows = 8;
+  }
   if (kind == 2) {
     groups.push_back({.name = name + "/group", .late = true});
     column.group = groups[0].name;
   }
   if (!SameCode("add", live->table->AddColumns({&column, 1}, groups), StatusCode::kOk)) return;
-  if (kind == 0) column.group = name;
-  if (kind == 0) groups.push_back({.name = name});
+  if (kind == 0 || kind == 3) {
+    column.group = name;
+    groups.push_back({.name = name});
+  }
   for (const ColumnGroup& group : groups) live->plain.groups.push_back(group);
   live->plain.AddColumn(column);
   SameCode("again", live->table->AddColumns({&column, 1}), StatusCode::kInvalidArgument);
@@ -307,7 +314,6 @@ void Runner::DropColumns(const Step& step) {
     }
   }
   if (per_step && column.group.empty() && in_first == 1) expected = StatusCode::kInvalidArgument;
-  if (AnyLength(column) || column.name == "map") expected = StatusCode::kUnsupported;
   const std::string_view name = column.name;
   if (!SameCode("drop", live->table->DropColumns({&name, 1}), expected)) return;
   if (expected != StatusCode::kOk) return;
