@@ -24,14 +24,6 @@ TEST(ColdOpenTest, AnotherFormatIsUnsupported) {
   EXPECT_STATUS(kUnsupported, OpenColdDb(dir.File("cold"), {}), "has format 2, known is 1");
 }
 
-TEST(ColdOpenTest, AStoreIsOpenedOnceAtATime) {
-  TempDir dir;
-  ASSERT_OK_AND_ASSIGN(auto store, OpenColdDb(dir.File("cold"), {}));
-  EXPECT_STATUS(kIoError, OpenColdDb(dir.File("cold"), {}), dir.path());
-  ASSERT_OK(store->Close());
-  EXPECT_OK(OpenColdDb(dir.File("cold"), {}));
-}
-
 TEST(ColdOpenTest, ADirectoryThatCannotBeMadeIsIoError) {
   TempDir dir;
   EXPECT_FALSE(OpenColdDb(dir.File("absent/cold"), {}).ok());

@@ -53,5 +53,16 @@ TEST(ColdThreadsConcurrentTest, JobsRunOnceInOrderOrAreDropped) {
   }
 }
 
+// The database's lock is held by whoever opens the store.
+TEST(ColdThreadsLockTest, NothingIsLocked) {
+  ASSERT_OK_AND_ASSIGN(const auto threads, ColdThreads::Start({}, 1));
+  rocksdb::FileLock* first = nullptr;
+  rocksdb::FileLock* second = nullptr;
+  ASSERT_TRUE(threads->LockFile("/absent/LOCK", &first).ok());
+  ASSERT_TRUE(threads->LockFile("/absent/LOCK", &second).ok());
+  EXPECT_TRUE(threads->UnlockFile(first).ok());
+  EXPECT_TRUE(threads->UnlockFile(second).ok());
+}
+
 }  // namespace
 }  // namespace geardb::engine
