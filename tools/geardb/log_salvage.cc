@@ -30,6 +30,7 @@ void NoteOperations(std::span<const std::byte> bytes, SalvagedRecord* record) {
   if (!body.ok() || (*body)->operations() == nullptr) return;
   for (const engine::fb::Operation* operation : *(*body)->operations()) {
     const TableId table = operation->table_id();
+    if (!record->first_table) record->first_table = table;
     switch (operation->change_type()) {
       case engine::fb::Change::Append: {
         const auto* opened = operation->change_as_Append()->opened();

@@ -25,6 +25,7 @@ struct SalvagedRecord {
   wal::RecordType type = wal::RecordType::kData;
   std::string file = {};  ///< Its name in the log's directory.
   // What it says.
+  std::optional<TableId> first_table = {};  ///< Of its first operation.
   std::map<TableId, std::vector<TrajectoryId>> opened = {};
   std::map<TableId, std::string> created = {};  ///< Tables, by number.
   std::vector<std::string> tags = {};

@@ -66,6 +66,7 @@ class Planner {
   Status ReadAll();
   Status NameLosses();
   void KeepWhatIsWrittenOver(const std::vector<SalvagedRecord>& beyond);
+  bool HoldsValues(TableId id, const SalvagedRecord& record) const;
   void NameBeyond(const std::vector<SalvagedRecord>& beyond);
   void NameUnnamed(const std::vector<SalvagedRecord>& before);
   TableLoss& LossOf(TableId id);
@@ -80,6 +81,7 @@ class Planner {
   std::unique_ptr<Shadow> shadow_;    // What `database_` is opened in.
   std::unique_ptr<Database> database_;
   std::map<TableId, std::string> names_;
+  std::set<TableId> created_;  // By records beyond the cut.
   std::map<TableId, TableLoss> losses_;
 };
 
@@ -346,6 +348,14 @@ Status Planner::ReadAll() {
   return Status::Ok();
 }
 
+// The values of a column of any length lie in a table that nobody sees: nothing names it, and its
+// operations come behind those of the table that the column is of. What that one loses is said of
+// it, and of a table whose own record is lost no more can be known.
+bool Planner::HoldsValues(TableId id, const SalvagedRecord& record) const {
+  const bool named = names_.contains(id) || created_.contains(id);
+  return !named && record.first_table != id;
+}
+
 void Planner::NameBeyond(const std::vector<SalvagedRecord>& beyond) {
   LogLoss log{.from = *cut_, .to = *cut_};
   for (const SalvagedRecord& record : beyond) {
@@ -353,10 +363,12 @@ void Planner::NameBeyond(const std::vector<SalvagedRecord>& beyond) {
     ++log.readable_records;
     for (const auto& [id, name] : record.created) {
       if (names_.contains(id)) continue;
+      created_.insert(id);
       LossOf(id).whole = true;
       LossOf(id).name = name;
     }
     for (const auto& [id, opened] : record.opened) {
+      if (HoldsValues(id, record)) continue;
       std::vector<TrajectoryId>& lost = LossOf(id).trajectories;
       lost.insert(lost.end(), opened.begin(), opened.end());
       LossOf(id).whole |= !names_.contains(id);

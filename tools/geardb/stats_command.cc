@@ -27,6 +27,12 @@ struct Name {
   std::string asked;
 };
 
+/// Whether each step, or each trajectory, has one number of it.
+bool IsScalar(const Column& column) {
+  const bool any_length = column.kind == ColumnKind::kRagged || column.kind == ColumnKind::kBlob;
+  return column.shape.rank() == 0 && !any_length;
+}
+
 /// What was asked for; else all scalar columns, and the length.
 std::vector<Name> ColumnsOf(const Invocation& invocation, const TableSpec& spec) {
   std::vector<Name> names;
@@ -35,7 +41,7 @@ std::vector<Name> ColumnsOf(const Invocation& invocation, const TableSpec& spec)
   }
   if (!names.empty()) return names;
   for (const Column& column : spec.columns) {
-    if (column.shape.rank() == 0) names.push_back({column.name, "`" + column.name + "`"});
+    if (IsScalar(column)) names.push_back({column.name, "`" + column.name + "`"});
   }
   names.push_back({"length", "length"});
   return names;

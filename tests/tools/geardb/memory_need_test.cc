@@ -122,7 +122,8 @@ TEST_F(MemoryNeedTest, PagesOfValuesAreCounted) {
   ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
   const std::vector<uint8_t> megabyte(1 << 20, 1);
   const ColumnValue blob{"blob", TensorView::Of(std::span<const uint8_t>(megabyte))};
-  const ColumnValue step{"n", TensorView::Scalar(uint8_t{1})};
+  const uint8_t one = 1;
+  const ColumnValue step{"n", TensorView(&one, DType::kU8, {})};
   TrajectoryId last = 0;
   for (int i = 0; i < 20; ++i) {
     ASSERT_OK_AND_ASSIGN(

@@ -74,6 +74,42 @@ TEST_F(StatsCommandTest, HeadTakesAFilterToo) {
   EXPECT_EQ(both.code, cli::kExitUsage);
 }
 
+TEST_F(StatsCommandTest, ColumnsOfAnyLengthAreSummedOnlyWhereAskedFor) {
+  const std::string store = Scratch("any_length");
+  {
+    DatabaseOptions options = testing::SampleOptions();
+    options.ring_bytes = options.segment_bytes = uint64_t{1} << 20;
+    ASSERT_OK_AND_ASSIGN(const auto database, Database::Open(store, options));
+    TableSpec spec{.name = "t"};
+    spec.columns = {{.name = "x"},
+                    {.name = "text", .dtype = DType::kU8, .kind = ColumnKind::kRagged},
+                    {.name = "level", .dtype = DType::kI32, .kind = ColumnKind::kPerTrajectory},
+                    {.name = "prompt", .dtype = DType::kU8, .kind = ColumnKind::kBlob},
+                    {.name = "wide", .shape = {100}, .kind = ColumnKind::kPerTrajectory}};
+    ASSERT_OK_AND_ASSIGN(const auto table, database->CreateTable(spec));
+    ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
+    ASSERT_OK(writer->Append(
+        {{"x", TensorView::Scalar(2.5F)}, {"text", TensorView("ab", DType::kU8, {2})}}));
+    ASSERT_OK(database->Close());
+  }
+  const CliRun run = testing::RunCli({"stats", store, "--json"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  const auto json = Json::Parse(run.out);
+  ASSERT_TRUE(json.has_value()) << run.out;
+  Keys names;
+  for (const Json& one : (*json)["columns"].items()) names.push_back(one["column"].text());
+  EXPECT_EQ(names, (Keys{"x", "level", "length"}));
+  EXPECT_EQ((*json)["columns"][0]["mean"].number(), 2.5);
+  const CliRun text = testing::RunCli({"stats", store, "--columns", "text", "--json"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  const auto asked = Json::Parse(text.out);
+  ASSERT_TRUE(asked.has_value()) << text.out;
+  EXPECT_EQ((*asked)["columns"][0]["mean"].number(), ('a' + 'b') / 2.0);
+  const CliRun wide = testing::RunCli({"stats", store, "--columns", "wide"});
+  EXPECT_EQ(wide.code, cli::kExitUsage);
+  EXPECT_NE(wide.err.find("wide is no scalar"), std::string::npos) << wide.err;
+}
+
 TEST_F(StatsCommandTest, WhatIsWrongIsNamed) {
   const CliRun text = Run("stats", {"arcade", "--filter", "length >> 3"});
   EXPECT_EQ(text.code, cli::kExitUsage);

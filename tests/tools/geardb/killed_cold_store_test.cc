@@ -1,0 +1,202 @@
+// geardb repair of a store that was killed and has lost a file of its log: a cold
+// store with an image of the index, and a column of any length.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "tests/tools/geardb/cli_fixture.h"
+#include "tools/geardb/command.h"
+
+namespace geardb {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::CliRun;
+using testing::Json;
+using testing::LinesWith;
+
+constexpr int64_t kRows = 40;
+constexpr int64_t kRowBytes = 512;
+constexpr TrajectoryId kTrajectoriesMin = 600;
+constexpr uint64_t kReplayBytesMin = uint64_t{512} << 10;
+
+DatabaseOptions Options() {
+  DatabaseOptions options;
+  options.budgets.frames_bytes = uint64_t{16} << 20;
+  options.segment_bytes = uint64_t{256} << 10;
+  options.ring_bytes = uint64_t{256} << 10;
+  options.log_bytes_max = uint64_t{4} << 20;
+  // A pass of the cleaner is made when the log is full, and not before.
+  options.background = false;
+  return options;
+}
+
+uint8_t Byte(TrajectoryId id, int64_t row) {
+  return static_cast<uint8_t>(id * 31 + static_cast<uint64_t>(row) * 7);
+}
+
+/// Row k of a trajectory has k characters.
+std::vector<uint8_t> Text(TrajectoryId id) {
+  std::vector<uint8_t> text;
+  for (int64_t row = 0; row < kRows; ++row) {
+    text.insert(text.end(), static_cast<size_t>(row), Byte(id + 1, row));
+  }
+  return text;
+}
+
+/// Bytes of the log since the image of the index; 0: there is none.
+uint64_t ReplayBytes(const Database& database) {
+  const DatabaseStats stats = database.Stats();
+  return stats.image_lsn == 0 ? 0 : stats.log_end - stats.image_lsn;
+}
+
+/// More than the log holds, until some segments since the image are no longer in the ring.
+Status Fill(Database* database) {
+  TableSpec spec{.name = "t"};
+  spec.columns = {
+      {.name = "x", .dtype = DType::kU8, .shape = {kRowBytes}, .compression = Compression::kNone},
+      {.name = "text", .dtype = DType::kU8, .kind = ColumnKind::kRagged}};
+  GEARDB_ASSIGN_OR_RETURN(const auto table, database->CreateTable(spec));
+  GEARDB_ASSIGN_OR_RETURN(const auto writer, table->NewWriter({}));
+  std::vector<uint64_t> offsets(kRows + 1);
+  for (size_t row = 0; row < kRows; ++row) offsets[row + 1] = offsets[row] + row;
+  for (TrajectoryId id = 1; id <= kTrajectoriesMin || ReplayBytes(*database) < kReplayBytesMin;
+       ++id) {
+    std::vector<uint8_t> x;
+    for (int64_t row = 0; row < kRows; ++row) x.insert(x.end(), kRowBytes, Byte(id, row));
+    const std::vector<uint8_t> text = Text(id);
+    const ColumnValue values[] = {
+        {"x", TensorView::Of<uint8_t>(x, {kRows, kRowBytes})},
+        {"text", TensorView::Of<uint8_t>(text), offsets},
+    };
+    GEARDB_RETURN_IF_ERROR(writer->AppendTrajectory(values, {.end = End::kTerminated}).status());
+  }
+  return database->Sync();
+}
+
+/// Fills a store in another process, which is killed.
+void MakeKilledStore(const std::string& directory) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto database = Database::Open(directory, Options());
+    const Status filled = database.ok() ? Fill(database->get()) : database.status();
+    if (filled.ok()) ::raise(SIGKILL);
+    std::fprintf(stderr, "%s\n", filled.ToString().c_str());
+    ::_exit(1);
+  }
+  int status = 0;
+  GEARDB_CHECK(::waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+}
+
+class KilledColdStoreTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    made_dir_ = new testing::TempDir;
+    MakeKilledStore(made_dir_->File("store"));
+    DatabaseOptions options = Options();
+    options.read_only = true;
+    const auto database = Database::Open(made_dir_->File("store"), options).value();
+    trajectories_ = database->OpenTable("t").value()->Count();
+  }
+  static void TearDownTestSuite() {
+    delete made_dir_;
+    made_dir_ = nullptr;
+  }
+  void SetUp() override { Restore(); }
+  void Restore() {
+    fs::remove_all(store());
+    fs::copy(made_dir_->File("store"), store(), fs::copy_options::recursive);
+  }
+  std::string store() const { return dir_.File("store"); }
+  CliRun Run(const std::string& command, const std::vector<std::string>& words = {}) const {
+    std::vector<std::string> all = {command, store(), "--memory", "64MB"};
+    all.insert(all.end(), words.begin(), words.end());
+    return testing::RunCli(all);
+  }
+  /// Files of segments, by the LSN of their first record.
+  std::map<Lsn, std::string> Segments() const {
+    std::map<Lsn, std::string> segments;
+    for (const auto& entry : fs::directory_iterator(store() + "/log")) {
+      if (!entry.path().filename().string().starts_with("segment-")) continue;
+      const std::string bytes = testing::ReadBytes(entry.path());
+      Lsn lsn = 0;
+      std::memcpy(&lsn, bytes.data() + 8, sizeof(lsn));
+      segments[lsn] = entry.path();
+    }
+    return segments;
+  }
+
+  static testing::TempDir* made_dir_;
+  static uint64_t trajectories_;
+  testing::TempDir dir_;
+};
+
+testing::TempDir* KilledColdStoreTest::made_dir_ = nullptr;
+uint64_t KilledColdStoreTest::trajectories_ = 0;
+
+TEST_F(KilledColdStoreTest, AWholeStoreIsGood) {
+  const CliRun verify = Run("verify");
+  EXPECT_EQ(verify.code, cli::kExitGood) << verify.out << verify.err;
+  const auto shown = Json::Parse(Run("info", {"--json"}).out);
+  ASSERT_TRUE(shown.has_value());
+  ASSERT_FALSE((*shown)["log"]["image"].is_null()) << verify.out;
+  EXPECT_GE(Segments().size(), 4u);
+}
+
+TEST_F(KilledColdStoreTest, ALostEndOfTheLogIsSaidOfTheTableThatHasTheColumn) {
+  const auto segments = Segments();
+  fs::remove(segments.rbegin()->second);
+  const CliRun dry = Run("repair", {"--dry-run"});
+  EXPECT_EQ(dry.code, cli::kExitDamage) << dry.out << dry.err;
+  EXPECT_GE(LinesWith(dry.out, "LOST: table t: "), 1u) << dry.out;
+  EXPECT_EQ(LinesWith(dry.out, "LOST: table number"), 0u) << dry.out;
+  const CliRun done = Run("repair", {"--json"});
+  ASSERT_EQ(done.code, cli::kExitGood) << done.out << done.err;
+  const auto plan = Json::Parse(done.out);
+  ASSERT_TRUE(plan.has_value()) << done.out;
+  ASSERT_EQ((*plan)["tables"].items().size(), 1u) << done.out;
+  const Json& loss = (*plan)["tables"][0];
+  EXPECT_EQ(loss["name"].text(), "t");
+  EXPECT_FALSE(loss["whole"].truth());
+  std::set<TrajectoryId> lost;
+  for (const Json& id : loss["trajectories"].items()) {
+    lost.insert(static_cast<TrajectoryId>(id.integer()));
+  }
+  EXPECT_GT(lost.size(), 0u);
+  EXPECT_LT(lost.size(), trajectories_ / 2);
+  for (const Json& range : loss["unnamed"].items()) {
+    const auto last = range["last"].is_null() ? trajectories_
+                                              : static_cast<TrajectoryId>(range["last"].integer());
+    for (auto id = static_cast<TrajectoryId>(range["first"].integer()); id <= last; ++id) {
+      lost.insert(id);
+    }
+  }
+
+  ASSERT_OK_AND_ASSIGN(const auto database, Database::Open(store(), Options()));
+  ASSERT_OK_AND_ASSIGN(const auto table, database->OpenTable("t"));
+  for (TrajectoryId id = 1; id <= trajectories_; ++id) {
+    const auto rows = table->Read(id, {}, {});
+    if (lost.contains(id)) {
+      EXPECT_EQ(rows.status().code(), StatusCode::kNotFound) << id;
+      continue;
+    }
+    ASSERT_OK(rows) << id;
+    const auto x = (*rows)[0].view().values<uint8_t>();
+    EXPECT_EQ(x[static_cast<size_t>(3 * kRowBytes)], Byte(id, 3)) << id;
+    const auto text = (*rows)[1].view().values<uint8_t>();
+    EXPECT_EQ(std::vector<uint8_t>(text.begin(), text.end()), Text(id)) << id;
+  }
+}
+
+}  // namespace
+}  // namespace geardb
