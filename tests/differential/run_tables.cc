@@ -272,7 +272,7 @@ void Runner::AddColumns(const Step& step) {
   if (kind == 3 || kind == 4) {
     column.kind = kind == 3 ? ColumnKind::kRagged : ColumnKind::kBlob;
     column.default_value = 0;
-    column.expected_rows = 8;
+    column.expected_rows = 100;
   }
   if (kind == 2) {
     groups.push_back({.name = name + "/group", .late = true});
