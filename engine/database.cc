@@ -25,7 +25,6 @@ constexpr uint64_t kBudgetBytesMax = uint64_t{1} << 44;
 constexpr int64_t kAdmissionMs = 10'000;
 /// A tag with a blob of at most this may use the log's reserve beyond its bound.
 constexpr size_t kSmallTagBytes = size_t{64} << 10;
-/// What a new table may hand out before it has to ask again.
 
 /// The directory of the database that there is, not locked yet, or that is created now.
 Result<wal::CreatedLog> FindOrCreate(Env* env, const std::string& directory,

@@ -30,7 +30,7 @@ struct ModelRows {
   int64_t first_row = 0;
 };
 
-class ValuesColumnsTest : public testing::StoreTest {
+class ValuesColumnsTest : public testing::RandomStoreTest<std::mt19937> {
  protected:
   static Column ColumnOf(const ModelColumn& model) {
     Column column{.name = model.name, .dtype = DType::kU8};
@@ -57,14 +57,6 @@ class ValuesColumnsTest : public testing::StoreTest {
   }
   static bool IsStep(Kind kind) { return kind == Kind::kText || kind == Kind::kPairs; }
 
-  uint64_t Below(uint64_t end) {
-    return std::uniform_int_distribution<uint64_t>(0, end - 1)(random_);
-  }
-  Bytes RandomBytes(uint64_t count) {
-    Bytes bytes(count);
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random_());
-    return bytes;
-  }
   Bytes RandomValue(Kind kind) {
     switch (kind) {
       case Kind::kText:
@@ -326,7 +318,6 @@ class ValuesColumnsTest : public testing::StoreTest {
     Create(Spec());
   }
 
-  std::mt19937 random_;
   std::vector<ModelColumn> columns_;  // All that ever came.
   std::set<size_t> there_;            // Of these.
   std::set<size_t> known_;            // To the writer.

@@ -117,4 +117,20 @@ class ValueRowsOf {
   std::vector<ColumnValue> values_;
 };
 
+/// A store, and random numbers for programs over it.
+template <typename Random>
+class RandomStoreTest : public StoreTest {
+ protected:
+  uint64_t Below(uint64_t end) {
+    return std::uniform_int_distribution<uint64_t>(0, end - 1)(random_);
+  }
+  Bytes RandomBytes(uint64_t count) {
+    Bytes bytes(count);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random_());
+    return bytes;
+  }
+
+  Random random_;
+};
+
 }  // namespace geardb::testing

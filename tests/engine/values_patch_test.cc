@@ -22,7 +22,7 @@ struct ModelRows {
   size_t filled = 0;
 };
 
-class ValuesPatchTest : public testing::StoreTest {
+class ValuesPatchTest : public testing::RandomStoreTest<std::mt19937> {
  protected:
   /// "row" and ragged "text" are appended; ragged "logps" and "value" are in the late group "late".
   static TableSpec Spec() {
@@ -39,14 +39,7 @@ class ValuesPatchTest : public testing::StoreTest {
     return spec;
   }
 
-  uint64_t Below(uint64_t end) {
-    return std::uniform_int_distribution<uint64_t>(0, end - 1)(random_);
-  }
-  Bytes RandomText() {
-    Bytes bytes(Below(3) == 0 ? 0 : Below(70));
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random_());
-    return bytes;
-  }
+  Bytes RandomText() { return RandomBytes(Below(3) == 0 ? 0 : Below(70)); }
   Floats RandomLogps() {
     Floats values(Below(3) == 0 ? 0 : Below(80));
     for (float& value : values) value = static_cast<float>(Below(1000));
@@ -206,7 +199,6 @@ class ValuesPatchTest : public testing::StoreTest {
     EXPECT_EQ(core->plan->companion_bytes(), core->state->companion_frame_bytes());
   }
 
-  std::mt19937 random_;
   std::map<TrajectoryId, ModelRows> model_;
   int images_ = 0;
   int patches_ = 0;

@@ -15,7 +15,7 @@ struct ModelTrajectory {
   std::vector<int32_t> wide = std::vector<int32_t>(kWide, 4);
 };
 
-class ValuesScanTest : public testing::StoreTest {
+class ValuesScanTest : public testing::RandomStoreTest<std::mt19937> {
  protected:
   void SetUp() override {
     Open();
@@ -47,9 +47,6 @@ class ValuesScanTest : public testing::StoreTest {
     for (int i = 0; i < 30; ++i) AppendOne();
   }
 
-  uint64_t Below(uint64_t end) {
-    return std::uniform_int_distribution<uint64_t>(0, end - 1)(random_);
-  }
   /// An even number of them: they are pairs, too.
   std::vector<int32_t> RandomValues() {
     std::vector<int32_t> values(Below(3) == 0 ? 0 : 2 * Below(15));
@@ -147,7 +144,6 @@ class ValuesScanTest : public testing::StoreTest {
                      }));
   }
 
-  std::mt19937 random_;
   std::map<TrajectoryId, ModelTrajectory> model_;
 };
 

@@ -17,7 +17,7 @@ using testing::ValuesSpec;
 
 constexpr uint32_t kLanes = 3;
 
-class ValuesTest : public testing::StoreTest {
+class ValuesTest : public testing::RandomStoreTest<std::mt19937_64> {
  protected:
   void SetUp() override {
     options_.segment_bytes = 4 << 20;
@@ -30,14 +30,6 @@ class ValuesTest : public testing::StoreTest {
     ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({.lanes = kLanes}));
   }
 
-  uint64_t Below(uint64_t end) {
-    return std::uniform_int_distribution<uint64_t>(0, end - 1)(random_);
-  }
-  Bytes RandomBytes(uint64_t count) {
-    Bytes bytes(count);
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random_());
-    return bytes;
-  }
   /// 0, 1 or many rows.
   uint64_t RandomCount(uint64_t many) {
     const uint64_t kind = Below(4);
@@ -375,7 +367,6 @@ class ValuesTest : public testing::StoreTest {
   }
 
   bool final_row_ = false;
-  std::mt19937_64 random_;
   std::map<TrajectoryId, ModelTrajectory> model_;
 };
 
