@@ -24,6 +24,10 @@ constexpr uint64_t kBatchPages = 4;
 constexpr uint64_t kLooks = 4096;
 /// How often readers are looked for that may still read from the log.
 constexpr int64_t kReadersPollMs = 1;
+/// How often it is looked whether something has left the tables, and for how long it may be on the
+/// disk still, where no pass is made for the log.
+constexpr int64_t kGoneLookMs = 1000;
+constexpr int64_t kGoneUsMax = 60'000'000;
 /// Of the log's segments, one of so many at least, and at most, is free when a pass begins.
 constexpr uint64_t kMarginShareLeast = 8;
 constexpr uint64_t kMarginShareMost = 3;
@@ -33,6 +37,9 @@ constexpr uint64_t kMarginShareMost = 3;
 Cleaner::Cleaner(DatabaseCore* database, ColdTier* cold)
     : database_(database), cold_(cold), compactor_(cold, database->options.background) {
   SetDue(0);
+  // Something may be removed before the log grows; if the thread cannot start now, it does then.
+  MutexLock lock(&mutex_);
+  if (cold->if_open() != nullptr) (void)StartLocked();
 }
 
 uint64_t Cleaner::SegmentsMax() const {
@@ -60,13 +67,15 @@ void Cleaner::Wake() {
   MutexLock lock(&mutex_);
   if (stop_ || !database_->options.background) return;
   wanted_ = true;
-  if (!thread_.joinable()) {
-    auto thread = StartThread("cleans the log", [this] { Run(); });
-    if (!thread.ok()) return;  // Tried again with the next record.
-    thread_ = std::move(thread).value();
-  }
+  if (!StartLocked().ok()) return;  // Tried again with the next record.
   due_at_.store(kNoLsn);  // Until this pass has ended.
   changed_.NotifyAll();
+}
+
+Status Cleaner::StartLocked() {
+  if (thread_.joinable() || stop_ || !database_->options.background) return Status::Ok();
+  GEARDB_ASSIGN_OR_RETURN(thread_, StartThread("cleans the log", [this] { Run(); }));
+  return Status::Ok();
 }
 
 void Cleaner::Stop() {
@@ -78,8 +87,9 @@ void Cleaner::Stop() {
     changed_.NotifyAll();
     thread.swap(thread_);
   }
-  if (thread.joinable()) thread.join();
+  // First: a pass may wait for it.
   compactor_.Stop();
+  if (thread.joinable()) thread.join();
 }
 
 bool Cleaner::stopped() {
@@ -98,14 +108,56 @@ CleanerStats Cleaner::stats() {
 
 void Cleaner::Run() {
   for (;;) {
+    bool wanted = false;
     {
       MutexLock lock(&mutex_);
-      while (!wanted_ && !stop_) changed_.WaitUntil(&mutex_, Deadline::Infinite());
+      const Deadline look = Deadline::AfterMs(kGoneLookMs);
+      while (!wanted_ && !stop_ && changed_.WaitUntil(&mutex_, look)) {
+      }
       if (stop_) return;
-      wanted_ = false;
+      wanted = std::exchange(wanted_, false);
     }
-    (void)CleanNow(/*all=*/false);
+    if (wanted) {
+      (void)CleanNow(/*all=*/false);
+    } else {
+      RemoveIfDue();
+    }
   }
+}
+
+Cleaner::Gone Cleaner::CountGone() {
+  Gone gone{.any = removing_ || database_->HasDropped()};
+  for (const auto& table : database_->AllTables()) {
+    MutexLock lock(&table->state->mutex);
+    const TableFrames& frames = table->state->frames();
+    gone.bytes += frames.gone_bytes();
+    gone.any = gone.any || frames.gone_bytes() > 0 || frames.has_dropped_groups();
+  }
+  return gone;
+}
+
+void Cleaner::RemoveIfDue() {
+  MutexLock one(&pass_mutex_);
+  const ColdStore* const store = cold_->if_open();
+  if (store == nullptr || store->read_only()) return;
+  const Gone gone = CountGone();
+  if (!gone.any) {
+    gone_since_us_ = 0;
+    return;
+  }
+  const int64_t now_us = database_->clock->WallTimeUs();
+  if (gone_since_us_ == 0) gone_since_us_ = now_us;
+  // Half of what may be garbage is left to what the store does not know of yet.
+  const double share = (database_->options.space_amplification_max - 1) / 2;
+  const bool much = static_cast<double>(gone.bytes) >
+                    share * static_cast<double>(store->stats().live_bytes);
+  if (!much && now_us - gone_since_us_ < kGoneUsMax) return;
+  gone_since_us_ = now_us;  // Where it fails, it is tried again as late as that.
+  uint64_t released = 0;
+  const Status status = Pass(Aim::kRemovals, &released);
+  MutexLock lock(&mutex_);
+  ++(status.ok() ? stats_.passes : stats_.failed);
+  stats_.last = status;
 }
 
 bool Cleaner::WaitForPass(Deadline deadline) {
@@ -138,7 +190,14 @@ Status Cleaner::CleanNow(bool all) {
   uint64_t released = 0;
   const auto begin = std::chrono::steady_clock::now();
   const Lsn end_before = database_->log->end();
-  const Status status = Pass(all, &released);
+  const Aim aim = all ? Aim::kAllSegments : Aim::kMargin;
+  Status status = Pass(aim, &released);
+  if (status.code() == StatusCode::kResourceExhausted && CountGone().any) {
+    status = Pass(Aim::kRemovals, &released);
+    // What was removed here and there leaves the disk with the compaction.
+    if (status.ok()) compactor_.WaitIdle();
+    if (status.ok()) status = Pass(aim, &released);
+  }
   appended_ = std::max(database_->log->end() - end_before, appended_ - appended_ / 8);
   const auto busy = std::chrono::steady_clock::now() - begin;
   if (!status.ok()) {
@@ -159,10 +218,32 @@ Status Cleaner::CleanNow(bool all) {
   return status;
 }
 
-Status Cleaner::Pass(bool all, uint64_t* released) {
-  const Choice choice = ChooseStart(all);
-  if (choice.segments == 0) return Status::Ok();
+namespace {
+
+/// While it lives, what is written to the cold store may use its reserve.
+class UsesReserve {
+ public:
+  UsesReserve(ColdStore* store, bool may) : store_(may ? store : nullptr) {
+    if (store_ != nullptr) store_->UseReserve(true);
+  }
+  ~UsesReserve() {
+    if (store_ != nullptr) store_->UseReserve(false);
+  }
+  UsesReserve(const UsesReserve&) = delete;
+  UsesReserve& operator=(const UsesReserve&) = delete;
+
+ private:
+  ColdStore* const store_;
+};
+
+}  // namespace
+
+Status Cleaner::Pass(Aim aim, uint64_t* released) {
+  const Choice choice = ChooseStart(aim);
+  if (choice.segments == 0 && aim != Aim::kRemovals) return Status::Ok();
   GEARDB_ASSIGN_OR_RETURN(ColdStore* const store, cold_->Store());
+  const UsesReserve reserve(store, aim == Aim::kRemovals);
+  if (aim != Aim::kRemovals) GEARDB_RETURN_IF_ERROR(store->KeepReserve());
   database_->page_source->UseColdStore(store);
   // Pages whose first pieces lie before it keep their frames from here on.
   database_->log_start.store(choice.start);
@@ -177,6 +258,7 @@ Status Cleaner::Pass(bool all, uint64_t* released) {
   // What has left the tables may still be read by who saw it there.
   AwaitReaders();
   GEARDB_RETURN_IF_ERROR(cold_->SetHead(last_.get(), head, std::move(taken.image)));
+  removing_ = false;
   database_->image_lsn.store(head.lsn);
   CrashPoint("recycle");
   AwaitReaders();
@@ -188,9 +270,10 @@ Status Cleaner::Pass(bool all, uint64_t* released) {
   return compactor_.KeepSpace();
 }
 
-Cleaner::Choice Cleaner::ChooseStart(bool all) {
+Cleaner::Choice Cleaner::ChooseStart(Aim aim) {
   const uint64_t segment = database_->manifest.segment_bytes;
   const Lsn begin = AlignDown(database_->log_released.load(), segment);
+  if (aim == Aim::kRemovals) return {.start = cold_->head().log_start};
   // The segment that the log goes on in stays.
   const Lsn limit = AlignDown(database_->log->published(), segment);
   std::map<Lsn, uint64_t> live;  // Pages, by segment.
@@ -204,7 +287,7 @@ Cleaner::Choice Cleaner::ChooseStart(bool all) {
   }
   const uint64_t most = SegmentsMax();
   const uint64_t keep =
-      all ? 0 : most - std::min(most, MarginSegments() + std::max<uint64_t>(most / 16, 1));
+      aim == Aim::kAllSegments ? 0 : most - std::min(most, MarginSegments() + std::max<uint64_t>(most / 16, 1));
   // Records that are not published yet take their segments, too.
   const uint64_t now = (AlignDown(database_->log->end(), segment) - begin) / segment + 1;
   Choice choice{.start = begin, .segments = 0};
@@ -366,6 +449,9 @@ Result<Cleaner::TakenImage> Cleaner::TakeImage(Lsn log_start) {
     if (!groups.empty()) head.log_from = std::min(head.lsn, *groups.begin());
     image = std::make_unique<DatabaseImage>(database_, head.lsn);
     // What has left by then is not in the image.
+    const Gone gone = CountGone();
+    removing_ = removing_ || gone.any;
+    last_->AddRemovedBytes(gone.bytes);
     for (const TableId id : database_->TakeDropped()) last_->DeleteTable(id);
     for (const auto& table : database_->AllTables()) {
       MutexLock lock(&table->state->mutex);

@@ -10,6 +10,10 @@
 //   4. once all who may read what has left the tables by then have left, makes the image the
 //      current one, in one batch with its removal, and flushes
 //   5. once all who may read from the old segments have left, lets the log recycle them
+// A pass for removals is the same, but leaves the log's start where it is: nothing is moved, and
+// what has left the tables leaves the disk. One is made where the log does not grow, so that no
+// other pass comes; and on a full disk, before the pass that it has stopped is tried again: it may
+// use the cold store's reserve.
 // Where the cold store then needs a compaction to keep within its space, the compactor makes it
 // beside the passes that follow.
 // A crash before 4 leaves the image of before, whose log is all there. Pages in the store are of
@@ -67,21 +71,33 @@ class Cleaner {
   Compactor& compactor() { return compactor_; }
 
  private:
+  /// What a pass is for.
+  enum class Aim : uint8_t { kMargin, kAllSegments, kRemovals };
   struct Choice {
     Lsn start = 0;
     uint64_t segments = 0;  // That go.
   };
+  /// What has left the tables, but not the cold store.
+  struct Gone {
+    bool any = false;
+    uint64_t bytes = 0;  // Of frames; not of tables and groups that were dropped.
+  };
 
   void Wake();
+  Status StartLocked() GEARDB_REQUIRES(mutex_);
   void Run();
+  Gone CountGone() GEARDB_REQUIRES(pass_mutex_);
+  /// A pass for removals, where there is more to remove than the bound on the store's space allows
+  /// for, or something has been for long.
+  void RemoveIfDue();
   /// When the next pass is due: not before the log's end is at `from`.
   void SetDue(Lsn from);
   uint64_t SegmentsMax() const;
   /// How many are to be free when a pass begins: what is appended during one fits, and half of it
   /// more.
   uint64_t MarginSegments() const;
-  Status Pass(bool all, uint64_t* released) GEARDB_REQUIRES(pass_mutex_);
-  Choice ChooseStart(bool all);
+  Status Pass(Aim aim, uint64_t* released) GEARDB_REQUIRES(pass_mutex_);
+  Choice ChooseStart(Aim aim);
   Status PutPages(Lsn log_start);
   Status PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_start);
   /// `guard`: who keeps the pages' frames.
@@ -110,6 +126,9 @@ class Cleaner {
   /// What has left the tables, kept until the cold store has it: a pass that fails leaves it to the
   /// next.
   std::unique_ptr<ColdBatch> last_ GEARDB_GUARDED_BY(pass_mutex_);
+  /// `last_` removes something, or what it removed is not flushed yet.
+  bool removing_ GEARDB_GUARDED_BY(pass_mutex_) = false;
+  int64_t gone_since_us_ GEARDB_GUARDED_BY(pass_mutex_) = 0;  // 0: nothing was at the last look.
 
   Mutex mutex_;
   CondVar changed_;

@@ -148,7 +148,10 @@ Status ColdDb::Resuming(const std::function<Status()>& attempt) {
   GEARDB_RETURN_IF_ERROR(StopFailingCompactions());
   Status status = listener->status();
   for (int tries = 0; tries < kResumes; ++tries) {
-    if (IsFull(status)) status = Resume();
+    if (IsFull(status)) {
+      if (may_use_reserve) reserve->GiveUp();
+      status = Resume();
+    }
     if (status.ok()) status = attempt();
     if (!IsFull(status)) break;
   }
@@ -201,6 +204,7 @@ Status ColdDb::Close() {
   const Status closing = FromRocks(db->Close(), directory);
   if (first.ok()) first = closing;
   db.reset();
+  reserve.reset();
   threads.reset();
   return first;
 }

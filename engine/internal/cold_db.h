@@ -23,6 +23,7 @@
 
 #include "base/metrics.h"
 #include "base/mutex.h"
+#include "engine/internal/cold_reserve.h"
 #include "engine/internal/cold_store.h"
 #include "engine/internal/cold_threads.h"
 
@@ -102,7 +103,7 @@ struct ColdDb {
   Status Writable() const;
   /// Runs `attempt`, after a full disk once RocksDB goes on. Flushes that began while it was full
   /// may each fail since one has looked last, so both are tried several times; the last error where
-  /// the disk is still full.
+  /// the disk is still full. With `may_use_reserve` that is given up before.
   Status Resuming(const std::function<Status()>& attempt);
   /// Flushes all that was written up to this batch.
   Status FlushUntil(uint64_t batch);
@@ -113,6 +114,8 @@ struct ColdDb {
   const std::string directory;
   const ColdStoreOptions options;
   std::unique_ptr<ColdThreads> threads;
+  std::unique_ptr<ColdReserve> reserve;
+  std::atomic<bool> may_use_reserve{false};
   std::shared_ptr<rocksdb::Cache> cache;
   std::shared_ptr<rocksdb::Statistics> statistics;
   std::shared_ptr<ColdListener> listener;

@@ -18,6 +18,14 @@ namespace {
 // Of the memory, what may hold batches that are not flushed.
 constexpr uint64_t kMemtableShare = 2;
 constexpr uint64_t kMemtableBytesMin = uint64_t{256} << 10;
+/// What of a reserve is for more than what is in memory: the last batch, and what files have beside
+/// their keys and values.
+constexpr uint64_t kReserveMore = uint64_t{4} << 20;
+
+uint64_t UnflushedBytesMax(const ColdStoreOptions& options) {
+  return std::max(2 * kMemtableBytesMin,
+                  std::min(options.unflushed_bytes_max, options.memory_bytes / kMemtableShare));
+}
 
 rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
   const ColdStoreOptions& given = store.options;
@@ -30,7 +38,7 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
   rocksdb::ColumnFamilyOptions options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.compression = rocksdb::kNoCompression;  // Values come compressed.
-  options.write_buffer_size = std::max(kMemtableBytesMin, given.memory_bytes / kMemtableShare / 2);
+  options.write_buffer_size = UnflushedBytesMax(given) / 2;
   options.max_write_buffer_number = 4;
   options.target_file_size_base = given.sst_file_bytes;
   options.max_bytes_for_level_base = 4 * given.sst_file_bytes;
@@ -64,8 +72,8 @@ rocksdb::DBOptions DatabaseOptions(const ColdDb& store, bool degraded) {
   options.avoid_flush_during_shutdown = true;  // Close does it, and sees whether it worked.
   options.statistics = store.statistics;
   options.listeners = {store.listener};
-  options.write_buffer_manager = std::make_shared<rocksdb::WriteBufferManager>(
-      std::max(2 * kMemtableBytesMin, given.memory_bytes / kMemtableShare), store.cache);
+  options.write_buffer_manager =
+      std::make_shared<rocksdb::WriteBufferManager>(UnflushedBytesMax(given), store.cache);
   options.max_open_files = static_cast<int>(given.open_files_max);
   options.max_file_opening_threads = 4;
   options.skip_stats_update_on_db_open = true;
@@ -240,6 +248,8 @@ Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
   auto store = std::make_unique<ColdDb>(directory, options);
   GEARDB_ASSIGN_OR_RETURN(store->threads, ColdThreads::Start({options.files, options.clock},
                                                              options.background_threads));
+  store->reserve = std::make_unique<ColdReserve>(store->threads->GetFileSystem().get(), directory,
+                                                 UnflushedBytesMax(options) + kReserveMore);
   store->cache = rocksdb::NewLRUCache(options.memory_bytes, /*num_shard_bits=*/4);
   store->statistics = rocksdb::CreateDBStatistics();
   store->statistics->set_stats_level(rocksdb::StatsLevel::kExceptTimers);
@@ -303,6 +313,7 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
   const bool held = !store->read_only && store->db->DisableFileDeletions().ok();
   NoteMissingFiles(*store);
   if (held) GEARDB_RETURN_IF_ERROR(FromRocks(store->db->EnableFileDeletions(false), directory));
+  if (!store->read_only) (void)store->reserve->Keep();
   MutexLock lock(&store->write_mutex);
   store->written = store->listener->flushed();
   return store;

@@ -13,6 +13,11 @@ namespace geardb::engine {
 namespace {
 
 constexpr size_t kGroupPrefixBytes = 8;  // Table, partition, group.
+/// In so many steps values are rewritten, the oldest first: until a step has ended, what it has
+/// written is on disk twice. But each rewrites all keys, so there is one step where these are more
+/// than a part of all.
+constexpr uint64_t kSteps = 8;
+constexpr uint64_t kKeysPartMost = 16;
 
 Result<ColdRemoval> DecodeRecordKey(std::string_view key) {
   key.remove_prefix(kColdReclaimPrefix.size());
@@ -113,6 +118,7 @@ Status ColdSpace::Reclaim() {
   }
   if (due.empty()) return Status::Ok();
   CrashPoint("cold_flushed");
+  const uint64_t before = DiskBytes(db_->pages);
   for (const bool of_chunks : {false, true}) {
     std::vector<ColdKeyRange> ranges;
     for (const Pending& pending : due) {
@@ -133,6 +139,8 @@ Status ColdSpace::Reclaim() {
         db_->directory));
   }
   CrashPoint("cold_files_dropped");
+  const uint64_t dropped = before - std::min(before, DiskBytes(db_->pages));
+  removed_bytes_ -= std::min(removed_bytes_.load(), dropped);
   GEARDB_RETURN_IF_ERROR(Cover(due, /*finish=*/true));
   CrashPoint("cold_covered");
   for (const Pending& pending : due) {
@@ -172,10 +180,12 @@ Status ColdSpace::Compact() {
     MutexLock lock(&reclaiming_);
     compacting_ = true;
   }
-  // What is dropped from here on wants another.
+  // What is dropped or removed from here on wants another.
   const bool wanted = wants_compaction_.exchange(false);
+  const uint64_t removed = removed_bytes_.exchange(0);
   const Status status = CompactAll();
   if (!status.ok() && wanted) wants_compaction_ = true;
+  if (!status.ok()) removed_bytes_ += removed;
   {
     MutexLock lock(&reclaiming_);
     compacting_ = false;
@@ -185,24 +195,68 @@ Status ColdSpace::Compact() {
 }
 
 Status ColdSpace::CompactAll() {
+  GEARDB_RETURN_IF_ERROR(CompactRange(db_->meta, 1.0));
+  GEARDB_RETURN_IF_ERROR(CompactRange(db_->chunks, 1.0));
+  const auto blob_files = [&] {
+    return db_->Property(db_->pages, rocksdb::DB::Properties::kNumBlobFiles);
+  };
+  const uint64_t values = db_->Property(db_->pages, rocksdb::DB::Properties::kTotalBlobFileSize);
+  const uint64_t keys = DiskBytes(db_->pages) - std::min(DiskBytes(db_->pages), values);
+  // What is written is the newest: the files that are the oldest now go, step by step.
+  const uint64_t each = (blob_files() + kSteps - 1) / kSteps;
+  for (uint64_t left = blob_files(); keys <= values / kKeysPartMost && left > each; left -= each) {
+    const uint64_t files = std::max<uint64_t>(blob_files(), 1);
+    GEARDB_RETURN_IF_ERROR(
+        CompactRange(db_->pages, (static_cast<double>(each) + 0.5) / static_cast<double>(files)));
+  }
+  return CompactRange(db_->pages, 1.0);
+}
+
+Status ColdSpace::FindGarbage() {
+  MutexLock one_at_a_time(&one_compaction_);
+  const uint64_t removed = removed_bytes_.exchange(0);
+  const Status status = CompactRange(db_->pages, 0);
+  if (!status.ok()) removed_bytes_ += removed;
+  return status;
+}
+
+Status ColdSpace::CompactRange(rocksdb::ColumnFamilyHandle* family, double share) {
   rocksdb::CompactRangeOptions options;
   options.canceled = &ending_;
   options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
-  options.blob_garbage_collection_policy = rocksdb::BlobGarbageCollectionPolicy::kForce;
-  options.blob_garbage_collection_age_cutoff = 1.0;
-  for (rocksdb::ColumnFamilyHandle* family : {db_->meta, db_->chunks, db_->pages}) {
-    const rocksdb::Status compacted = db_->db->CompactRange(options, family, nullptr, nullptr);
-    if (ending_) return Status::Cancelled("the cold store is being closed");
-    GEARDB_RETURN_IF_ERROR(FromRocks(compacted, db_->directory));
-  }
-  return Status::Ok();
+  options.blob_garbage_collection_policy = share > 0
+                                               ? rocksdb::BlobGarbageCollectionPolicy::kForce
+                                               : rocksdb::BlobGarbageCollectionPolicy::kDisable;
+  options.blob_garbage_collection_age_cutoff = share;
+  const rocksdb::Status compacted = db_->db->CompactRange(options, family, nullptr, nullptr);
+  if (ending_) return Status::Cancelled("the cold store is being closed");
+  return FromRocks(compacted, db_->directory);
+}
+
+uint64_t ColdSpace::DiskBytes(rocksdb::ColumnFamilyHandle* family) const {
+  return db_->Property(family, rocksdb::DB::Properties::kTotalSstFilesSize) +
+         db_->Property(family, rocksdb::DB::Properties::kTotalBlobFileSize);
+}
+
+bool ColdSpace::MayExceedBound() const {
+  ColdStats now;
+  AddTo(&now);
+  const uint64_t live = now.live_bytes - std::min(now.live_bytes, removed_bytes_.load());
+  return static_cast<double>(now.disk_bytes) >
+         db_->options.space_amplification_max * static_cast<double>(live);
+}
+
+bool ColdSpace::ExceedsBound() const {
+  ColdStats now;
+  AddTo(&now);
+  return static_cast<double>(now.disk_bytes) >
+         db_->options.space_amplification_max * static_cast<double>(now.live_bytes);
 }
 
 void ColdSpace::AddTo(ColdStats* stats) const {
   using Properties = rocksdb::DB::Properties;
   for (rocksdb::ColumnFamilyHandle* family : {db_->meta, db_->chunks, db_->pages}) {
-    stats->disk_bytes += db_->Property(family, Properties::kTotalSstFilesSize) +
-                         db_->Property(family, Properties::kTotalBlobFileSize);
+    stats->disk_bytes += DiskBytes(family);
     // Blobs that are not known to be garbage are part of the estimate.
     stats->live_bytes += db_->Property(family, Properties::kEstimateLiveDataSize);
     stats->pending_compaction_bytes +=

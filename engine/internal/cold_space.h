@@ -48,6 +48,16 @@ class ColdSpace {
   /// Rewrites everything, one at a time. Nothing is left to be reclaimed where a flush came before.
   /// Cancelled once EndCompactions was called.
   Status Compact();
+  /// Rewrites the keys of pages alone, so that RocksDB knows which of the values in blob files are
+  /// garbage. After a flush; Cancelled likewise.
+  Status FindGarbage();
+  /// Values of about so many bytes were removed in the batch that was written last.
+  void AddRemoved(uint64_t bytes) { removed_bytes_ += bytes; }
+  /// Whether the bound on what is on disk would be exceeded, were all that was removed since the
+  /// last compaction known to be garbage.
+  bool MayExceedBound() const;
+  /// Whether it is, as far as known.
+  bool ExceedsBound() const;
   /// For good: those that run end as soon as they can.
   void EndCompactions() { ending_ = true; }
   /// Whether files were dropped whose values RocksDB does not know to be garbage: those of a table,
@@ -63,12 +73,18 @@ class ColdSpace {
   };
 
   Status CompactAll();
+  /// The values in the oldest blob files are rewritten, too: of `share` of all these files.
+  Status CompactRange(rocksdb::ColumnFamilyHandle* family, double share);
+  /// Bytes of all files.
+  uint64_t DiskBytes(rocksdb::ColumnFamilyHandle* family) const;
   /// Second tombstones over the ranges, in one batch with what `finish` says of their records.
   Status Cover(const std::vector<Pending>& ranges, bool finish);
 
   ColdDb* const db_;
   std::atomic<bool> wants_compaction_{false};
   std::atomic<bool> ending_{false};
+  /// In removals, but for files that went with them, since the last compaction.
+  std::atomic<uint64_t> removed_bytes_{0};
   Mutex one_compaction_;  // Held by the one who compacts; before `reclaiming_`.
   Mutex reclaiming_;      // Held by the one who reclaims; before `mutex_`.
   bool compacting_ GEARDB_GUARDED_BY(reclaiming_) = false;

@@ -21,6 +21,7 @@ struct ColdBatch::Rep {
   const ColdDb* db;
   rocksdb::WriteBatch changes;
   std::vector<ColdRemoval> removals;
+  uint64_t removed_bytes = 0;
   std::string value;
 
   void Remove(bool of_chunks, const ColdKeyRange& keys) {
@@ -68,7 +69,10 @@ uint64_t ColdBatch::bytes() const { return rep_->changes.GetDataSize(); }
 void ColdBatch::Clear() {
   rep_->changes.Clear();
   rep_->removals.clear();
+  rep_->removed_bytes = 0;
 }
+
+void ColdBatch::AddRemovedBytes(uint64_t bytes) { rep_->removed_bytes += bytes; }
 
 void ColdBatch::Mark() { rep_->changes.SetSavePoint(); }
 void ColdBatch::ReturnToMark() { Rep::Check(rep_->changes.RollbackToSavePoint()); }
@@ -161,6 +165,7 @@ Status ColdStore::Write(ColdBatch* batch, uint64_t lsn) {
     GEARDB_RETURN_IF_ERROR(db_->Resuming([&] { return WriteOnce(batch, position, removals); }));
     db_->written = position;
     space_->Add(std::move(removals), position.batch);
+    space_->AddRemoved(batch->rep_->removed_bytes);
   }
   batch->Clear();
   return Status::Ok();
@@ -195,6 +200,9 @@ Status ColdStore::Flush() {
     return space_->Reclaim();
   });
 }
+
+void ColdStore::UseReserve(bool may) { db_->may_use_reserve = may; }
+Status ColdStore::KeepReserve() { return db_->reserve->Keep(); }
 
 uint64_t ColdStore::written_lsn() const {
   MutexLock lock(&db_->write_mutex);
@@ -255,6 +263,12 @@ Status ColdStore::ForEachPage(
   return FromRocks(values->status(), db_->directory);
 }
 
+Status ColdStore::FindGarbage() {
+  if (NeedsCompaction() || !space_->MayExceedBound()) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(Flush());
+  return space_->FindGarbage();
+}
+
 Status ColdStore::CompactForSpace() {
   GEARDB_RETURN_IF_ERROR(Flush());
   // One leaves out the files that a compaction of RocksDB's own makes meanwhile.
@@ -269,11 +283,7 @@ void ColdStore::EndCompactions() { space_->EndCompactions(); }
 
 bool ColdStore::NeedsCompaction() const {
   if (db_->closed) return false;
-  if (space_->wants_compaction()) return true;
-  ColdStats now;
-  space_->AddTo(&now);
-  return static_cast<double>(now.disk_bytes) >
-         db_->options.space_amplification_max * static_cast<double>(now.live_bytes);
+  return space_->wants_compaction() || space_->ExceedsBound();
 }
 
 ColdStats ColdStore::stats() const {

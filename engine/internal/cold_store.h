@@ -35,8 +35,10 @@
 // is found by its LSN alone: pass `log_start`.
 //
 // **Failures.** A full disk is ResourceExhausted: nothing of the batch was taken; each later Write
-// or Flush tries again, and goes through when there is room. Any other failure to write files is
-// IoError, final until the store is opened again; reads go on.
+// or Flush tries again, and goes through when there is room. But RocksDB cannot take anything, a
+// removal neither, before it has flushed what a failed flush has left in memory: what ends in files
+// being dropped may use the store's reserve for it (UseReserve, cold_reserve.h). Any other failure
+// to write files is IoError, final until the store is opened again; reads go on.
 //
 // Thread-safe, but for Close: nobody may be inside another call then. Writes are made one after the
 // other, and may wait for RocksDB's flushes and compactions.
@@ -85,6 +87,8 @@ struct ColdStoreOptions {
   /// Blocks read, indexes of files, and what is not flushed yet, all together. Soft: a batch or a
   /// read that is larger exceeds it for its time.
   uint64_t memory_bytes = uint64_t{64} << 20;
+  /// Of that, what is not flushed yet: half of it, or less. As much is reserved on the disk.
+  uint64_t unflushed_bytes_max = UINT64_MAX;
   /// Threads each for flushes and compactions.
   uint32_t background_threads = 2;
   /// What is on disk over what of it is live, as far as RocksDB's compactions have found out: above
@@ -120,6 +124,9 @@ class ColdBatch {
   void DeleteChunk(const ColdChunkKey& key);
   /// All pages and chunks of a table, whose number is never used again.
   void DeleteTable(uint32_t table);
+
+  /// What it deletes was of so many bytes, about, in values that are large enough for blob files.
+  void AddRemovedBytes(uint64_t bytes);
 
   /// Bytes that the batch holds.
   uint64_t bytes() const;
@@ -170,6 +177,11 @@ class ColdStore {
   /// Waits until all that was written is in files, then reclaims what removals have left (which a
   /// CompactForSpace that runs does at its end).
   Status Flush();
+  /// Whether what is written on a full disk from here on may use the reserve.
+  void UseReserve(bool may);
+  /// Makes the reserve again, where it was used: before anything but removals is written.
+  /// ResourceExhausted: the disk is too full for it.
+  Status KeepReserve();
   /// The LSN of the last batch written, or found by the open.
   uint64_t written_lsn() const;
   /// The LSN of the last batch that a finished flush covers: what an open would find. It grows
@@ -193,6 +205,9 @@ class ColdStore {
   Status CompactForSpace();
   /// Ends the CompactForSpace that runs as soon as it can, and those to come.
   void EndCompactions();
+  /// Lets NeedsCompaction know what of that was removed, where it could make a difference: deletions
+  /// by themselves tell RocksDB nothing. Rewrites keys, but no value in a blob file.
+  Status FindGarbage();
   /// Whether what is on disk exceeds `space_amplification_max` times what is live, as far as known,
   /// or a table was dropped since the last CompactForSpace, which is then to be called: nothing
   /// else keeps to that bound.

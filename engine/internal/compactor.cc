@@ -9,6 +9,7 @@ namespace geardb::engine {
 namespace {
 
 Status CompactIfNeeded(ColdStore* store) {
+  GEARDB_RETURN_IF_ERROR(store->FindGarbage());
   if (!store->NeedsCompaction()) return Status::Ok();
   CrashPoint("compaction");
   return store->CompactForSpace();

@@ -279,6 +279,10 @@ class DatabaseCore {
   TableId NextTableId() const;
   /// Tables that were dropped since the last call.
   std::vector<TableId> TakeDropped();
+  bool HasDropped() const {
+    MutexLock guard(&tables_mutex_);
+    return !dropped_.empty();
+  }
   /// Ids below `next` were those of tables that are gone.
   void SkipTableIds(TableId next) {
     MutexLock guard(&tables_mutex_);

@@ -246,12 +246,14 @@ Status DrawTokens(const PartRequest& request, PartRows* rows) {
     limiter.Cancel(request.carried->reservation.rows);
     begun.Add(TokensOf(request, request.carried->leaf.leaf));
   }
+  // No item is too large before one may be drawn: it may have left by then.
+  const auto fewest = std::max<decltype(begun.items())>(begun.items(), 1);
+  if (!Admits(request, limiter, fewest)) return NotEnoughFor(request, 1);
   // One more: the carried item may come again, and is passed over.
   const uint64_t most = RowsThere(priority, request.rows + 1);
   DrawAttempt attempt(request);
   TokenCount count = begun;
   TokenCut cut{.filled = begun.full()};
-  if (cut.filled && !Admits(request, limiter, begun.items())) return NotEnoughFor(request, 1);
   for (uint64_t tries = 16; !cut.filled; tries *= 2) {
     tries = std::min(tries, most);
     attempt.Draw(tries);

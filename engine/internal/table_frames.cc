@@ -189,7 +189,10 @@ void TableFrames::Replace(size_t group, Lpn lpn, FrameRef frame) {
 void TableFrames::Retire(Lpn lpn) {
   bool has_cold = false;
   for (size_t g = 0; g < pools_.size(); ++g) {
-    has_cold |= (pages_->residency(g, lpn).flags & kPageHasCold) != 0;
+    if ((pages_->residency(g, lpn).flags & kPageHasCold) != 0) {
+      has_cold = true;
+      gone_bytes_ += layout_->group(g).pages.frame_bytes();
+    }
     const FrameRef frame = FrameOf(g, lpn);
     if (frame.valid() && frame != default_frame(g)) DropFrame(g, lpn);
   }

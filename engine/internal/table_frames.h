@@ -195,7 +195,13 @@ class TableFrames {
   /// The cold store has the page as it was collected.
   void MarkCold(const ColdWork& page);
   /// What has left since the last call.
-  std::vector<GonePage> TakeGone() { return std::exchange(gone_, {}); }
+  std::vector<GonePage> TakeGone() {
+    gone_bytes_ = 0;
+    return std::exchange(gone_, {});
+  }
+  /// Bytes of the frames, in groups that the cold store had, of what has left since then.
+  uint64_t gone_bytes() const { return gone_bytes_; }
+  bool has_dropped_groups() const { return !dropped_groups_.empty(); }
   /// Groups that were dropped, of which the cold store may have pages: since the last call, and
   /// before the table was opened.
   std::vector<uint32_t> TakeDroppedGroups() { return std::exchange(dropped_groups_, {}); }
@@ -248,6 +254,7 @@ class TableFrames {
   std::map<Key, std::shared_ptr<PageLoad>> loading_;
   std::map<PageLoad*, std::shared_ptr<PageLoad>> unfinished_;
   std::vector<GonePage> gone_;
+  uint64_t gone_bytes_ = 0;
   std::vector<uint32_t> dropped_groups_;
   FrameStats stats_;
 };

@@ -88,6 +88,7 @@ void TableFrames::MarkCold(const ColdWork& page) {
   index::GroupPageRecord& record = pages_->group_page(page.place.group, page.lpn);
   if (!pages_->IsLive(page.lpn, page.place.generation)) {
     gone_.push_back({page.place.trajectory, page.place.page_number});
+    gone_bytes_ += layout_->group(page.place.group).pages.frame_bytes();
     return;
   }
   record.flags |= kPageHasCold;

@@ -157,9 +157,15 @@ TEST_F(DatabaseStatsTest, WhatAProcessDidIsThereWhenItHasClosed) {
   for (int i = 0; i < 700; ++i) Add(1 + i % 14, 1 + i % 16);
   ExpectAll();
   ExpectDraws(2, 20);
-  const DatabaseActivity live = database_->Activity();
-  const DatabaseStats stats = database_->Stats();
-  const FrameStats frames = Frames();
+  // The cleaner and reads brought in early may go on: taken while nothing moved.
+  DatabaseActivity live;
+  DatabaseStats stats;
+  FrameStats frames;
+  do {
+    live = database_->Activity();
+    stats = database_->Stats();
+    frames = Frames();
+  } while (!(database_->Activity().last == live.last));
   EXPECT_TRUE(live.known);
   EXPECT_EQ(live.opening, 1u);
   EXPECT_EQ(live.since, 1u);
@@ -176,12 +182,18 @@ TEST_F(DatabaseStatsTest, WhatAProcessDidIsThereWhenItHasClosed) {
   EXPECT_GT(live.last.cold_page_reads, 0u);
   EXPECT_GT(live.last.waits_for_frames, 0u);
   EXPECT_GT(live.last.waits_for_pages, 0u);
+  Close();
+  const DatabaseActivity first = OpenToRead(dir_->path())->Activity();
+  EXPECT_EQ(first.opening, 1u);
+  EXPECT_GE(first.last.cleaner_segments, live.last.cleaner_segments);
+  EXPECT_GE(first.last.frames_dropped, live.last.frames_dropped);
+  EXPECT_EQ(first.last.frame_misses, live.last.frame_misses);
   Again();
   const DatabaseActivity second = database_->Activity();
   EXPECT_EQ(second.opening, 2u);
   EXPECT_EQ(second.total.cleaner_segments - second.last.cleaner_segments,
-            live.last.cleaner_segments);
-  EXPECT_EQ(second.total.frames_dropped - second.last.frames_dropped, live.last.frames_dropped);
+            first.last.cleaner_segments);
+  EXPECT_EQ(second.total.frames_dropped - second.last.frames_dropped, first.last.frames_dropped);
   DropAll();
   ExpectAll();
   const DatabaseActivity before = database_->Activity();

@@ -290,6 +290,12 @@ TEST_F(SamplerTokensTest, WhatIsLargerThanTheBudgetComesAloneOrFails) {
     EXPECT_EQ(batch->trajectory_ids()[0], id);
   }
   EXPECT_STATUS(kFailedPrecondition, fails->Next().status(), "trajectory 5 has 22 steps");
+  fails.reset();
+
+  // What may not be drawn yet is not too large yet: it may leave before it is drawn.
+  Fill(ItemKind::kTrajectory, SelectorKind::kUniform, {.min_size = 1000});
+  fails = Sample(options);
+  EXPECT_STATUS(kDeadlineExceeded, fails->Next(Deadline::Now()).status(), "waits");
 }
 
 TEST_F(SamplerTokensTest, ARefusedBatchKeepsWhatIsCarried) {

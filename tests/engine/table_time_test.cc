@@ -2,17 +2,12 @@
 // that hand theirs over.
 #include <gtest/gtest.h>
 
+#include "tests/testing/hand_clock.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb {
 namespace {
-
-class HandClock final : public Clock {
- public:
-  int64_t WallTimeUs() const override { return now_us; }
-  int64_t now_us = 1'000'000'000'000;
-};
 
 class TableTimeTest : public testing::StoreTest {
  protected:
@@ -25,7 +20,7 @@ class TableTimeTest : public testing::StoreTest {
   void PassMs(int64_t ms) { clock_.now_us += ms * 1000; }
   TrajectoryState StateOf(TrajectoryId id) { return table_->Find(id)->state; }
 
-  HandClock clock_;
+  testing::HandClock clock_;
 };
 
 TEST_F(TableTimeTest, AWriterHandsItsTrajectoryToAnother) {

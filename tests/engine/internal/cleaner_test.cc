@@ -3,10 +3,12 @@
 #include "engine/internal/cleaner.h"
 
 #include <filesystem>
+#include <thread>
 
 #include "tests/engine/frames_fixture.h"
 #include "tests/engine/internal/cold_fault_files.h"
 #include "tests/testing/files.h"
+#include "tests/testing/hand_clock.h"
 
 namespace geardb {
 namespace {
@@ -39,9 +41,16 @@ class CleanerTest : public FramesTest {
     uint64_t bytes = 0;
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(dir_->path() + "/" + name)) {
-      if (entry.is_regular_file()) bytes += entry.file_size();
+      const bool counts = entry.path().filename() != engine::kColdReserveName;
+      if (entry.is_regular_file() && counts) bytes += entry.file_size();
     }
     return bytes;
+  }
+  void RemoveAll() {
+    std::vector<TrajectoryId> gone;
+    for (const auto& [id, number] : numbers_) gone.push_back(id);
+    ASSERT_OK(table_->Remove(gone));
+    numbers_.clear();
   }
 };
 
@@ -162,19 +171,70 @@ TEST_F(CleanerTest, WhatWasRemovedLeavesTheDisk) {
   ExpectAll();
 }
 
+TEST_F(CleanerTest, WhatIsRemovedFromAFullDiskMakesRoom) {
+  const auto files = UseFaultFiles();
+  files->DeletesMakeSpace();
+  for (int i = 0; i < 300; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  ASSERT_GT(BytesIn("cold"), 6u << 20);
+  for (const bool every_one : {false, true, false, true}) {
+    SCOPED_TRACE(every_one);
+    files->SetSpace(0);
+    for (int i = 0; i < 60; ++i) Add(8, 8);
+    EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
+    EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
+    ExpectAll();
+    if (every_one) {
+      RemoveAll();
+    } else {
+      std::vector<TrajectoryId> gone;
+      for (const auto& [id, number] : numbers_) {
+        if (number % 3 != 0) gone.push_back(id);
+      }
+      ASSERT_OK(table_->Remove(gone));
+      for (const TrajectoryId id : gone) numbers_.erase(id);
+    }
+    ASSERT_OK(CleanAll());  // Nobody else has made room.
+    ExpectAll();
+    if (every_one) {
+      RemoveAll();
+    } else {
+      std::vector<TrajectoryId> gone;
+      for (const auto& [id, number] : numbers_) {
+        if (number % 3 != 0) gone.push_back(id);
+      }
+      ASSERT_OK(table_->Remove(gone));
+      for (const TrajectoryId id : gone) numbers_.erase(id);
+    }
+    // Nobody else makes room.
+    for (Status cleaned = CleanAll(); !cleaned.ok(); cleaned = CleanAll()) {
+      ASSERT_STATUS(kResourceExhausted, cleaned, "full");
+      ASSERT_FALSE(every_one);
+      // Two of three are gone: that the rest is moved takes room that they leave step by step.
+      files->SetSpace(files->space() + (64 << 10));
+    }
+    ExpectAll();
+    if (every_one) EXPECT_LT(BytesIn("cold"), 2u << 20);
+    files->SetSpace(int64_t{1} << 40);
+    for (int i = 0; i < 300; ++i) Add(8, 8);
+    ASSERT_OK(CleanAll());
+    ExpectAll();
+  }
+  Again();
+  ExpectAll();
+}
+
 TEST_F(CleanerTest, WhatWasRemovedWhileTheDiskWasFullLeavesOnceItIsNot) {
   const auto files = UseFaultFiles();
   for (int i = 0; i < 300; ++i) Add(8, 8);
   ASSERT_OK(CleanAll());
-  ASSERT_GT(BytesIn("cold"), 6u << 20);
   files->SetSpace(0);
   for (int i = 0; i < 60; ++i) Add(8, 8);
+  // Somebody else takes what the reserve leaves.
+  std::filesystem::remove(dir_->path() + "/cold/" + engine::kColdReserveName);
   EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
-  std::vector<TrajectoryId> gone;
-  for (const auto& [id, number] : numbers_) gone.push_back(id);
-  ASSERT_OK(table_->Remove(gone));
-  numbers_.clear();
-  EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");  // The image is what has no room now.
+  RemoveAll();
+  EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
   files->SetSpace(int64_t{1} << 60);
   ASSERT_OK(CleanAll());
   ASSERT_OK(testing::CoreOf(*database_)->cold->if_open()->CompactForSpace());
@@ -183,6 +243,57 @@ TEST_F(CleanerTest, WhatWasRemovedWhileTheDiskWasFullLeavesOnceItIsNot) {
   for (int i = 0; i < 30; ++i) Add(8, 8);
   Again();
   ExpectAll();
+}
+
+TEST_F(CleanerTest, WhatIsRemovedLeavesTheDiskThoughNobodyAppends) {
+  for (int i = 0; i < 300; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  Again();  // Whose thread has not cleaned anything yet.
+  const uint64_t filled = BytesIn("cold");
+  ASSERT_GT(filled, 6u << 20);
+  std::vector<TrajectoryId> gone;
+  for (const auto& [id, number] : numbers_) {
+    if (number % 4 != 0) gone.push_back(id);
+  }
+  ASSERT_OK(table_->Remove(gone));
+  for (const TrajectoryId id : gone) numbers_.erase(id);
+  while (BytesIn("cold") > filled / 2) std::this_thread::yield();
+  ExpectAll();
+  writer_.reset();
+  table_.reset();
+  ASSERT_OK(database_->DropTable("frames"));
+  while (BytesIn("cold") > filled / 16) std::this_thread::yield();
+}
+
+TEST_F(CleanerTest, WhatIsRemovedLeavesTheColdStoreInTimeHoweverLittleItIs) {
+  testing::HandClock clock;
+  options_.clock = &clock;
+  for (int i = 0; i < 100; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  Again();
+  const auto pages = [&] {
+    uint64_t count = 0;
+    const auto visit = [&](const engine::ColdPageKey&, const engine::ColdPageHeader&) {
+      ++count;
+      return Status::Ok();
+    };
+    EXPECT_OK(testing::CoreOf(*database_)->cold->if_open()->ForEachPage(visit));
+    return count;
+  };
+  const uint64_t before = pages();
+  const uint64_t passes = Cleaned().passes;
+  const TrajectoryId one = numbers_.rbegin()->first;
+  ASSERT_OK(table_->Remove({&one, 1}));
+  numbers_.erase(one);
+  EXPECT_EQ(Cleaned().passes, passes);
+  // It is seen at a look that comes, and is due some time later.
+  while (pages() == before) {
+    EXPECT_LE(Cleaned().passes, passes + 1);
+    clock.now_us += 10'000'000;
+    std::this_thread::yield();
+  }
+  ExpectAll();
+  Close();
 }
 
 TEST_F(CleanerTest, APassThatFailsIsNotMadeAgainWithEveryRecord) {

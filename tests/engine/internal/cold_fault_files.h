@@ -1,7 +1,8 @@
 // ColdFaultFiles: the system's files for a cold store, with a disk that fills and reads that fail.
 //
-// Fault model: only SST, blob and manifest files fail. A full disk refuses appends, whole; what was
-// written before stays. A failing read gives no bytes; a failing sync leaves what was written.
+// Fault model: only SST, blob and manifest files fail, and the reserve. A full disk refuses appends
+// and allocations, whole; what was written before stays. A failing read gives no bytes; a failing
+// sync leaves what was written.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -13,6 +14,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/internal/cold_reserve.h"
+
 namespace geardb::testing {
 
 /// Thread-safe.
@@ -23,7 +26,14 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
   const char* Name() const override { return kClassName(); }
 
   /// Appends go through until so many bytes were written.
-  void SetSpace(int64_t bytes) { space_ = bytes; }
+  void SetSpace(int64_t bytes) { space_ = least_space_ = bytes; }
+  int64_t space() const { return space_; }
+  /// Since it was set.
+  int64_t least_space() const { return least_space_; }
+  /// What is deleted makes space, as on a disk that nobody else writes to; otherwise the reserve
+  /// alone does.
+  void DeletesMakeSpace() { deletes_make_space_ = true; }
+  void WithoutAllocate() { allocates_ = false; }
   void FailReads(bool fail) { fail_reads_ = fail; }
   void FailSyncs(bool fail) { fail_syncs_ = fail; }
   /// Appends refused, reads failed, syncs failed.
@@ -33,7 +43,19 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
                                     rocksdb::IODebugContext* debug) override {
     rocksdb::IOStatus status = FileSystemWrapper::NewWritableFile(path, options, file, debug);
-    if (status.ok() && Stored(path)) *file = std::make_unique<Writable>(this, std::move(*file));
+    if (status.ok() && (Stored(path) || IsReserve(path))) {
+      *file = std::make_unique<Writable>(this, IsReserve(path), std::move(*file));
+    }
+    return status;
+  }
+  rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override {
+    uint64_t bytes = 0;
+    const bool counts =
+        (IsReserve(path) || (deletes_make_space_ && Stored(path))) &&
+        FileSystemWrapper::GetFileSize(path, options, &bytes, debug).ok();
+    rocksdb::IOStatus status = FileSystemWrapper::DeleteFile(path, options, debug);
+    if (status.ok() && counts) space_ += static_cast<int64_t>(bytes);
     return status;
   }
   rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
@@ -48,20 +70,22 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
  private:
   class Writable : public rocksdb::FSWritableFileOwnerWrapper {
    public:
-    Writable(ColdFaultFiles* files, std::unique_ptr<rocksdb::FSWritableFile>&& file)
-        : FSWritableFileOwnerWrapper(std::move(file)), files_(files) {}
+    Writable(ColdFaultFiles* files, bool reserve, std::unique_ptr<rocksdb::FSWritableFile>&& file)
+        : FSWritableFileOwnerWrapper(std::move(file)), files_(files), reserve_(reserve) {}
     using FSWritableFileOwnerWrapper::Append;
     rocksdb::IOStatus Append(const rocksdb::Slice& bytes, const rocksdb::IOOptions& options,
                              rocksdb::IODebugContext* debug) override {
-      const auto size = static_cast<int64_t>(bytes.size());
-      if (files_->space_.fetch_sub(size) < size) {
-        files_->space_ += size;
-        ++files_->failures_;
-        rocksdb::IOStatus full = rocksdb::IOStatus::NoSpace("the test's disk is full");
-        full.SetRetryable(true);  // As RocksDB's own files say it.
-        return full;
-      }
-      return FSWritableFileOwnerWrapper::Append(bytes, options, debug);
+      rocksdb::IOStatus taken = files_->Take(bytes.size());
+      return taken.ok() ? FSWritableFileOwnerWrapper::Append(bytes, options, debug) : taken;
+    }
+    rocksdb::IOStatus Allocate(uint64_t offset, uint64_t size, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override {
+      // Of RocksDB's own files it is an attempt; what counts is appended.
+      if (!reserve_) return rocksdb::IOStatus::OK();
+      if (!files_->allocates_) return rocksdb::IOStatus::NotSupported("no fallocate");
+      rocksdb::IOStatus taken = files_->Take(size);
+      return taken.ok() ? FSWritableFileOwnerWrapper::Allocate(offset, size, options, debug)
+                        : taken;
     }
     rocksdb::IOStatus Sync(const rocksdb::IOOptions& options,
                            rocksdb::IODebugContext* debug) override {
@@ -76,6 +100,7 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
 
    private:
     ColdFaultFiles* const files_;
+    const bool reserve_;
   };
   class Readable : public rocksdb::FSRandomAccessFileOwnerWrapper {
    public:
@@ -98,6 +123,21 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
     ColdFaultFiles* const files_;
   };
 
+  rocksdb::IOStatus Take(uint64_t bytes) {
+    const auto size = static_cast<int64_t>(bytes);
+    const int64_t before = space_.fetch_sub(size);
+    if (before >= size) {
+      int64_t least = least_space_;
+      while (least > before - size && !least_space_.compare_exchange_weak(least, before - size)) {
+      }
+      return rocksdb::IOStatus::OK();
+    }
+    space_ += size;
+    ++failures_;
+    rocksdb::IOStatus full = rocksdb::IOStatus::NoSpace("the test's disk is full");
+    full.SetRetryable(true);  // As RocksDB's own files say it.
+    return full;
+  }
   rocksdb::IOStatus Failure(const char* what) {
     ++failures_;
     return rocksdb::IOStatus::IOError("the test's disk fails a", what);
@@ -107,7 +147,14 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
            path.find("/MANIFEST") != std::string::npos;
   }
 
+  static bool IsReserve(const std::string& path) {
+    return path.ends_with(engine::kColdReserveName);
+  }
+
   std::atomic<int64_t> space_{int64_t{1} << 60};
+  std::atomic<int64_t> least_space_{int64_t{1} << 60};
+  std::atomic<bool> deletes_make_space_{false};
+  std::atomic<bool> allocates_{true};
   std::atomic<bool> fail_reads_{false};
   std::atomic<bool> fail_syncs_{false};
   std::atomic<uint64_t> failures_{0};

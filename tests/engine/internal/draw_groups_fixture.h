@@ -3,20 +3,14 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <set>
 #include <vector>
 
+#include "tests/testing/hand_clock.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb::testing {
-
-class HandClock final : public Clock {
- public:
-  int64_t WallTimeUs() const override { return now_us; }
-  std::atomic<int64_t> now_us = 1'000'000'000'000;
-};
 
 /// One group as it must be.
 struct ModelDrawGroup {
