@@ -47,6 +47,11 @@ std::vector<ColdKeyRange> Merged(std::vector<ColdKeyRange> ranges) {
   return merged;
 }
 
+std::vector<rocksdb::ColumnFamilyHandle*> FamiliesOf(const ColdDb& db, bool of_chunks) {
+  if (!of_chunks) return {db.pages};
+  return {db.chunks.begin(), db.chunks.end()};
+}
+
 }  // namespace
 
 std::string ColdSpace::RecordKey(const ColdRemoval& removal) {
@@ -127,10 +132,12 @@ Status ColdSpace::Reclaim() {
     }
     std::vector<rocksdb::RangePtr> between;
     for (size_t i = 0; i < ends.size(); i += 2) between.emplace_back(&ends[i], &ends[i + 1]);
-    GEARDB_RETURN_IF_ERROR(FromRocks(
-        rocksdb::DeleteFilesInRanges(db_->db.get(), of_chunks ? db_->chunks : db_->pages,
-                                     between.data(), between.size(), /*include_end=*/false),
-        db_->directory));
+    for (rocksdb::ColumnFamilyHandle* family : FamiliesOf(*db_, of_chunks)) {
+      GEARDB_RETURN_IF_ERROR(
+          FromRocks(rocksdb::DeleteFilesInRanges(db_->db.get(), family, between.data(),
+                                                 between.size(), /*include_end=*/false),
+                    db_->directory));
+    }
   }
   CrashPoint("cold_files_dropped");
   GEARDB_RETURN_IF_ERROR(Cover(due, /*finish=*/true));
@@ -152,8 +159,8 @@ Status ColdSpace::Cover(const std::vector<Pending>& ranges, bool finish) {
       if (pending.removal.of_chunks == of_chunks) keys.push_back(pending.removal.keys);
     }
     for (const ColdKeyRange& range : Merged(std::move(keys))) {
-      if (status.ok()) {
-        status = batch.DeleteRange(of_chunks ? db_->chunks : db_->pages, range.begin, range.end);
+      for (rocksdb::ColumnFamilyHandle* family : FamiliesOf(*db_, of_chunks)) {
+        if (status.ok()) status = batch.DeleteRange(family, range.begin, range.end);
       }
     }
   }
@@ -190,7 +197,7 @@ Status ColdSpace::CompactAll() {
   options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
   options.blob_garbage_collection_policy = rocksdb::BlobGarbageCollectionPolicy::kForce;
   options.blob_garbage_collection_age_cutoff = 1.0;
-  for (rocksdb::ColumnFamilyHandle* family : {db_->meta, db_->chunks, db_->pages}) {
+  for (rocksdb::ColumnFamilyHandle* family : db_->families()) {
     const rocksdb::Status compacted = db_->db->CompactRange(options, family, nullptr, nullptr);
     if (ending_) return Status::Cancelled("the cold store is being closed");
     GEARDB_RETURN_IF_ERROR(FromRocks(compacted, db_->directory));
@@ -200,7 +207,7 @@ Status ColdSpace::CompactAll() {
 
 void ColdSpace::AddTo(ColdStats* stats) const {
   using Properties = rocksdb::DB::Properties;
-  for (rocksdb::ColumnFamilyHandle* family : {db_->meta, db_->chunks, db_->pages}) {
+  for (rocksdb::ColumnFamilyHandle* family : db_->families()) {
     stats->disk_bytes += db_->Property(family, Properties::kTotalSstFilesSize) +
                          db_->Property(family, Properties::kTotalBlobFileSize);
     // Blobs that are not known to be garbage are part of the estimate.
