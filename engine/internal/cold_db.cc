@@ -80,6 +80,12 @@ Result<bool> ColdListener::WaitForFlush(rocksdb::DB* db, uint64_t batch) {
   return flushed_.batch >= batch;
 }
 
+void ColdListener::OnCompactionCompleted(rocksdb::DB* /*db*/,
+                                         const rocksdb::CompactionJobInfo& compaction) {
+  compactions_.Add();
+  if (compaction.status.IsCorruption()) worn.NoteFamily(compaction.cf_name);
+}
+
 void ColdListener::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
                                      rocksdb::Status* error) {
   if (reason == rocksdb::BackgroundErrorReason::kCompaction) {
@@ -161,7 +167,7 @@ Status ColdDb::Resuming(const std::function<Status()>& attempt) {
 Status ColdDb::StopFailingCompactions() {
   if (!listener->TakeCompactionFailed()) return Status::Ok();
   // They would be tried, and fail, once a second for ever.
-  for (rocksdb::ColumnFamilyHandle* family : {meta, pages, chunks}) {
+  for (rocksdb::ColumnFamilyHandle* family : families()) {
     GEARDB_RETURN_IF_ERROR(
         FromRocks(db->SetOptions(family, {{"disable_auto_compactions", "true"}}), directory));
   }
@@ -183,7 +189,7 @@ Status ColdDb::FlushUntil(uint64_t batch) {
   for (int looks = 0; looks < kFlushLooksMax; ++looks) {
     // After a full disk Flush may say that all is done while the flush has yet to begin, or was
     // dropped: then it has to be asked for again.
-    GEARDB_RETURN_IF_ERROR(FromRocks(db->Flush(waiting, {meta, pages, chunks}), directory));
+    GEARDB_RETURN_IF_ERROR(FromRocks(db->Flush(waiting, families()), directory));
     GEARDB_ASSIGN_OR_RETURN(const bool flushed, listener->WaitForFlush(db.get(), batch));
     if (flushed) return Status::Ok();
   }
@@ -195,18 +201,24 @@ Status ColdDb::Close() {
   closed = true;
   if (db == nullptr) return Status::Ok();
   Status first;
-  for (rocksdb::ColumnFamilyHandle* family : {meta, pages, chunks}) {
-    if (family == nullptr) continue;
+  for (rocksdb::ColumnFamilyHandle* family : families()) {
     const Status freed = FromRocks(db->DestroyColumnFamilyHandle(family), directory);
     if (first.ok()) first = freed;
   }
-  meta = pages = chunks = nullptr;
+  meta = pages = nullptr;
+  chunks = {};
   const Status closing = FromRocks(db->Close(), directory);
   if (first.ok()) first = closing;
   db.reset();
   reserve.reset();
   threads.reset();
   return first;
+}
+
+std::vector<rocksdb::ColumnFamilyHandle*> ColdDb::families() const {
+  std::vector<rocksdb::ColumnFamilyHandle*> all = {meta, pages, chunks[0], chunks[1]};
+  std::erase(all, nullptr);
+  return all;
 }
 
 uint64_t ColdDb::Property(rocksdb::ColumnFamilyHandle* family, const std::string& name) const {

@@ -1,9 +1,10 @@
 // The RocksDB under a cold store: how it is opened, what its background threads report, and its
 // errors as Status. Seen by engine/internal/cold_*.cc alone.
 //
-// Column families: the default one holds the store's own keys (below), "pages" and "chunks" the
-// rest. The store's own keys, all values little-endian, frozen:
-//   "format"   u32 version (1)
+// Column families: the default one holds the store's own keys (below), "pages" the pages, "chunks"
+// and "copies" the index chunks (cold_chunks.h). The store's own keys, all values little-endian,
+// frozen:
+//   "format"   u32 version (2; 1 before there was the family "copies")
 //   "lsn"      u64 LSN of the batch it is in, u64 number of that batch, from 1
 //   "reclaim/" + one byte ('p' pages, 'c' chunks) + u32 big-endian length of the first key + first
 //              key + end key: a removed range whose files are still to be dropped; no value
@@ -14,6 +15,7 @@
 #include <rocksdb/listener.h>
 #include <rocksdb/statistics.h>
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -23,6 +25,7 @@
 
 #include "base/metrics.h"
 #include "base/mutex.h"
+#include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_reserve.h"
 #include "engine/internal/cold_store.h"
 #include "engine/internal/cold_threads.h"
@@ -32,7 +35,7 @@ namespace geardb::engine {
 inline constexpr std::string_view kColdFormatKey = "format";
 inline constexpr std::string_view kColdLsnKey = "lsn";
 inline constexpr std::string_view kColdReclaimPrefix = "reclaim/";
-inline constexpr uint32_t kColdFormat = 1;
+inline constexpr uint32_t kColdFormat = 2;
 
 /// What the key "lsn" holds.
 struct ColdPosition {
@@ -56,10 +59,8 @@ class ColdListener : public rocksdb::EventListener {
   explicit ColdListener(std::string directory) : directory_(std::move(directory)) {}
 
   void OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& flush) override;
-  void OnCompactionCompleted(rocksdb::DB* /*db*/,
-                             const rocksdb::CompactionJobInfo& /*compaction*/) override {
-    compactions_.Add();
-  }
+  void OnCompactionCompleted(rocksdb::DB* db,
+                             const rocksdb::CompactionJobInfo& compaction) override;
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override;
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status error,
                             bool* recover) override;
@@ -80,6 +81,7 @@ class ColdListener : public rocksdb::EventListener {
   std::vector<std::string> damage() const;
   /// Whether a compaction was given up since the last call.
   bool TakeCompactionFailed() { return compaction_failed_.exchange(false); }
+  WornCopies worn;  ///< Of index chunks.
 
  private:
   const std::string directory_;
@@ -110,6 +112,8 @@ struct ColdDb {
   /// Closes RocksDB without a flush. The first error.
   Status Close();
   uint64_t Property(rocksdb::ColumnFamilyHandle* family, const std::string& name) const;
+  /// All that there are: of a store open for reading, one of the copies may be missing.
+  std::vector<rocksdb::ColumnFamilyHandle*> families() const;
 
   const std::string directory;
   const ColdStoreOptions options;
@@ -122,7 +126,7 @@ struct ColdDb {
   std::unique_ptr<rocksdb::DB> db;
   rocksdb::ColumnFamilyHandle* meta = nullptr;
   rocksdb::ColumnFamilyHandle* pages = nullptr;
-  rocksdb::ColumnFamilyHandle* chunks = nullptr;
+  std::array<rocksdb::ColumnFamilyHandle*, kChunkCopies> chunks = {};  ///< By copy.
   bool read_only = false;
   /// Why it is read-only though that was not asked for; empty otherwise.
   std::string degraded;

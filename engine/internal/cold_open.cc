@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "base/concatenate.h"
+#include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_db.h"
 
 namespace geardb::engine {
@@ -132,8 +134,10 @@ std::string_view Unrooted(std::string_view name) {
   return name.starts_with('/') ? name.substr(1) : name;
 }
 
-/// Notes the files that the manifest names, but that are not there or have another size.
-void NoteMissingFiles(const ColdDb& store) {
+/// Notes the files that the manifest names, but that are not there or have another size. The names
+/// of their column families.
+std::set<std::string> NoteMissingFiles(const ColdDb& store) {
+  std::set<std::string> missing_in;
   rocksdb::FileSystem* files = store.threads->GetFileSystem().get();
   const rocksdb::IOOptions plain;
   std::vector<rocksdb::LiveFileMetaData> tables;
@@ -143,12 +147,14 @@ void NoteMissingFiles(const ColdDb& store) {
     const std::string path = Concatenate(store.directory, "/", Unrooted(table.name));
     if (!files->GetFileSize(path, plain, &size, nullptr).ok()) {
       store.listener->AddDamage(Concatenate(path, " is missing, with ", RangeText(table)));
+      missing_in.insert(table.column_family_name);
     } else if (size != table.size) {
+      missing_in.insert(table.column_family_name);
       store.listener->AddDamage(Concatenate(path, " has ", size, " bytes, expected ", table.size,
                                             ", with ", RangeText(table)));
     }
   }
-  for (rocksdb::ColumnFamilyHandle* family : {store.pages, store.chunks}) {
+  for (rocksdb::ColumnFamilyHandle* family : store.families()) {
     rocksdb::ColumnFamilyMetaData meta;
     store.db->GetColumnFamilyMetaData(family, &meta);
     // Blob files older than any that is referred to may be named still, though they are gone.
@@ -165,16 +171,39 @@ void NoteMissingFiles(const ColdDb& store) {
       store.listener->AddDamage(Concatenate(path, " is missing, with the values of ",
                                             blob.total_blob_count - blob.garbage_blob_count, " ",
                                             meta.name));
+      missing_in.insert(meta.name);
     }
   }
+  for (const std::string& name : missing_in) store.listener->worn.NoteFamily(name);
+  return missing_in;
+}
+
+/// Which of the index chunks' families are to be opened: for writing all. Reading does without one
+/// that is not there yet, or was dropped.
+std::vector<size_t> CopiesToOpen(const ColdDb& store) {
+  std::vector<size_t> copies;
+  std::vector<std::string> names;
+  const bool listed = rocksdb::DB::ListColumnFamilies(DatabaseOptions(store, /*degraded=*/false),
+                                                      store.directory, &names)
+                          .ok();
+  for (size_t copy = 0; copy < kChunkCopies; ++copy) {
+    const bool there = std::ranges::count(names, kChunkFamilies[copy]) > 0;
+    if (there || !listed || !store.read_only) copies.push_back(copy);
+  }
+  // RocksDB says what is wrong where neither is there.
+  return copies.empty() ? std::vector<size_t>{0} : copies;
 }
 
 rocksdb::Status OpenRocks(ColdDb* store, bool degraded) {
   const rocksdb::DBOptions options = DatabaseOptions(*store, degraded);
   rocksdb::ColumnFamilyOptions family = FamilyOptions(*store);
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
-  for (const char* name : {"default", "pages", "chunks"}) families.emplace_back(name, family);
+  const std::vector<size_t> copies = CopiesToOpen(*store);
+  for (const char* name : {"default", "pages"}) families.emplace_back(name, family);
+  for (const size_t copy : copies) families.emplace_back(kChunkFamilies[copy], family);
   families[0].options.enable_blob_files = false;
+  // What is opened for writing in spite of damage is to lose a family, and nothing else.
+  for (auto& each : families) each.options.disable_auto_compactions = degraded;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
   const rocksdb::Status opened =
@@ -185,7 +214,7 @@ rocksdb::Status OpenRocks(ColdDb* store, bool degraded) {
   store->db.reset(db);
   store->meta = handles[0];
   store->pages = handles[1];
-  store->chunks = handles[2];
+  for (size_t i = 0; i < copies.size(); ++i) store->chunks[copies[i]] = handles[2 + i];
   return opened;
 }
 
@@ -206,7 +235,7 @@ Status ReadOwnKeys(ColdDb* store) {
     return Status::Corruption(store->directory, ": a format of ", format.size(), " bytes");
   }
   std::memcpy(&version, format.data(), sizeof(version));
-  if (version != kColdFormat) {
+  if (version == 0 || version > kColdFormat) {
     return Status::Unsupported(store->directory, " has format ", version, ", known is ",
                                kColdFormat);
   }
@@ -230,6 +259,13 @@ Status OpenWhole(ColdDb* store) {
   return Status::Ok();
 }
 
+Status CompareWithLog(const ColdDb& store) {
+  const uint64_t found = store.listener->flushed().lsn;
+  if (found >= store.options.log_start) return Status::Ok();
+  return Status::Corruption(store.directory, " holds what was written up to LSN ", found,
+                            ", but the log begins at ", store.options.log_start);
+}
+
 Status OpenDamaged(ColdDb* store, const Status& why) {
   store->read_only = true;
   store->degraded = std::string(why.message());
@@ -238,7 +274,9 @@ Status OpenDamaged(ColdDb* store, const Status& why) {
   store->listener->AddDamage(store->degraded);
   const Status own = ReadOwnKeys(store);
   if (own.code() == StatusCode::kUnsupported) return own;
-  if (!own.ok()) store->listener->AddDamage(std::string(own.message()));
+  // Files that are missing may have been replaced since the manifest seems to end.
+  if (own.ok()) return CompareWithLog(*store);
+  store->listener->AddDamage(std::string(own.message()));
   return Status::Ok();
 }
 
@@ -272,10 +310,46 @@ Status CheckReachesLog(const std::string& directory, const ColdStoreOptions& opt
   const rocksdb::Status read =
       store->db->Get(rocksdb::ReadOptions(), store->meta, SliceOf(kColdFormatKey), &format);
   if (!read.IsNotFound() && !ReadOwnKeys(store.get()).ok()) return Status::Ok();
-  const uint64_t found = store->listener->flushed().lsn;
-  if (found >= options.log_start) return Status::Ok();
-  return Status::Corruption(directory, " holds what was written up to LSN ", found,
-                            ", but the log begins at ", options.log_start);
+  return CompareWithLog(*store);
+}
+
+/// An error only where a family is missing now: the next open makes it.
+Status MakeCopies(ColdDb* store) {
+  const Status made = KeepTwice(store);
+  if (made.ok()) return made;
+  if (store->chunks[0] == nullptr || store->chunks[1] == nullptr) return made;
+  store->listener->AddDamage(
+      Concatenate("the second copies of index chunks could not be written: ", made.message()));
+  return Status::Ok();
+}
+
+/// Where all that keeps a store from being opened is one of the copies of the index chunks, and the
+/// other one is whole: drops that one's family, which an open for writing makes anew. The damage;
+/// empty where nothing was done.
+Result<std::vector<std::string>> DropDamagedCopy(const std::string& directory,
+                                                 const ColdStoreOptions& options) {
+  const std::vector<std::string> nothing;
+  ColdStoreOptions reading = options;
+  reading.read_only = true;
+  GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(directory, reading));
+  if (!OpenRocks(store.get(), /*degraded=*/true).ok()) return nothing;
+  // Opening for writing deletes the files that the manifest does not name. One that says less than
+  // the log relies upon may have ended early, and its missing files have been replaced since.
+  const bool reaches = ReadOwnKeys(store.get()).ok() && CompareWithLog(*store).ok();
+  const size_t copy = reaches ? DamagedCopy(*store) : kChunkCopies;
+  if (copy == kChunkCopies) return nothing;
+  std::set<std::string> missing_in = NoteMissingFiles(*store);
+  missing_in.erase(kChunkFamilies[copy]);
+  if (!missing_in.empty()) return nothing;
+  std::vector<std::string> damage = store->listener->damage();
+  GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
+  GEARDB_RETURN_IF_ERROR(FromRocks(OpenRocks(store.get(), /*degraded=*/true), directory));
+  GEARDB_RETURN_IF_ERROR(FromRocks(store->db->DropColumnFamily(store->chunks[copy]), directory));
+  GEARDB_RETURN_IF_ERROR(store->Close());
+  damage.push_back(Concatenate(directory, ": ", copy == 0 ? "the first" : "the second",
+                               " copies of the index chunks are damaged, and made anew from the ",
+                               "others"));
+  return damage;
 }
 
 Status CheckOptions(const ColdStoreOptions& options) {
@@ -304,8 +378,17 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
     GEARDB_RETURN_IF_ERROR(CheckReachesLog(directory, options));
   }
   Status opened = OpenWhole(store.get());
-  if (opened.code() == StatusCode::kCorruption) {
+  if (opened.code() == StatusCode::kCorruption && !options.read_only) {
+    store.reset();
+    GEARDB_ASSIGN_OR_RETURN(const auto damage, DropDamagedCopy(directory, options));
     GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
+    if (!damage.empty()) opened = OpenWhole(store.get());
+    for (const std::string& text : damage) store->listener->AddDamage(text);
+  }
+  if (opened.code() == StatusCode::kCorruption) {
+    const std::vector<std::string> damage = store->listener->damage();
+    GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
+    for (const std::string& text : damage) store->listener->AddDamage(text);
     opened = OpenDamaged(store.get(), opened);
   }
   GEARDB_RETURN_IF_ERROR(opened);
@@ -313,6 +396,7 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
   const bool held = !store->read_only && store->db->DisableFileDeletions().ok();
   NoteMissingFiles(*store);
   if (held) GEARDB_RETURN_IF_ERROR(FromRocks(store->db->EnableFileDeletions(false), directory));
+  if (!store->read_only) GEARDB_RETURN_IF_ERROR(MakeCopies(store.get()));
   if (!store->read_only) (void)store->reserve->Keep();
   MutexLock lock(&store->write_mutex);
   store->written = store->listener->flushed();

@@ -52,6 +52,11 @@ std::vector<ColdKeyRange> Merged(std::vector<ColdKeyRange> ranges) {
   return merged;
 }
 
+std::vector<rocksdb::ColumnFamilyHandle*> FamiliesOf(const ColdDb& db, bool of_chunks) {
+  if (!of_chunks) return {db.pages};
+  return {db.chunks.begin(), db.chunks.end()};
+}
+
 }  // namespace
 
 std::string ColdSpace::RecordKey(const ColdRemoval& removal) {
@@ -133,10 +138,12 @@ Status ColdSpace::Reclaim() {
     }
     std::vector<rocksdb::RangePtr> between;
     for (size_t i = 0; i < ends.size(); i += 2) between.emplace_back(&ends[i], &ends[i + 1]);
-    GEARDB_RETURN_IF_ERROR(FromRocks(
-        rocksdb::DeleteFilesInRanges(db_->db.get(), of_chunks ? db_->chunks : db_->pages,
-                                     between.data(), between.size(), /*include_end=*/false),
-        db_->directory));
+    for (rocksdb::ColumnFamilyHandle* family : FamiliesOf(*db_, of_chunks)) {
+      GEARDB_RETURN_IF_ERROR(
+          FromRocks(rocksdb::DeleteFilesInRanges(db_->db.get(), family, between.data(),
+                                                 between.size(), /*include_end=*/false),
+                    db_->directory));
+    }
   }
   CrashPoint("cold_files_dropped");
   const uint64_t dropped = before - std::min(before, DiskBytes(db_->pages));
@@ -160,8 +167,8 @@ Status ColdSpace::Cover(const std::vector<Pending>& ranges, bool finish) {
       if (pending.removal.of_chunks == of_chunks) keys.push_back(pending.removal.keys);
     }
     for (const ColdKeyRange& range : Merged(std::move(keys))) {
-      if (status.ok()) {
-        status = batch.DeleteRange(of_chunks ? db_->chunks : db_->pages, range.begin, range.end);
+      for (rocksdb::ColumnFamilyHandle* family : FamiliesOf(*db_, of_chunks)) {
+        if (status.ok()) status = batch.DeleteRange(family, range.begin, range.end);
       }
     }
   }
@@ -196,7 +203,9 @@ Status ColdSpace::Compact() {
 
 Status ColdSpace::CompactAll() {
   GEARDB_RETURN_IF_ERROR(CompactRange(db_->meta, 1.0));
-  GEARDB_RETURN_IF_ERROR(CompactRange(db_->chunks, 1.0));
+  for (rocksdb::ColumnFamilyHandle* family : db_->chunks) {
+    GEARDB_RETURN_IF_ERROR(CompactRange(family, 1.0));
+  }
   const auto blob_files = [&] {
     return db_->Property(db_->pages, rocksdb::DB::Properties::kNumBlobFiles);
   };
@@ -255,7 +264,7 @@ bool ColdSpace::ExceedsBound() const {
 
 void ColdSpace::AddTo(ColdStats* stats) const {
   using Properties = rocksdb::DB::Properties;
-  for (rocksdb::ColumnFamilyHandle* family : {db_->meta, db_->chunks, db_->pages}) {
+  for (rocksdb::ColumnFamilyHandle* family : db_->families()) {
     stats->disk_bytes += DiskBytes(family);
     // Blobs that are not known to be garbage are part of the estimate.
     stats->live_bytes += db_->Property(family, Properties::kEstimateLiveDataSize);

@@ -4,11 +4,10 @@
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "base/hash.h"
 #include "base/mutex.h"
+#include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_db.h"
 #include "engine/internal/cold_reader.h"
 #include "engine/internal/cold_space.h"
@@ -25,7 +24,13 @@ struct ColdBatch::Rep {
   std::string value;
 
   void Remove(bool of_chunks, const ColdKeyRange& keys) {
-    Check(changes.DeleteRange(of_chunks ? db->chunks : db->pages, keys.begin, keys.end));
+    if (of_chunks) {
+      for (rocksdb::ColumnFamilyHandle* copy : db->chunks) {
+        Check(changes.DeleteRange(copy, keys.begin, keys.end));
+      }
+    } else {
+      Check(changes.DeleteRange(db->pages, keys.begin, keys.end));
+    }
     removals.push_back({of_chunks, keys});
   }
   // A batch in memory without a limit takes everything.
@@ -55,8 +60,19 @@ Status ColdBatch::DeleteTrajectoryPages(const ColdTrajectoryRange& range) {
   return Status::Ok();
 }
 
+Status ColdBatch::PutChunk(const ColdChunkKey& key, uint64_t lsn,
+                           std::span<const std::byte> bytes) {
+  GEARDB_RETURN_IF_ERROR(EncodeColdChunk(key, lsn, bytes, &rep_->value));
+  for (rocksdb::ColumnFamilyHandle* copy : rep_->db->chunks) {
+    Rep::Check(rep_->changes.Put(copy, EncodeColdKey(key), rep_->value));
+  }
+  return Status::Ok();
+}
+
 void ColdBatch::DeleteChunk(const ColdChunkKey& key) {
-  Rep::Check(rep_->changes.Delete(rep_->db->chunks, EncodeColdKey(key)));
+  for (rocksdb::ColumnFamilyHandle* copy : rep_->db->chunks) {
+    Rep::Check(rep_->changes.Delete(copy, EncodeColdKey(key)));
+  }
 }
 
 void ColdBatch::DeleteTable(uint32_t table) {
@@ -76,54 +92,6 @@ void ColdBatch::AddRemovedBytes(uint64_t bytes) { rep_->removed_bytes += bytes; 
 
 void ColdBatch::Mark() { rep_->changes.SetSavePoint(); }
 void ColdBatch::ReturnToMark() { Rep::Check(rep_->changes.RollbackToSavePoint()); }
-
-// ---- Chunks: u64 LSN, u64 checksum (XXH3, seeded by the LSN, of the key and the bytes), the
-// bytes.
-
-namespace {
-
-constexpr size_t kChunkHeaderBytes = 16;
-
-uint64_t ChunkChecksum(const ColdChunkKey& key, uint64_t lsn, std::span<const std::byte> bytes) {
-  const std::string key_bytes = EncodeColdKey(key);
-  Hasher64 hasher(lsn);
-  hasher.Add(std::as_bytes(std::span(key_bytes)));
-  hasher.Add(bytes);
-  return hasher.Finish();
-}
-
-Result<ColdChunk> DecodeChunk(const ColdChunkKey& key, std::string_view value) {
-  uint64_t header[2] = {};
-  if (value.size() < kChunkHeaderBytes) {
-    return Status::Corruption(ColdKeyText(key), ": ", value.size(), " bytes are no chunk");
-  }
-  std::memcpy(header, value.data(), kChunkHeaderBytes);
-  value.remove_prefix(kChunkHeaderBytes);
-  const uint64_t found =
-      ChunkChecksum(key, header[0], std::as_bytes(std::span(value.data(), value.size())));
-  if (found != header[1]) {
-    return Status::Corruption(ColdKeyText(key), ": the checksum is ", found, ", expected ",
-                              header[1]);
-  }
-  return ColdChunk{header[0], std::string(value)};
-}
-
-}  // namespace
-
-Status ColdBatch::PutChunk(const ColdChunkKey& key, uint64_t lsn,
-                           std::span<const std::byte> bytes) {
-  if (bytes.size() > kColdValueBytesMax - kChunkHeaderBytes) {
-    return Status::InvalidArgument(ColdKeyText(key), ": ", bytes.size(), " bytes, at most ",
-                                   kColdValueBytesMax - kChunkHeaderBytes, " can be stored");
-  }
-  const uint64_t header[2] = {lsn, ChunkChecksum(key, lsn, bytes)};
-  rep_->value.assign(reinterpret_cast<const char*>(header), kChunkHeaderBytes);
-  if (!bytes.empty()) {
-    rep_->value.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  }
-  Rep::Check(rep_->changes.Put(rep_->db->chunks, EncodeColdKey(key), rep_->value));
-  return Status::Ok();
-}
 
 // ---- The store.
 
@@ -173,6 +141,7 @@ Status ColdStore::Write(ColdBatch* batch, uint64_t lsn) {
 
 Status ColdStore::WriteOnce(ColdBatch* batch, const ColdPosition& position,
                             const std::vector<ColdRemoval>& removals) {
+  GEARDB_RETURN_IF_ERROR(WriteWornAgain(db_.get()));
   rocksdb::WriteBatch& changes = batch->rep_->changes;
   changes.SetSavePoint();
   rocksdb::Status status =
@@ -196,6 +165,10 @@ Status ColdStore::Flush() {
     batch = db_->written.batch;
   }
   return db_->Resuming([&] {
+    {
+      MutexLock lock(&db_->write_mutex);
+      GEARDB_RETURN_IF_ERROR(WriteWornAgain(db_.get()));
+    }
     GEARDB_RETURN_IF_ERROR(db_->FlushUntil(batch));
     return space_->Reclaim();
   });
@@ -222,30 +195,21 @@ Status ColdStore::ReadPages(std::span<ColdRead> reads) {
 
 Result<ColdChunk> ColdStore::ReadChunk(const ColdChunkKey& key) const {
   if (db_->closed) return Status::FailedPrecondition("the cold store is closed");
-  rocksdb::PinnableSlice value;
-  const rocksdb::Status read =
-      db_->db->Get(rocksdb::ReadOptions(), db_->chunks, EncodeColdKey(key), &value);
-  if (read.IsNotFound()) return Status::NotFound("no ", ColdKeyText(key), " in the cold store");
-  GEARDB_RETURN_IF_ERROR(FromRocks(read, ColdKeyText(key)));
-  return DecodeChunk(key, ViewOf(value));
+  return ReadEitherCopy(*db_, key);
 }
 
 Status ColdStore::ForEachChunk(
     const ColdChunkKey& first,
     const std::function<Status(const ColdChunkKey&, ColdChunk)>& visit) const {
   if (db_->closed) return Status::FailedPrecondition("the cold store is closed");
-  std::unique_ptr<rocksdb::Iterator> values(
-      db_->db->NewIterator(rocksdb::ReadOptions(), db_->chunks));
-  for (values->Seek(EncodeColdKey(first)); values->Valid(); values->Next()) {
-    const auto key = DecodeColdChunkKey(ViewOf(values->key()));
-    if (!key) return Status::Corruption("a key in ", db_->directory, " is no chunk's");
-    if (key->table != first.table || key->partition != first.partition || key->kind != first.kind) {
-      break;
+  return ForEachChunkKey(*db_, first, [&](const ColdChunkKey& key) -> Result<bool> {
+    if (key.table != first.table || key.partition != first.partition || key.kind != first.kind) {
+      return false;
     }
-    GEARDB_ASSIGN_OR_RETURN(ColdChunk chunk, DecodeChunk(*key, ViewOf(values->value())));
-    GEARDB_RETURN_IF_ERROR(visit(*key, std::move(chunk)));
-  }
-  return FromRocks(values->status(), db_->directory);
+    GEARDB_ASSIGN_OR_RETURN(ColdChunk chunk, ReadEitherCopy(*db_, key));
+    GEARDB_RETURN_IF_ERROR(visit(key, std::move(chunk)));
+    return true;
+  });
 }
 
 Status ColdStore::ForEachPage(

@@ -24,13 +24,13 @@
 // still find some version of it.
 //
 // **Damage.** What a read finds damaged costs the pages that were read, by name: a bad block of an
-// SST file the pages whose keys it has, a bad blob record its page; a file that is gone, or damaged
-// in its header, footer or index, the pages in it. Never an older version: RocksDB asks the newest
-// file first and stops at an error. A compaction that meets damage is given up and compaction
-// switched off (reads and writes go on, space is no longer bounded) until the next open; `damage()`
-// says what was found. Where RocksDB cannot open the directory because files are missing or
-// damaged, it is opened for reading only; writes are FailedPrecondition then, and say so. Not
-// possible: opening without `CURRENT` or with a damaged manifest, since nothing else says which
+// SST file the pages whose keys it has, a bad blob record its page; a bad or missing file the pages
+// in it. Never an older version: RocksDB asks the newest file first and stops at an error. Index
+// chunks are there twice, in files of their own (cold_chunks.h), so one bad file costs none. A
+// compaction that meets damage is given up and compaction switched off (reads and writes go on)
+// until the next open; `damage()` says what was found. Where RocksDB cannot open the directory for
+// bad files, but for those of one copy, it is opened for reading; writes are FailedPrecondition.
+// Not possible: opening without `CURRENT` or with a damaged manifest, since nothing else says which
 // files are part of the store: Corruption, and nothing is changed. That a manifest ends too early
 // is found by its LSN alone: pass `log_start`.
 //

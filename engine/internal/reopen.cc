@@ -94,6 +94,9 @@ void NoteDamage(const DatabaseCore& core, RecoveryReport* into) {
     add(std::to_string(report.damaged_priorities) +
         " priorities in damaged pieces stayed as before");
   }
+  if (core.cold != nullptr && core.cold->if_open() != nullptr) {
+    for (const std::string& text : core.cold->if_open()->damage()) add(text);
+  }
   for (const Tag& tag : core.Tags()) {
     if (!tag.damaged) continue;
     ++report.damaged_tags;

@@ -89,7 +89,7 @@ Result<double> RocksWrites::Write(std::span<const std::span<const std::byte>> pa
     status = db->Write(unlogged, &batch);
     batch.Clear();
   }
-  if (status.ok()) status = db->Flush(flush, {store.meta, store.pages, store.chunks});
+  if (status.ok()) status = db->Flush(flush, store.families());
   const double seconds = watch.seconds();
   next_ += pages.size();
   GEARDB_RETURN_IF_ERROR(engine::FromRocks(status, store.directory));

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "engine/internal/cold_check.h"
 #include "engine/internal/cold_tier.h"
 #include "tools/geardb/repair_shadow.h"
 #include "tools/geardb/text_table.h"
@@ -34,6 +35,7 @@ class Planner {
     GEARDB_RETURN_IF_ERROR(LookAtFiles());
     GEARDB_RETURN_IF_ERROR(TryOut());
     if (!plan_.impossible.empty() || database_ == nullptr) return std::move(plan_);
+    LookAtCold();
     GEARDB_RETURN_IF_ERROR(ReadAll());
     GEARDB_RETURN_IF_ERROR(NameLosses());
     database_.reset();
@@ -63,6 +65,7 @@ class Planner {
   bool MendCold(const Status& failure);
   void CutLog(Lsn at, std::string damage);
   bool HasSegmentOf(Lsn end) const;
+  void LookAtCold();
   Status ReadAll();
   Status NameLosses();
   void KeepWhatIsWrittenOver(const std::vector<SalvagedRecord>& beyond);
@@ -301,6 +304,20 @@ bool Planner::MendCold(const Status& failure) {
   Add("the cold store: " + std::string(failure.message()),
       "the cold store is put aside: the log has all since its begin");
   return true;
+}
+
+// One good copy of each index chunk is there, or there would be nothing to open.
+void Planner::LookAtCold() {
+  if (plan_.cold_aside) return;
+  const auto found = engine::CheckColdChunks(cold_directory());
+  if (!found.ok() || !found->mendable) return;
+  const std::vector<std::string> damage = found->damage();
+  Add(damage[0] + (damage.size() == 1 ? std::string()
+                                      : " (and " + std::to_string(damage.size() - 1) + " more)"),
+      "copies of index chunks that are damaged are written again from the others");
+  plan_.mend_cold = true;
+  for (const auto& [name, base] : bases_) plan_.log_start = std::min(plan_.log_start, base);
+  if (bases_.empty()) plan_.log_start = 0;
 }
 
 TableLoss& Planner::LossOf(TableId id) {

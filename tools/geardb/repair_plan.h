@@ -80,6 +80,8 @@ struct RepairPlan {
   std::vector<std::string> aside;        ///< Files of the log's directory that leave.
   std::vector<std::string> kept;         ///< Likewise: they will be written over, and are copied.
   bool make_lock = false;
+  bool mend_cold = false;  ///< Copies of index chunks in the cold store are written again.
+  Lsn log_start = kNoLsn;  ///< Of the log's oldest segment; 0: it has none.
   std::map<std::string, std::vector<TrajectoryId>> remove;  ///< By table.
 
   bool nothing_wrong() const { return damage.empty(); }

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "base/crash_point.h"
+#include "engine/internal/cold_check.h"
+#include "engine/internal/cold_tier.h"
 
 namespace geardb::cli {
 namespace {
@@ -189,6 +191,12 @@ Result<Repaired> TakeRepairSteps(const RepairPlan& plan, const RepairOptions& op
   GEARDB_RETURN_IF_ERROR(steps.WriteLogFiles());
   GEARDB_RETURN_IF_ERROR(steps.WriteManifest());
   GEARDB_RETURN_IF_ERROR(steps.MoveStrangers());
+  if (plan.mend_cold) {
+    const Status mended =
+        engine::MendColdChunks(JoinPath(plan.directory, engine::kColdDirectory), plan.log_start);
+    // Where other files are lost, RocksDB takes no writes, and all is read from the good copies.
+    if (mended.code() != StatusCode::kFailedPrecondition) GEARDB_RETURN_IF_ERROR(mended);
+  }
   if (!plan.remove.empty()) {
     lock->reset();
     GEARDB_RETURN_IF_ERROR(RemoveTrajectories(plan, options));

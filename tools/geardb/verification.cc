@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/internal/cold_check.h"
+#include "engine/internal/cold_tier.h"
 #include "tools/geardb/record_words.h"
 #include "tools/geardb/text_table.h"
 #include "wal/segment_check.h"
@@ -73,6 +75,7 @@ void Verification::AddLoss(std::string text) {
 Status Verification::Run() {
   GEARDB_RETURN_IF_ERROR(CheckFiles());
   GEARDB_RETURN_IF_ERROR(CheckLog());
+  GEARDB_RETURN_IF_ERROR(CheckCold());
   return CheckReplay();
 }
 
@@ -308,6 +311,27 @@ void Verification::CheckPieces(const wal::RecordView& record, const wal::LogRead
                                               ", does not fit its checksum") +
                    "; the record: " + what);
   }
+}
+
+// A replay reads one good copy of each index chunk, and goes on where another is bad.
+Status Verification::CheckCold() {
+  const std::string directory = JoinPath(files_->directory, engine::kColdDirectory);
+  const auto found = engine::CheckColdChunks(directory);
+  // What keeps the store from being opened, the replay says.
+  if (!found.ok()) return Status::Ok();
+  for (const std::string& text : found->files) AddProblem(directory, kNoLsn, text);
+  for (const std::string& text : found->copies) {
+    AddProblem(directory, kNoLsn,
+               text +
+                   "; where the other copy is good, nothing is lost, and geardb repair writes "
+                   "this one again");
+  }
+  if (found->single) {
+    notes_.push_back("'" + Printable(directory) +
+                     "' is from before index chunks were kept twice; the next open for writing "
+                     "makes the second copies");
+  }
+  return Status::Ok();
 }
 
 Status Verification::CheckReplay() {

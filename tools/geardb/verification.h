@@ -97,6 +97,7 @@ class Verification {
                    const std::string& what);
   void CheckDrained(const wal::LogReader& reader);
   Status CompareWithRing(const RingRecord& record, const wal::LogReader& reader);
+  Status CheckCold();
   Status CheckReplay();
   Status CheckTable(Table* table);
   void AddProblem(std::string place, Lsn lsn, std::string text);

@@ -18,7 +18,8 @@ TOOL_LAYERS = {"base", "engine", "tools"}
 # `geardb repair` writes manifests and segments anew, names what records say that no reading comes
 # to, and asks how far an image reaches.
 TOOL_FOLDER_HEADERS = {"tools/geardb/": {"wal/log_reader.h", "wal/segment_check.h",
-                                         "wal/record_codec.h", "engine/internal/cold_tier.h",
+                                         "wal/record_codec.h", "engine/internal/cold_check.h",
+                                         "engine/internal/cold_tier.h",
                                          "engine/internal/record_body.h",
                                          "engine/internal/slabs.h",
                                          "engine/internal/companion.h"},
@@ -54,6 +55,8 @@ SYSTEM_HEADERS = {
     "index/tree_descent.cc": {"immintrin.h"},
     "kernels/convert.cc": {"smmintrin.h"},
     "engine/internal/arena.cc": {"fcntl.h", "sys/mman.h", "unistd.h"},
+    "engine/internal/cold_chunks.cc": {"rocksdb/write_batch.h"},
+    "engine/internal/cold_chunks.h": {"rocksdb/db.h"},
     "engine/internal/cold_codec.cc": {"lz4.h", "zstd.h"},
     "engine/internal/cold_db.h": {"rocksdb/cache.h", "rocksdb/db.h", "rocksdb/listener.h",
                                   "rocksdb/statistics.h"},

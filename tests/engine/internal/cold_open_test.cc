@@ -18,10 +18,10 @@ TEST(ColdOpenTest, AnotherFormatIsUnsupported) {
     ASSERT_OK_AND_ASSIGN(auto store, OpenColdDb(dir.File("cold"), {}));
     rocksdb::WriteOptions unlogged;
     unlogged.disableWAL = true;
-    ASSERT_TRUE(store->db->Put(unlogged, store->meta, "format", std::string("\2\0\0\0", 4)).ok());
+    ASSERT_TRUE(store->db->Put(unlogged, store->meta, "format", std::string("\3\0\0\0", 4)).ok());
     ASSERT_TRUE(store->db->Flush({}, store->meta).ok());
   }
-  EXPECT_STATUS(kUnsupported, OpenColdDb(dir.File("cold"), {}), "has format 2, known is 1");
+  EXPECT_STATUS(kUnsupported, OpenColdDb(dir.File("cold"), {}), "has format 3, known is 2");
 }
 
 TEST(ColdOpenTest, ADirectoryThatCannotBeMadeIsIoError) {

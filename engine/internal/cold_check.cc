@@ -1,0 +1,107 @@
+#include "engine/internal/cold_check.h"
+
+#include <memory>
+#include <utility>
+
+#include "base/concatenate.h"
+#include "engine/internal/cold_chunks.h"
+#include "engine/internal/cold_db.h"
+#include "engine/internal/image_chunk.h"
+
+namespace geardb::engine {
+namespace {
+
+const char* CopyText(size_t copy) { return copy == 0 ? "first copy" : "second copy"; }
+
+/// As cold_tier.cc and image_versions.cc name them.
+std::string ChunkText(const ColdChunkKey& key) {
+  constexpr uint16_t kPlaces = 0x1FF;
+  const auto kind = static_cast<uint16_t>(key.kind & 0xFF);
+  const bool of_image = key.kind <= kPlaces &&
+                        kind >= static_cast<uint16_t>(ImageKind::kDatabase) &&
+                        kind <= static_cast<uint16_t>(ImageKind::kDrawGroups);
+  if (of_image) return NameOf(ImageChunk{key.table, static_cast<ImageKind>(kind), key.chunk});
+  return ColdKeyText(key) + ", a part of the index image's head,";
+}
+
+/// Looks at both copies of all chunks. `bad` is told of those that are not good; `family` of a
+/// copy without such, of which not all can be read: old versions, or what lies around the chunks.
+Status LookAtCopies(
+    const ColdDb& db, uint64_t* chunks,
+    const std::function<void(const ColdChunkKey&, size_t copy, const Status& why)>& bad,
+    const std::function<void(size_t copy, const Status& why)>& family) {
+  bool found[kChunkCopies] = {};
+  const Status ended = ForEachChunkKey(db, {}, [&](const ColdChunkKey& key) -> Result<bool> {
+    ++*chunks;
+    for (size_t copy = 0; copy < kChunkCopies; ++copy) {
+      const Status read = ReadChunkCopy(db, key, copy).status();
+      if (!read.ok()) bad(key, copy, read);
+      found[copy] = found[copy] || (!read.ok() && read.code() != StatusCode::kNotFound);
+    }
+    return true;
+  });
+  for (size_t copy = 0; copy < kChunkCopies; ++copy) {
+    const Status read = found[copy] ? Status::Ok() : CheckFamily(db, copy);
+    if (!read.ok() && read.code() != StatusCode::kNotFound) family(copy, read);
+  }
+  return ended;
+}
+
+}  // namespace
+
+std::vector<std::string> ColdCheck::damage() const {
+  std::vector<std::string> all = files;
+  all.insert(all.end(), copies.begin(), copies.end());
+  return all;
+}
+
+Result<ColdCheck> CheckColdChunks(const std::string& directory) {
+  GEARDB_ASSIGN_OR_RETURN(const auto db, OpenColdDb(directory, {.read_only = true}));
+  ColdCheck found{.files = db->listener->damage()};
+  found.mendable = db->listener->worn.Take().any();
+  const Status marks[kChunkCopies] = {FindMark(*db, 0), FindMark(*db, 1)};
+  found.single = !marks[0].ok() && !marks[1].ok() && db->chunks[1] == nullptr;
+  const Status read = LookAtCopies(
+      *db, &found.chunks,
+      [&](const ColdChunkKey& key, size_t copy, const Status& why) {
+        // A family that is being made anew need not have it.
+        const bool absent = why.code() == StatusCode::kNotFound;
+        if (absent && marks[copy].code() == StatusCode::kNotFound) return;
+        found.copies.push_back(
+            Concatenate("the ", CopyText(copy), " of ", ChunkText(key),
+                        absent ? " is missing: " : " is damaged: ", why.message()));
+      },
+      [&](size_t copy, const Status& why) {
+        found.copies.push_back(Concatenate(
+            "the ", CopyText(copy), " of index chunks cannot be read to its end: ", why.message()));
+      });
+  if (read.code() == StatusCode::kCorruption) {
+    found.copies.push_back(
+        Concatenate("neither copy of the index chunks can be read to its end: ", read.message()));
+  } else {
+    GEARDB_RETURN_IF_ERROR(read);
+  }
+  found.mendable = found.mendable || !found.copies.empty();
+  return found;
+}
+
+Status MendColdChunks(const std::string& directory, uint64_t log_start) {
+  GEARDB_ASSIGN_OR_RETURN(const auto db, OpenColdDb(directory, {.log_start = log_start}));
+  GEARDB_RETURN_IF_ERROR(db->Writable());
+  uint64_t chunks = 0;
+  WornCopies* const worn = &db->listener->worn;
+  const Status read = LookAtCopies(
+      *db, &chunks,
+      [&](const ColdChunkKey& key, size_t copy, const Status&) {
+        worn->Note(copy, EncodeColdKey(key));
+      },
+      [&](size_t copy, const Status&) { worn->NoteFamily(kChunkFamilies[copy]); });
+  if (read.code() != StatusCode::kCorruption) GEARDB_RETURN_IF_ERROR(read);
+  GEARDB_RETURN_IF_ERROR(KeepTwice(db.get()));
+  rocksdb::FlushOptions waiting;
+  waiting.allow_write_stall = true;
+  GEARDB_RETURN_IF_ERROR(FromRocks(db->db->Flush(waiting, db->families()), directory));
+  return db->Close();
+}
+
+}  // namespace geardb::engine

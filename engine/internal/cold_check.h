@@ -1,0 +1,37 @@
+// Looks at both copies of all index chunks of a cold store that nobody has open (cold_chunks.h),
+// and makes whole what is not: for the tools. An open itself reads second copies only where it
+// needs them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace geardb::engine {
+
+struct ColdCheck {
+  uint64_t chunks = 0;  ///< That at least one of the copies has.
+  /// The store is from before there were copies: the next open for writing makes them.
+  bool single = false;
+  /// What is wrong, a line each: files that are missing, of pages too, and copies that are damaged,
+  /// by chunk.
+  std::vector<std::string> files = {};
+  std::vector<std::string> copies = {};
+  /// Something of that is one of the copies', and the other may have it.
+  bool mendable = false;
+
+  std::vector<std::string> damage() const;
+};
+
+/// `directory` is the cold store's own. Nothing is written. Errors as of ColdStore::Open;
+/// Corruption also where neither copy can be read to its end.
+Result<ColdCheck> CheckColdChunks(const std::string& directory);
+
+/// Writes copies that are damaged or missing again, from the others. What neither copy has stays as
+/// it is. `log_start` as in ColdStoreOptions. FailedPrecondition where damage to something else
+/// leaves the store for reading only.
+Status MendColdChunks(const std::string& directory, uint64_t log_start);
+
+}  // namespace geardb::engine

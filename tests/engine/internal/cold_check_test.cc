@@ -1,0 +1,115 @@
+// What a look at both copies of index chunks says of them; cold_chunks_test.cc has what they read.
+#include "engine/internal/cold_check.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/internal/cold_db.h"
+#include "engine/internal/image_versions.h"
+#include "tests/engine/internal/cold_fixture.h"
+#include "tests/testing/files.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/temp_dir.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr ImageChunk kPages{7, ImageKind::kPages, 3};
+constexpr ColdChunkKey kHead{.table = 0, .partition = 0, .kind = 0xFFFF, .chunk = 0};
+constexpr uint64_t kLsn = 50;
+
+class ColdCheckTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK_AND_ASSIGN(auto store, ColdStore::Open(directory_, testing::SmallColdOptions()));
+    ColdBatch batch(*store);
+    for (const ColdChunkKey& key : Keys()) {
+      ASSERT_OK(batch.PutChunk(key, kLsn, testing::ColdChunkBytes(key, kLsn)));
+    }
+    ASSERT_OK(store->Write(&batch, kLsn));
+    ASSERT_OK(store->Close());
+  }
+  static std::vector<ColdChunkKey> Keys() {
+    return {ImageVersions::KeyOf(kPages, 0), ImageVersions::KeyOf(kPages, 1), kHead};
+  }
+  /// What is written over a chunk in one copy; nothing: it leaves.
+  void Change(const ColdChunkKey& key, size_t copy, const std::string& value) {
+    ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, testing::SmallColdOptions()));
+    rocksdb::WriteOptions unlogged;
+    unlogged.disableWAL = true;
+    const std::string bytes = EncodeColdKey(key);
+    ASSERT_TRUE((value.empty() ? db->db->Delete(unlogged, db->chunks[copy], bytes)
+                               : db->db->Put(unlogged, db->chunks[copy], bytes, value))
+                    .ok());
+    ASSERT_TRUE(db->db->Flush(rocksdb::FlushOptions(), db->families()).ok());
+  }
+  std::vector<std::string> Damage() {
+    const auto found = CheckColdChunks(directory_);
+    EXPECT_OK(found);
+    if (!found.ok()) return {};
+    EXPECT_EQ(found->chunks, Keys().size());
+    EXPECT_EQ(found->mendable, !found->copies.empty());
+    EXPECT_FALSE(found->single);
+    EXPECT_TRUE(found->files.empty());
+    return found->damage();
+  }
+
+  testing::TempDir dir_;
+  const std::string directory_ = dir_.File("cold");
+};
+
+TEST_F(ColdCheckTest, NothingIsSaidOfAWholeStoreAndNothingIsChanged) {
+  const auto before = testing::FilesOf(directory_);
+  EXPECT_TRUE(Damage().empty());
+  EXPECT_TRUE(testing::FilesOf(directory_) == before);
+}
+
+TEST_F(ColdCheckTest, EachBadCopyIsNamedAndMended) {
+  Change(ImageVersions::KeyOf(kPages, 1), 1, "no chunk");
+  Change(kHead, 0, std::string(40, 'x'));
+  Change(ImageVersions::KeyOf(kPages, 0), 1, "");
+  const auto damage = Damage();
+  ASSERT_EQ(damage.size(), 3u);
+  EXPECT_EQ(damage[0].find("the first copy of chunk 0 of kind 65535"), 0u) << damage[0];
+  EXPECT_EQ(damage[1].find("the second copy of chunk 3 of the pages of table 7 in the index image "
+                           "is missing"),
+            0u)
+      << damage[1];
+  EXPECT_EQ(damage[2].find("the second copy of chunk 3 of the pages of table 7 in the index image "
+                           "is damaged"),
+            0u)
+      << damage[2];
+  ASSERT_OK(MendColdChunks(directory_, kLsn));
+  EXPECT_TRUE(Damage().empty());
+  ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, {.read_only = true}));
+  for (const ColdChunkKey& key : Keys()) {
+    ASSERT_OK_AND_ASSIGN(const ColdChunk chunk, store->ReadChunk(key));
+    const auto bytes = testing::ColdChunkBytes(key, kLsn);
+    EXPECT_EQ(chunk.lsn, kLsn);
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(chunk.bytes)), bytes));
+  }
+}
+
+TEST_F(ColdCheckTest, WhatBothHaveLostStaysNamed) {
+  for (const size_t copy : {0u, 1u}) Change(kHead, copy, "no chunk");
+  EXPECT_EQ(Damage().size(), 2u);
+  ASSERT_OK(MendColdChunks(directory_, kLsn));
+  EXPECT_EQ(Damage().size(), 2u);
+}
+
+TEST_F(ColdCheckTest, AStoreThatTheLogIsAheadOfIsNotTouched) {
+  const auto before = testing::FilesOf(directory_);
+  EXPECT_STATUS(kCorruption, MendColdChunks(directory_, kLsn + 1), "the log begins at 51");
+  auto after = testing::FilesOf(directory_);
+  for (const auto& [path, bytes] : before) {
+    if (path.ends_with(".sst")) {
+      EXPECT_TRUE(after[path] == bytes) << path;
+    }
+  }
+}
+
+TEST_F(ColdCheckTest, WithoutAStoreThereIsNothingToLookAt) {
+  EXPECT_STATUS(kNotFound, CheckColdChunks(dir_.File("other")), "no cold store");
+}
+
+}  // namespace
+}  // namespace geardb::engine
