@@ -49,7 +49,7 @@ struct DatabaseOptions {
   /// and small tags go on for another 1 MiB or a sixteenth of this, whichever is more (in whole
   /// segments); then they fail so too. A larger value at the next open lets everything go on.
   /// A full disk refuses the same calls; removals, closings and small tags then have one segment,
-  /// and everything goes on when there is room again.
+  /// and everything goes on when there is room again (removals from the cold store make some).
   uint64_t log_bytes_max = uint64_t{4} << 30;
   /// Everything is synced this long after it was written, even if nobody asks.
   int64_t sync_interval_ms = 1000;

@@ -68,7 +68,7 @@ void Cleaner::Wake() {
   if (stop_ || !database_->options.background) return;
   wanted_ = true;
   if (!StartLocked().ok()) return;  // Tried again with the next record.
-  due_at_.store(kNoLsn);  // Until this pass has ended.
+  due_at_.store(kNoLsn);            // Until this pass has ended.
   changed_.NotifyAll();
 }
 
@@ -126,7 +126,8 @@ void Cleaner::Run() {
 }
 
 Cleaner::Gone Cleaner::CountGone() {
-  Gone gone{.any = removing_ || database_->HasDropped()};
+  Gone gone{.any = removing_, .tables = database_->HasDropped()};
+  gone.any = gone.any || gone.tables;
   for (const auto& table : database_->AllTables()) {
     MutexLock lock(&table->state->mutex);
     const TableFrames& frames = table->state->frames();
@@ -149,8 +150,8 @@ void Cleaner::RemoveIfDue() {
   if (gone_since_us_ == 0) gone_since_us_ = now_us;
   // Half of what may be garbage is left to what the store does not know of yet.
   const double share = (database_->options.space_amplification_max - 1) / 2;
-  const bool much = static_cast<double>(gone.bytes) >
-                    share * static_cast<double>(store->stats().live_bytes);
+  const bool much = gone.tables || static_cast<double>(gone.bytes) >
+                                       share * static_cast<double>(store->stats().live_bytes);
   if (!much && now_us - gone_since_us_ < kGoneUsMax) return;
   gone_since_us_ = now_us;  // Where it fails, it is tried again as late as that.
   uint64_t released = 0;
@@ -287,7 +288,9 @@ Cleaner::Choice Cleaner::ChooseStart(Aim aim) {
   }
   const uint64_t most = SegmentsMax();
   const uint64_t keep =
-      aim == Aim::kAllSegments ? 0 : most - std::min(most, MarginSegments() + std::max<uint64_t>(most / 16, 1));
+      aim == Aim::kAllSegments
+          ? 0
+          : most - std::min(most, MarginSegments() + std::max<uint64_t>(most / 16, 1));
   // Records that are not published yet take their segments, too.
   const uint64_t now = (AlignDown(database_->log->end(), segment) - begin) / segment + 1;
   Choice choice{.start = begin, .segments = 0};

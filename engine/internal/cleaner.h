@@ -80,7 +80,8 @@ class Cleaner {
   /// What has left the tables, but not the cold store.
   struct Gone {
     bool any = false;
-    uint64_t bytes = 0;  // Of frames; not of tables and groups that were dropped.
+    bool tables = false;  // Some were dropped.
+    uint64_t bytes = 0;   // Of frames; not of tables and groups that were dropped.
   };
 
   void Wake();

@@ -205,8 +205,8 @@ class ColdStore {
   Status CompactForSpace();
   /// Ends the CompactForSpace that runs as soon as it can, and those to come.
   void EndCompactions();
-  /// Lets NeedsCompaction know what of that was removed, where it could make a difference: deletions
-  /// by themselves tell RocksDB nothing. Rewrites keys, but no value in a blob file.
+  /// Lets NeedsCompaction know what of that was removed, where it could make a difference:
+  /// deletions by themselves tell RocksDB nothing. Rewrites keys, but no value in a blob file.
   Status FindGarbage();
   /// Whether what is on disk exceeds `space_amplification_max` times what is live, as far as known,
   /// or a table was dropped since the last CompactForSpace, which is then to be called: nothing

@@ -51,9 +51,8 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* debug) override {
     uint64_t bytes = 0;
-    const bool counts =
-        (IsReserve(path) || (deletes_make_space_ && Stored(path))) &&
-        FileSystemWrapper::GetFileSize(path, options, &bytes, debug).ok();
+    const bool counts = (IsReserve(path) || (deletes_make_space_ && Stored(path))) &&
+                        FileSystemWrapper::GetFileSize(path, options, &bytes, debug).ok();
     rocksdb::IOStatus status = FileSystemWrapper::DeleteFile(path, options, debug);
     if (status.ok() && counts) space_ += static_cast<int64_t>(bytes);
     return status;
