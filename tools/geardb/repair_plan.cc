@@ -9,6 +9,7 @@
 #include "engine/internal/cold_tier.h"
 #include "tools/geardb/repair_shadow.h"
 #include "tools/geardb/text_table.h"
+#include "tools/geardb/whole_read.h"
 #include "wal/record_codec.h"
 #include "wal/segment_check.h"
 
@@ -326,24 +327,20 @@ TableLoss& Planner::LossOf(TableId id) {
   return loss;
 }
 
-// Every row of every trajectory: a page that cannot be read costs its trajectory.
+// Everything of every trajectory: a page that cannot be read costs its trajectory.
 Status Planner::ReadAll() {
-  constexpr int64_t kRows = 1024;
   for (const std::string& name : database_->Tables()) {
     GEARDB_ASSIGN_OR_RETURN(const auto table, database_->OpenTable(name));
     names_[table->id()] = name;
+    const WholeRead whole(table.get());
     for (const TrajectoryRecord& record : table->Scan({})) {
-      for (int64_t row = record.first_row; row < record.rows_end; row += kRows) {
-        const RowRange range{.begin = row, .end = std::min(row + kRows, record.rows_end)};
-        const auto rows = table->Read(record.id, {}, range);
-        if (rows.ok()) continue;
-        if (rows.status().code() != StatusCode::kCorruption) return rows.status();
-        Add(std::string(rows.status().message()),
-            "trajectory '" + name + "'/" + std::to_string(record.id) + " is removed");
-        plan_.remove[name].push_back(record.id);
-        LossOf(table->id()).trajectories.push_back(record.id);
-        break;
-      }
+      const Status read = whole.Read(record);
+      if (read.ok()) continue;
+      if (read.code() != StatusCode::kCorruption) return read;
+      Add(std::string(read.message()),
+          "trajectory '" + name + "'/" + std::to_string(record.id) + " is removed");
+      plan_.remove[name].push_back(record.id);
+      LossOf(table->id()).trajectories.push_back(record.id);
     }
   }
   for (const TrajectoryName& lost : database_->recovery().damaged_trajectories) {

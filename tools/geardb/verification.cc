@@ -9,6 +9,7 @@
 #include "engine/internal/cold_tier.h"
 #include "tools/geardb/record_words.h"
 #include "tools/geardb/text_table.h"
+#include "tools/geardb/whole_read.h"
 #include "wal/segment_check.h"
 
 namespace geardb::cli {
@@ -20,6 +21,18 @@ constexpr size_t kProblemsMax = 1000;
 /// segment has.
 constexpr const char* kMended =
     "the ring has a good copy, and the next open for writing puts it back in its place";
+
+/// An open for writing goes on in the block in which the segments' records end, and needs the bytes
+/// there that come before: also those before where it began to read.
+Status CheckTail(const wal::LogReader& reader) {
+  const Lsn end = reader.report().segments_end_lsn;
+  const Lsn block = AlignDown(end, wal::kBlockBytes);
+  const std::string place = reader.PlaceOf(block);
+  const bool in_file = place.rfind(" at offset ") != std::string::npos;
+  if (end == block || in_file) return Status::Ok();
+  return Status::Corruption("the log is damaged at LSN ", block, ", ", place,
+                            ": nothing is there, but it goes on at LSN ", end);
+}
 
 }  // namespace
 
@@ -52,16 +65,19 @@ void Verification::AddFailure(std::string place, Lsn lsn, const Status& failure,
     if (memory_.ok()) memory_ = failure;
     return;
   }
-  const bool known = std::ranges::any_of(problems_, [&](const Problem& problem) {
-    return NamesPlace(failure.message(), problem.place) ||
-           (problem.lsn != kNoLsn &&
-            NamesPlace(failure.message(), "LSN " + std::to_string(problem.lsn)));
-  });
-  if (known) {
+  if (IsKnown(failure)) {
     losses_.push_back(what + std::string(failure.message()));
   } else {
     AddProblem(std::move(place), lsn, what + failure.ToString());
   }
+}
+
+bool Verification::IsKnown(const Status& failure) const {
+  return std::ranges::any_of(problems_, [&](const Problem& problem) {
+    return NamesPlace(failure.message(), problem.place) ||
+           (problem.lsn != kNoLsn &&
+            NamesPlace(failure.message(), "LSN " + std::to_string(problem.lsn)));
+  });
 }
 
 void Verification::AddLoss(std::string text) {
@@ -347,6 +363,7 @@ Status Verification::CheckReplay() {
   }
   Database& database = **opened;
   const RecoveryReport& recovery = database.recovery();
+  GEARDB_RETURN_IF_ERROR(CheckAsWriter(recovery.start));
   const bool trajectories_named =
       recovery.note.find("trajectories with damaged pages:") != std::string::npos;
   if (recovery.damaged_pages > 0) {
@@ -369,13 +386,35 @@ Status Verification::CheckReplay() {
   return Status::Ok();
 }
 
+// What was opened for reading goes without what an open for writing needs: a log that is whole up
+// to what the rest of the store says of it, and the block in which it goes on. The log by itself
+// may look whole from its first segment on, and end before that.
+Status Verification::CheckAsWriter(Lsn from) {
+  auto opened =
+      wal::LogReader::Open(Env::Posix(), files_->directory, files_->manifest, {.from = from});
+  Status refused = opened.status();
+  while (refused.ok()) {
+    const auto record = (*opened)->Next();
+    refused = record.status();
+    if (!refused.ok() || *record) continue;
+    refused = CheckTail(**opened);
+    break;
+  }
+  if (refused.ok() || IsKnown(refused)) return Status::Ok();
+  if (refused.code() != StatusCode::kCorruption) return refused;
+  AddProblem(files_->log_directory(), opened.ok() ? (*opened)->report().end_lsn : from,
+             "an open for writing is refused: " + std::string(refused.message()));
+  return Status::Ok();
+}
+
 Status Verification::CheckTable(Table* table) {
+  const WholeRead whole(table);
   for (const TrajectoryRecord& record : table->Scan({})) {
     ++verified_.trajectories;
-    const auto rows = table->Read(record.id, {}, {});
-    if (!rows.ok()) {
+    const Status read = whole.Read(record);
+    if (!read.ok()) {
       AddProblem("table " + table->spec().name + ", trajectory " + std::to_string(record.id),
-                 kNoLsn, rows.status().ToString());
+                 kNoLsn, read.ToString());
       continue;
     }
     verified_.rows += static_cast<uint64_t>(record.rows_end - record.first_row);

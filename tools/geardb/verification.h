@@ -99,11 +99,15 @@ class Verification {
   Status CompareWithRing(const RingRecord& record, const wal::LogReader& reader);
   Status CheckCold();
   Status CheckReplay();
+  /// What an open for writing says of the log, which it reads from here on.
+  Status CheckAsWriter(Lsn from);
   Status CheckTable(Table* table);
   void AddProblem(std::string place, Lsn lsn, std::string text);
   /// What prevents reading on: damage, or a newer GearDB's work. No problem of its own where one of
   /// a file that it names is known.
   void AddFailure(std::string place, Lsn lsn, const Status& failure, const std::string& what);
+  /// Whether a problem says where the failure is already.
+  bool IsKnown(const Status& failure) const;
   void AddLoss(std::string text);
 
   const StoreFiles* files_;

@@ -136,7 +136,7 @@ TEST_F(ColdCopiesTest, AByteOfAFileWithIndexChunksCostsNothing) {
       }
     }
   }
-  EXPECT_GT(named, 2u);
+  EXPECT_GT(named, 0u);
 }
 
 TEST_F(ColdCopiesTest, AMissingFileIsNamedAndCostsNothing) {

@@ -1,4 +1,4 @@
-// geardb repair of a store that was killed and has lost a file of its log: a cold
+// geardb verify and geardb repair of a store that was killed and has lost a file of its log: a cold
 // store with an image of the index, and a column of any length.
 
 #include <gtest/gtest.h>
@@ -29,6 +29,8 @@ constexpr int64_t kRows = 40;
 constexpr int64_t kRowBytes = 512;
 constexpr TrajectoryId kTrajectoriesMin = 600;
 constexpr uint64_t kReplayBytesMin = uint64_t{512} << 10;
+/// Less than a segment.
+constexpr uint64_t kBehindBytesMax = uint64_t{128} << 10;
 
 DatabaseOptions Options() {
   DatabaseOptions options;
@@ -60,8 +62,14 @@ uint64_t ReplayBytes(const Database& database) {
   return stats.image_lsn == 0 ? 0 : stats.log_end - stats.image_lsn;
 }
 
-/// More than the log holds, until some segments since the image are no longer in the ring.
-Status Fill(Database* database) {
+/// Where the owner died.
+enum class Died {
+  kLongAfterAnImage,  ///< Some segments since it are no longer in the ring.
+  kBehindAnImage,     ///< A pass of the cleaner has just ended.
+};
+
+/// More than the log holds.
+Status Fill(Database* database, Died died) {
   TableSpec spec{.name = "t"};
   spec.columns = {
       {.name = "x", .dtype = DType::kU8, .shape = {kRowBytes}, .compression = Compression::kNone},
@@ -70,8 +78,12 @@ Status Fill(Database* database) {
   GEARDB_ASSIGN_OR_RETURN(const auto writer, table->NewWriter({}));
   std::vector<uint64_t> offsets(kRows + 1);
   for (size_t row = 0; row < kRows; ++row) offsets[row + 1] = offsets[row] + row;
-  for (TrajectoryId id = 1; id <= kTrajectoriesMin || ReplayBytes(*database) < kReplayBytesMin;
-       ++id) {
+  const auto enough = [&] {
+    const uint64_t bytes = ReplayBytes(*database);
+    return died == Died::kLongAfterAnImage ? bytes >= kReplayBytesMin
+                                           : bytes > 0 && bytes < kBehindBytesMax;
+  };
+  for (TrajectoryId id = 1; id <= kTrajectoriesMin || !enough(); ++id) {
     std::vector<uint8_t> x;
     for (int64_t row = 0; row < kRows; ++row) x.insert(x.end(), kRowBytes, Byte(id, row));
     const std::vector<uint8_t> text = Text(id);
@@ -85,11 +97,11 @@ Status Fill(Database* database) {
 }
 
 /// Fills a store in another process, which is killed.
-void MakeKilledStore(const std::string& directory) {
+void MakeKilledStore(const std::string& directory, Died died) {
   const pid_t child = ::fork();
   if (child == 0) {
     auto database = Database::Open(directory, Options());
-    const Status filled = database.ok() ? Fill(database->get()) : database.status();
+    const Status filled = database.ok() ? Fill(database->get(), died) : database.status();
     if (filled.ok()) ::raise(SIGKILL);
     std::fprintf(stderr, "%s\n", filled.ToString().c_str());
     ::_exit(1);
@@ -102,7 +114,8 @@ class KilledColdStoreTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     made_dir_ = new testing::TempDir;
-    MakeKilledStore(made_dir_->File("store"));
+    MakeKilledStore(made_dir_->File("store"), Died::kLongAfterAnImage);
+    MakeKilledStore(made_dir_->File("behind"), Died::kBehindAnImage);
     DatabaseOptions options = Options();
     options.read_only = true;
     const auto database = Database::Open(made_dir_->File("store"), options).value();
@@ -113,9 +126,9 @@ class KilledColdStoreTest : public ::testing::Test {
     made_dir_ = nullptr;
   }
   void SetUp() override { Restore(); }
-  void Restore() {
+  void Restore(const std::string& name = "store") {
     fs::remove_all(store());
-    fs::copy(made_dir_->File("store"), store(), fs::copy_options::recursive);
+    fs::copy(made_dir_->File(name), store(), fs::copy_options::recursive);
   }
   std::string store() const { return dir_.File("store"); }
   CliRun Run(const std::string& command, const std::vector<std::string>& words = {}) const {
@@ -151,6 +164,39 @@ TEST_F(KilledColdStoreTest, AWholeStoreIsGood) {
   ASSERT_TRUE(shown.has_value());
   ASSERT_FALSE((*shown)["log"]["image"].is_null()) << verify.out;
   EXPECT_GE(Segments().size(), 4u);
+}
+
+// With the ring as it was, and with one that a power loss has left empty.
+TEST_F(KilledColdStoreTest, VerifyFindsDamageWhereverAnOpenForWritingDoes) {
+  for (const char* made : {"store", "behind"}) {
+    int refused = 0;
+    Restore(made);
+    const auto segments = Segments();
+    for (const auto& [lsn, file] : segments) {
+      for (const bool ring : {true, false}) {
+        SCOPED_TRACE(std::string(made) + " without the segment of " + std::to_string(lsn) +
+                     (ring ? "" : " and an empty ring"));
+        Restore(made);
+        fs::remove(file);
+        if (!ring) testing::WriteBytes(store() + "/log/ring", std::string(256 << 10, '\0'));
+        const auto before = testing::FilesOf(store());
+        const CliRun verify = Run("verify");
+        EXPECT_TRUE(testing::FilesOf(store()) == before);
+        const Status opened = Database::Open(store(), Options()).status();
+        if (opened.ok()) continue;
+        EXPECT_EQ(opened.code(), StatusCode::kCorruption) << opened;
+        ++refused;
+        EXPECT_EQ(verify.code, cli::kExitDamage) << verify.out << opened;
+        // Rows that are lost say nothing of the log: where it is damaged is said, too.
+        const std::string said(opened.message());
+        const size_t at = said.find("the log is damaged at LSN ");
+        ASSERT_NE(at, std::string::npos) << said;
+        EXPECT_GE(LinesWith(verify.out, said.substr(at, said.find(',', at) - at)), 1u)
+            << verify.out << said;
+      }
+    }
+    EXPECT_GE(refused, 2) << made;
+  }
 }
 
 TEST_F(KilledColdStoreTest, ALostEndOfTheLogIsSaidOfTheTableThatHasTheColumn) {
