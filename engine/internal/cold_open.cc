@@ -7,6 +7,7 @@
 #include <rocksdb/write_buffer_manager.h>
 
 #include <algorithm>
+#include <cstdarg>
 #include <cstring>
 #include <set>
 
@@ -23,6 +24,15 @@ constexpr uint64_t kMemtableBytesMin = uint64_t{256} << 10;
 /// What of a reserve is for more than what is in memory: the last batch, and what files have beside
 /// their keys and values.
 constexpr uint64_t kReserveMore = uint64_t{4} << 20;
+
+/// RocksDB's own log of what it does would be a file that aborts the process (an assertion in
+/// Debian's build) when it is written on after the disk was full. What matters is in a Status.
+class NoLog : public rocksdb::Logger {
+ public:
+  NoLog() : Logger(rocksdb::FATAL_LEVEL) {}
+  using Logger::Logv;
+  void Logv(const char* /*format*/, va_list /*arguments*/) override {}
+};
 
 uint64_t UnflushedBytesMax(const ColdStoreOptions& options) {
   return std::max(2 * kMemtableBytesMin,
@@ -87,9 +97,7 @@ rocksdb::DBOptions DatabaseOptions(const ColdDb& store, bool degraded) {
   // No thread that only prints numbers.
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
-  options.info_log_level = rocksdb::WARN_LEVEL;
-  options.keep_log_file_num = 4;
-  options.max_log_file_size = size_t{1} << 20;
+  options.info_log = std::make_shared<NoLog>();
   return options;
 }
 

@@ -38,6 +38,8 @@ Result<ColdRemoval> DecodeRecordKey(std::string_view key) {
   return removal;
 }
 
+bool IsTable(const ColdRemoval& removal) { return removal.keys.begin.size() < kGroupPrefixBytes; }
+
 /// Ranges that overlap or touch become one.
 std::vector<ColdKeyRange> Merged(std::vector<ColdKeyRange> ranges) {
   std::sort(ranges.begin(), ranges.end());
@@ -127,7 +129,11 @@ Status ColdSpace::Reclaim() {
   for (const bool of_chunks : {false, true}) {
     std::vector<ColdKeyRange> ranges;
     for (const Pending& pending : due) {
-      if (pending.removal.of_chunks == of_chunks) ranges.push_back(pending.removal.keys);
+      // A table's files stay for the compaction that it wants: when they go by themselves, RocksDB
+      // does not know that their values in blob files are garbage.
+      if (pending.removal.of_chunks == of_chunks && !IsTable(pending.removal)) {
+        ranges.push_back(pending.removal.keys);
+      }
     }
     ranges = Merged(std::move(ranges));
     if (ranges.empty()) continue;
@@ -151,7 +157,7 @@ Status ColdSpace::Reclaim() {
   GEARDB_RETURN_IF_ERROR(Cover(due, /*finish=*/true));
   CrashPoint("cold_covered");
   for (const Pending& pending : due) {
-    if (pending.removal.keys.begin.size() < kGroupPrefixBytes) wants_compaction_ = true;
+    if (IsTable(pending.removal)) wants_compaction_ = true;
   }
   MutexLock lock(&mutex_);
   std::erase_if(pending_, [&](const Pending& pending) { return pending.batch <= flushed; });
@@ -223,8 +229,13 @@ Status ColdSpace::CompactAll() {
 
 Status ColdSpace::FindGarbage() {
   MutexLock one_at_a_time(&one_compaction_);
+  const bool wanted = wants_compaction_.exchange(false);
   const uint64_t removed = removed_bytes_.exchange(0);
-  const Status status = CompactRange(db_->pages, 0);
+  Status status = CompactRange(db_->pages, 0);
+  for (rocksdb::ColumnFamilyHandle* family : db_->chunks) {
+    if (status.ok() && wanted) status = CompactRange(family, 0);
+  }
+  if (!status.ok() && wanted) wants_compaction_ = true;
   if (!status.ok()) removed_bytes_ += removed;
   return status;
 }

@@ -48,8 +48,8 @@ class ColdSpace {
   /// Rewrites everything, one at a time. Nothing is left to be reclaimed where a flush came before.
   /// Cancelled once EndCompactions was called.
   Status Compact();
-  /// Rewrites the keys of pages alone, so that RocksDB knows which of the values in blob files are
-  /// garbage. After a flush; Cancelled likewise.
+  /// Rewrites the keys alone, so that RocksDB knows which of the values in blob files are garbage.
+  /// After a flush; Cancelled likewise.
   Status FindGarbage();
   /// Values of about so many bytes were removed in the batch that was written last.
   void AddRemoved(uint64_t bytes) { removed_bytes_ += bytes; }
@@ -60,8 +60,7 @@ class ColdSpace {
   bool ExceedsBound() const;
   /// For good: those that run end as soon as they can.
   void EndCompactions() { ending_ = true; }
-  /// Whether files were dropped whose values RocksDB does not know to be garbage: those of a table,
-  /// among older ones. (Those of the oldest trajectories go with their files.)
+  /// Whether a table was removed since the last compaction: until then all of it is on disk.
   bool wants_compaction() const { return wants_compaction_.load(); }
   /// Bytes of all files, and of what in them is not known to be garbage.
   void AddTo(ColdStats* stats) const;

@@ -228,7 +228,8 @@ Status ColdStore::ForEachPage(
 }
 
 Status ColdStore::FindGarbage() {
-  if (NeedsCompaction() || !space_->MayExceedBound()) return Status::Ok();
+  if (db_->closed || space_->ExceedsBound()) return Status::Ok();
+  if (!space_->wants_compaction() && !space_->MayExceedBound()) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(Flush());
   return space_->FindGarbage();
 }
