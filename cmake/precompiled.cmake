@@ -1,6 +1,4 @@
 # The headers of others, compiled once for many files: of a test's compilation half is GoogleTest.
-# Sanitizer builds precompile the standard library, too, and for the layers; the others do not, so
-# every file still has to say what it includes.
 #
 #   geardb_precompiled(NAME FLAGS f ... HEADERS h ...)   precompiles precompiled/NAME.h
 #   geardb_use_precompiled(target NAME out)              sets `out` to the options of target's files
@@ -51,15 +49,6 @@ function(geardb_use_precompiled target name out)
   endif()
 endfunction()
 
-set(standard_headers)
-if(GEARDB_SANITIZE)
-  set(standard_headers
-    algorithm array atomic bit chrono cmath cstdint cstring deque functional map memory mutex
-    optional set span string string_view thread utility vector)
-  geardb_precompiled(libraries FLAGS -fPIC ${GEARDB_LIBRARY_FLAGS}
-                     HEADERS ${standard_headers} flatbuffers/flatbuffers.h)
-endif()
 if(GEARDB_TESTS)
-  geardb_precompiled(tests FLAGS -fPIE -O0 -DGTEST_HAS_PTHREAD=1
-                     HEADERS ${standard_headers} gtest/gtest.h)
+  geardb_precompiled(tests FLAGS -fPIE -O0 -DGTEST_HAS_PTHREAD=1 HEADERS gtest/gtest.h)
 endif()

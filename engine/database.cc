@@ -22,7 +22,6 @@ namespace fb = engine::fb;
 constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
 /// Of each budget: what no machine has, and its address space still holds.
 constexpr uint64_t kBudgetBytesMax = uint64_t{1} << 44;
-constexpr int64_t kAdmissionMs = 10'000;
 /// A tag with a blob of at most this may use the log's reserve beyond its bound.
 constexpr size_t kSmallTagBytes = size_t{64} << 10;
 
@@ -244,7 +243,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
   if (core.timekeeper != nullptr) GEARDB_RETURN_IF_ERROR(core.timekeeper->Watch(chosen));
   std::shared_ptr<engine::TableCore> table;
   engine::FunctionChange change([](Lsn, Lsn) {});
-  const engine::CommitOptions how{.deadline = Deadline::AfterMs(kAdmissionMs)};
+  const engine::CommitOptions how{.deadline = Deadline::AfterMs(engine::kAdmissionMs)};
   wal::Reservation reservation;
   {
     engine::ChangeScope scope(&core, nullptr, how);
@@ -307,7 +306,7 @@ Status Database::DropTable(std::string_view name) {
   std::shared_ptr<engine::TableCore> table;
   engine::FunctionChange change(nullptr);
   const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
-                                  .deadline = Deadline::AfterMs(kAdmissionMs)};
+                                  .deadline = Deadline::AfterMs(engine::kAdmissionMs)};
   wal::Reservation reservation;
   {
     engine::ChangeScope scope(&core, nullptr, how);
@@ -362,7 +361,7 @@ Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte>
   const engine::CommitOptions how{
       .type = wal::RecordType::kTag,
       .urgency = blob.size() <= kSmallTagBytes ? wal::Urgency::kReserve : wal::Urgency::kAppend,
-      .deadline = Deadline::AfterMs(kAdmissionMs)};
+      .deadline = Deadline::AfterMs(engine::kAdmissionMs)};
   const auto reserve = [&] {
     engine::ChangeScope scope(&core, nullptr, how);
     return record.Reserve(&scope);

@@ -17,12 +17,7 @@
 #include "engine/table.h"
 
 namespace geardb {
-namespace {
-
-/// How long a change waits for room in the log.
-constexpr int64_t kAdmissionMs = 10'000;
-
-}  // namespace
+namespace {}  // namespace
 
 PriorityTable::PriorityTable(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 PriorityTable::~PriorityTable() = default;
@@ -37,7 +32,7 @@ Result<SetOutcome> PriorityTable::Set(std::span<const ItemHandle> handles,
   for (size_t i = 0; i < handles.size(); ++i) {
     items.emplace_back(handles[i].leaf, handles[i].generation, priorities[i]);
   }
-  return engine::WithLogRoom(impl_->database.get(), Deadline::AfterMs(kAdmissionMs),
+  return engine::WithLogRoom(impl_->database.get(), Deadline::AfterMs(engine::kAdmissionMs),
                              [&] { return engine::CommitSet(impl_.get(), items, 0); });
 }
 
@@ -76,7 +71,7 @@ Result<SetOutcome> PriorityTable::Set(std::span<const RowId> rows,
       VisitItems(impl_.get(), rows, [&](size_t i, uint64_t leaf, uint32_t generation) {
         items.emplace_back(leaf, generation, priorities[i]);
       }));
-  return engine::WithLogRoom(impl_->database.get(), Deadline::AfterMs(kAdmissionMs),
+  return engine::WithLogRoom(impl_->database.get(), Deadline::AfterMs(engine::kAdmissionMs),
                              [&] { return engine::CommitSet(impl_.get(), items, stale); });
 }
 
@@ -99,7 +94,7 @@ Result<SetOutcome> PriorityTable::Delete(std::span<const RowId> rows) {
 
 Result<SetOutcome> PriorityTable::SetAll(std::span<const float> priorities) {
   GEARDB_RETURN_IF_ERROR(engine::CheckRawPriorities(spec(), priorities));
-  return engine::WithLogRoom(impl_->database.get(), Deadline::AfterMs(kAdmissionMs),
+  return engine::WithLogRoom(impl_->database.get(), Deadline::AfterMs(engine::kAdmissionMs),
                              [&] { return engine::CommitSetAll(impl_.get(), priorities); });
 }
 

@@ -6,24 +6,24 @@
 
 #include "base/check.h"
 #include "index/distinct_draw.h"
+#include "index/limits.h"
 
 namespace geardb::index {
 namespace {
 
-constexpr size_t kHeaderPart = 0;
-constexpr size_t kMembersPart = 1;
-constexpr size_t kCutPart = 2;
-constexpr size_t kRemainingPart = 3;
-constexpr size_t kHiddenPart = 4;
-constexpr size_t kTreePart = 5;
-constexpr uint64_t kLeafCapacityMax = uint64_t{1} << 40;
+constexpr size_t kEpochHeaderPart = 0;
+constexpr size_t kEpochMembersPart = 1;
+constexpr size_t kEpochCutPart = 2;
+constexpr size_t kEpochRemainingPart = 3;
+constexpr size_t kEpochHiddenPart = 4;
+constexpr size_t kEpochTreePart = 5;
 
-EpochHeader* HeaderAt(std::byte* region) { return reinterpret_cast<EpochHeader*>(region); }
+EpochHeader* EpochHeaderAt(std::byte* region) { return reinterpret_cast<EpochHeader*>(region); }
 
 }  // namespace
 
 EpochView::EpochView(std::byte* region)
-    : header_(HeaderAt(region)),
+    : header_(EpochHeaderAt(region)),
       members_(region + header_->members_offset),
       cut_(region + header_->cut_offset),
       remaining_(region + header_->remaining_offset),
@@ -54,32 +54,32 @@ Result<std::unique_ptr<EpochSelector>> EpochSelector::Create(IndexMemory* memory
                                    " leaves: 1 to ", kLeafCapacityMax, " are possible");
   }
   std::vector<uint64_t> parts = {sizeof(EpochHeader)};
-  parts.insert(parts.end(), kTreePart - kMembersPart, Membership::Bytes(leaf_capacity));
+  parts.insert(parts.end(), kEpochTreePart - kEpochMembersPart, Membership::Bytes(leaf_capacity));
   for (const uint64_t bytes :
        WeightTree::PartBytes(TreeShape::ForCapacity(BucketCount(leaf_capacity)))) {
     parts.push_back(bytes);
   }
   GEARDB_ASSIGN_OR_RETURN(Region region, memory->Reserve(name, parts));
-  GEARDB_RETURN_IF_ERROR(region.Commit(kHeaderPart, sizeof(EpochHeader)));
-  EpochHeader* header = HeaderAt(region.base());
+  GEARDB_RETURN_IF_ERROR(region.Commit(kEpochHeaderPart, sizeof(EpochHeader)));
+  EpochHeader* header = EpochHeaderAt(region.base());
   header->leaf_capacity = leaf_capacity;
-  header->members_offset = region.part_offset(kMembersPart);
-  header->cut_offset = region.part_offset(kCutPart);
-  header->remaining_offset = region.part_offset(kRemainingPart);
-  header->hidden.offset = region.part_offset(kHiddenPart);
-  header->tree_offset = region.part_offset(kTreePart);
+  header->members_offset = region.part_offset(kEpochMembersPart);
+  header->cut_offset = region.part_offset(kEpochCutPart);
+  header->remaining_offset = region.part_offset(kEpochRemainingPart);
+  header->hidden.offset = region.part_offset(kEpochHiddenPart);
+  header->tree_offset = region.part_offset(kEpochTreePart);
   return std::unique_ptr<EpochSelector>(new EpochSelector(std::move(region)));
 }
 
 EpochSelector::EpochSelector(Region region)
     : region_(std::move(region)),
       view_(region_.base()),
-      hidden_(&region_, kHiddenPart, &view_.header_->hidden),
-      tree_(view_.tree_.shape, &region_, kTreePart, &view_.header_->tree_counts) {}
+      hidden_(&region_, kEpochHiddenPart, &view_.header_->hidden),
+      tree_(view_.tree_.shape, &region_, kEpochTreePart, &view_.header_->tree_counts) {}
 
 Status EpochSelector::Reserve(uint64_t leaf_count) {
   if (leaf_count <= reserved()) return Status::Ok();
-  for (const size_t part : {kMembersPart, kCutPart, kRemainingPart}) {
+  for (const size_t part : {kEpochMembersPart, kEpochCutPart, kEpochRemainingPart}) {
     GEARDB_RETURN_IF_ERROR(region_.Commit(part, Membership::Bytes(leaf_count)));
   }
   GEARDB_RETURN_IF_ERROR(hidden_.Grow(leaf_count));

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "index/limits.h"
 #include "index/powers.h"
 
 namespace geardb::index {
@@ -26,7 +27,6 @@ void ImportanceWeights(const WeightRequest& request, std::span<const double> pro
       reference = 1.0 / static_cast<double>(std::max<uint64_t>(request.drawable, 1));
       break;
   }
-  constexpr size_t kChunk = 256;
   std::array<double, kChunk> ratios;
   for (size_t start = 0; start < weights.size(); start += kChunk) {
     const size_t count = std::min(kChunk, weights.size() - start);

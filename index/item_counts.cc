@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "index/limits.h"
 
 namespace geardb::index {
 namespace {
 
-constexpr size_t kHeaderPart = 0;
-constexpr size_t kCountsPart = 1;
-constexpr uint64_t kLeafCapacityMax = uint64_t{1} << 40;
+constexpr size_t kCountsHeaderPart = 0;
+constexpr size_t kCountsCountsPart = 1;
 
 Status CheckMaxTimes(uint32_t max_times) {
   if (max_times <= ItemCounts::kMaxTimesMax) return Status::Ok();
@@ -35,10 +35,10 @@ Result<std::unique_ptr<ItemCounts>> ItemCounts::Create(IndexMemory* memory, std:
   GEARDB_ASSIGN_OR_RETURN(
       Region region,
       memory->Reserve(name, {sizeof(ItemCountsHeader), options.leaf_capacity * sizeof(ItemCount)}));
-  GEARDB_RETURN_IF_ERROR(region.Commit(kHeaderPart, sizeof(ItemCountsHeader)));
+  GEARDB_RETURN_IF_ERROR(region.Commit(kCountsHeaderPart, sizeof(ItemCountsHeader)));
   auto* header = reinterpret_cast<ItemCountsHeader*>(region.base());
   header->leaf_capacity = options.leaf_capacity;
-  header->counts_offset = region.part_offset(kCountsPart);
+  header->counts_offset = region.part_offset(kCountsCountsPart);
   header->max_times = options.max_times;
   return std::unique_ptr<ItemCounts>(new ItemCounts(std::move(region)));
 }
@@ -51,7 +51,7 @@ Status ItemCounts::Reserve(uint64_t leaf_count) {
     return Status::ResourceExhausted("'", region_.name(), "' has room for ",
                                      view_.header_->leaf_capacity, " leaves, not for ", leaf_count);
   }
-  GEARDB_RETURN_IF_ERROR(region_.Commit(kCountsPart, leaf_count * sizeof(ItemCount)));
+  GEARDB_RETURN_IF_ERROR(region_.Commit(kCountsCountsPart, leaf_count * sizeof(ItemCount)));
   view_.header_->reserved = leaf_count;
   return Status::Ok();
 }

@@ -4,14 +4,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "index/limits.h"
 
 namespace geardb::index {
-namespace {
-
-constexpr uint64_t kLeafCapacityMax = uint64_t{1} << 40;
-
-}  // namespace
-
 Result<std::unique_ptr<LeafSet>> LeafSet::Create(IndexMemory* memory, std::string_view name,
                                                  uint64_t leaf_capacity) {
   if (leaf_capacity == 0 || leaf_capacity > kLeafCapacityMax) {

@@ -5,21 +5,23 @@
 #include <vector>
 
 #include "base/check.h"
+#include "index/limits.h"
 
 namespace geardb::index {
 namespace {
 
-constexpr size_t kHeaderPart = 0;
-constexpr size_t kMembersPart = 1;
-constexpr size_t kTreePart = 2;
-constexpr size_t kChunk = 256;
+constexpr size_t kOrderedHeaderPart = 0;
+constexpr size_t kOrderedMembersPart = 1;
+constexpr size_t kOrderedTreePart = 2;
 
-OrderedHeader* HeaderAt(std::byte* region) { return reinterpret_cast<OrderedHeader*>(region); }
+OrderedHeader* OrderedHeaderAt(std::byte* region) {
+  return reinterpret_cast<OrderedHeader*>(region);
+}
 
 }  // namespace
 
 OrderedView::OrderedView(std::byte* region)
-    : header_(HeaderAt(region)),
+    : header_(OrderedHeaderAt(region)),
       members_(region + header_->members_offset),
       tree_{region + header_->tree_offset, KeyTreeShape::ForCapacity(header_->leaf_capacity)} {}
 
@@ -45,13 +47,13 @@ Result<std::unique_ptr<OrderedSelector>> OrderedSelector::Create(IndexMemory* me
     parts.push_back(bytes);
   }
   GEARDB_ASSIGN_OR_RETURN(Region region, memory->Reserve(name, parts));
-  GEARDB_RETURN_IF_ERROR(region.Commit(kHeaderPart, sizeof(OrderedHeader)));
-  OrderedHeader* header = HeaderAt(region.base());
+  GEARDB_RETURN_IF_ERROR(region.Commit(kOrderedHeaderPart, sizeof(OrderedHeader)));
+  OrderedHeader* header = OrderedHeaderAt(region.base());
   header->leaf_capacity = options.leaf_capacity;
   header->order = options.order;
   header->next_sequence = options.next_sequence;
-  header->members_offset = region.part_offset(kMembersPart);
-  header->tree_offset = region.part_offset(kTreePart);
+  header->members_offset = region.part_offset(kOrderedMembersPart);
+  header->tree_offset = region.part_offset(kOrderedTreePart);
   header->max_priority = 1.0f;
   return std::unique_ptr<OrderedSelector>(new OrderedSelector(std::move(region)));
 }
@@ -59,11 +61,11 @@ Result<std::unique_ptr<OrderedSelector>> OrderedSelector::Create(IndexMemory* me
 OrderedSelector::OrderedSelector(Region region)
     : region_(std::move(region)),
       view_(region_.base()),
-      tree_(view_.tree_.shape, &region_, kTreePart) {}
+      tree_(view_.tree_.shape, &region_, kOrderedTreePart) {}
 
 Status OrderedSelector::Reserve(uint64_t leaf_count) {
   if (leaf_count <= reserved()) return Status::Ok();
-  GEARDB_RETURN_IF_ERROR(region_.Commit(kMembersPart, Membership::Bytes(leaf_count)));
+  GEARDB_RETURN_IF_ERROR(region_.Commit(kOrderedMembersPart, Membership::Bytes(leaf_count)));
   GEARDB_RETURN_IF_ERROR(tree_.Reserve(leaf_count));
   view_.header_->reserved = leaf_count;
   return Status::Ok();

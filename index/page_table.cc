@@ -10,9 +10,9 @@
 namespace geardb::index {
 namespace {
 
-constexpr size_t kHeaderPart = 0;
-constexpr size_t kPagesPart = 1;
-constexpr size_t kFlagsPart = 2;
+constexpr size_t kPageTableHeaderPart = 0;
+constexpr size_t kPageTablePagesPart = 1;
+constexpr size_t kPageTableFlagsPart = 2;
 
 }  // namespace
 
@@ -62,10 +62,10 @@ Result<std::unique_ptr<PageTable>> PageTable::Create(IndexMemory* memory, std::s
       Region region,
       memory->Reserve(name, {sizeof(PageTableHeader), options.lpn_capacity * sizeof(PageRecord),
                              options.lpn_capacity * options.row_flags}));
-  GEARDB_RETURN_IF_ERROR(region.Commit(kHeaderPart, sizeof(PageTableHeader)));
+  GEARDB_RETURN_IF_ERROR(region.Commit(kPageTableHeaderPart, sizeof(PageTableHeader)));
   auto* header = reinterpret_cast<PageTableHeader*>(region.base());
-  header->pages_offset = region.offset() + region.part_offset(kPagesPart);
-  header->flags_offset = region.offset() + region.part_offset(kFlagsPart);
+  header->pages_offset = region.offset() + region.part_offset(kPageTablePagesPart);
+  header->flags_offset = region.offset() + region.part_offset(kPageTableFlagsPart);
   header->flags_per_page = options.row_flags;
   std::unique_ptr<PageTable> table(new PageTable(memory, std::move(region), options.lpn_capacity));
   while (table->group_count() < options.group_count) {
@@ -107,8 +107,9 @@ uint64_t PageTable::committed_bytes() const {
 
 Status PageTable::Reserve(uint64_t lpn_count) {
   if (lpn_count <= reserved()) return Status::Ok();
-  GEARDB_RETURN_IF_ERROR(region_.Commit(kPagesPart, lpn_count * sizeof(PageRecord)));
-  GEARDB_RETURN_IF_ERROR(region_.Commit(kFlagsPart, lpn_count * view_.header_->flags_per_page));
+  GEARDB_RETURN_IF_ERROR(region_.Commit(kPageTablePagesPart, lpn_count * sizeof(PageRecord)));
+  GEARDB_RETURN_IF_ERROR(
+      region_.Commit(kPageTableFlagsPart, lpn_count * view_.header_->flags_per_page));
   for (Region& group : groups_) {
     GEARDB_RETURN_IF_ERROR(group.Commit(0, lpn_count * sizeof(GroupPageRecord)));
   }

@@ -10,19 +10,19 @@
 #include "base/fixed_math.h"
 #include "index/distinct_draw.h"
 #include "index/draw_points.h"
+#include "index/limits.h"
 #include "index/powers.h"
 #include "index/tree_descent.h"
 
 namespace geardb::index {
 namespace {
 
-constexpr size_t kHeaderPart = 0;
-constexpr size_t kMembersPart = 1;
-constexpr size_t kRawPart = 2;
-constexpr size_t kHiddenPart = 3;
-constexpr size_t kTreePart = 4;
-constexpr uint64_t kLeafCapacityMax = uint64_t{1} << 35;
-constexpr size_t kChunk = 256;
+constexpr size_t kPrioritizedHeaderPart = 0;
+constexpr size_t kPrioritizedMembersPart = 1;
+constexpr size_t kPrioritizedRawPart = 2;
+constexpr size_t kPrioritizedHiddenPart = 3;
+constexpr size_t kPrioritizedTreePart = 4;
+constexpr uint64_t kWeightedCapacityMax = uint64_t{1} << 35;
 constexpr double kWeightMax = 4294967295.0;
 constexpr uint64_t kFadedMean = 256;
 constexpr int kRaiseMin = 4;
@@ -31,7 +31,7 @@ constexpr int kRaiseMin = 4;
 constexpr uint64_t kMembersOfSmall = 4096;
 constexpr uint64_t kChangesForRaise = 16;
 
-PrioritizedHeader* HeaderAt(std::byte* region) {
+PrioritizedHeader* PrioritizedHeaderAt(std::byte* region) {
   return reinterpret_cast<PrioritizedHeader*>(region);
 }
 
@@ -54,7 +54,7 @@ int ChooseShift(double max_weight) {
 }
 
 PrioritizedView::PrioritizedView(std::byte* region)
-    : header_(HeaderAt(region)),
+    : header_(PrioritizedHeaderAt(region)),
       members_(region + header_->members_offset),
       raw_(reinterpret_cast<float*>(region + header_->raw_offset)),
       tree_{region + header_->tree_offset, TreeShape::ForCapacity(header_->leaf_capacity)} {}
@@ -103,9 +103,9 @@ double PrioritizedView::Probability(uint64_t leaf) const {
 Result<std::unique_ptr<PrioritizedSelector>> PrioritizedSelector::Create(IndexMemory* memory,
                                                                          std::string_view name,
                                                                          const Options& options) {
-  if (options.leaf_capacity == 0 || options.leaf_capacity > kLeafCapacityMax) {
+  if (options.leaf_capacity == 0 || options.leaf_capacity > kWeightedCapacityMax) {
     return Status::InvalidArgument("prioritized selector '", name, "' for ", options.leaf_capacity,
-                                   " leaves: 1 to ", kLeafCapacityMax, " are possible");
+                                   " leaves: 1 to ", kWeightedCapacityMax, " are possible");
   }
   if (!(options.alpha >= 0.0 && options.alpha <= 4.0)) {
     return Status::InvalidArgument("prioritized selector '", name, "' with alpha ", options.alpha,
@@ -119,14 +119,14 @@ Result<std::unique_ptr<PrioritizedSelector>> PrioritizedSelector::Create(IndexMe
     parts.push_back(bytes);
   }
   GEARDB_ASSIGN_OR_RETURN(Region region, memory->Reserve(name, parts));
-  GEARDB_RETURN_IF_ERROR(region.Commit(kHeaderPart, sizeof(PrioritizedHeader)));
-  PrioritizedHeader* header = HeaderAt(region.base());
+  GEARDB_RETURN_IF_ERROR(region.Commit(kPrioritizedHeaderPart, sizeof(PrioritizedHeader)));
+  PrioritizedHeader* header = PrioritizedHeaderAt(region.base());
   header->leaf_capacity = options.leaf_capacity;
-  header->members_offset = region.part_offset(kMembersPart);
-  header->raw_offset = region.part_offset(kRawPart);
-  header->hidden.offset = region.part_offset(kHiddenPart);
+  header->members_offset = region.part_offset(kPrioritizedMembersPart);
+  header->raw_offset = region.part_offset(kPrioritizedRawPart);
+  header->hidden.offset = region.part_offset(kPrioritizedHiddenPart);
   header->without_replacement = options.without_replacement ? 1 : 0;
-  header->tree_offset = region.part_offset(kTreePart);
+  header->tree_offset = region.part_offset(kPrioritizedTreePart);
   header->alpha = options.alpha;
   header->shift = kShiftInitial;
   header->max_priority = 1.0f;
@@ -137,13 +137,13 @@ Result<std::unique_ptr<PrioritizedSelector>> PrioritizedSelector::Create(IndexMe
 PrioritizedSelector::PrioritizedSelector(Region region)
     : region_(std::move(region)),
       view_(region_.base()),
-      hidden_(&region_, kHiddenPart, &view_.header_->hidden),
-      tree_(view_.tree_.shape, &region_, kTreePart, &view_.header_->tree_counts) {}
+      hidden_(&region_, kPrioritizedHiddenPart, &view_.header_->hidden),
+      tree_(view_.tree_.shape, &region_, kPrioritizedTreePart, &view_.header_->tree_counts) {}
 
 Status PrioritizedSelector::Reserve(uint64_t leaf_count) {
   if (leaf_count <= reserved()) return Status::Ok();
-  GEARDB_RETURN_IF_ERROR(region_.Commit(kMembersPart, Membership::Bytes(leaf_count)));
-  GEARDB_RETURN_IF_ERROR(region_.Commit(kRawPart, leaf_count * sizeof(float)));
+  GEARDB_RETURN_IF_ERROR(region_.Commit(kPrioritizedMembersPart, Membership::Bytes(leaf_count)));
+  GEARDB_RETURN_IF_ERROR(region_.Commit(kPrioritizedRawPart, leaf_count * sizeof(float)));
   GEARDB_RETURN_IF_ERROR(hidden_.Grow(leaf_count));
   GEARDB_RETURN_IF_ERROR(tree_.Reserve(leaf_count));
   view_.header_->reserved = leaf_count;

@@ -11,8 +11,8 @@
 namespace geardb::index {
 namespace {
 
-constexpr size_t kHeaderPart = 0;
-constexpr size_t kRecordsPart = 1;
+constexpr size_t kTrajectoryHeaderPart = 0;
+constexpr size_t kTrajectoryRecordsPart = 1;
 constexpr uint32_t kColumnBytesMax = 64;
 constexpr uint64_t kHashCapacityMin = 1024;
 
@@ -49,9 +49,9 @@ Result<std::unique_ptr<TrajectoryIndex>> TrajectoryIndex::Create(IndexMemory* me
   GEARDB_ASSIGN_OR_RETURN(
       Region region, memory->Reserve(name, {sizeof(TrajectoryIndexHeader),
                                             options.slot_capacity * sizeof(TrajectoryRecord)}));
-  GEARDB_RETURN_IF_ERROR(region.Commit(kHeaderPart, sizeof(TrajectoryIndexHeader)));
+  GEARDB_RETURN_IF_ERROR(region.Commit(kTrajectoryHeaderPart, sizeof(TrajectoryIndexHeader)));
   auto* header = reinterpret_cast<TrajectoryIndexHeader*>(region.base());
-  header->records_offset = region.offset() + region.part_offset(kRecordsPart);
+  header->records_offset = region.offset() + region.part_offset(kTrajectoryRecordsPart);
   std::unique_ptr<TrajectoryIndex> trajectories(
       new TrajectoryIndex(memory, std::move(region), options.slot_capacity));
   for (const uint32_t bytes : options.column_bytes) {
@@ -93,7 +93,8 @@ uint64_t TrajectoryIndex::committed_bytes() const {
 
 Status TrajectoryIndex::Reserve(uint64_t slot_count) {
   if (slot_count <= reserved()) return Status::Ok();
-  GEARDB_RETURN_IF_ERROR(region_.Commit(kRecordsPart, slot_count * sizeof(TrajectoryRecord)));
+  GEARDB_RETURN_IF_ERROR(
+      region_.Commit(kTrajectoryRecordsPart, slot_count * sizeof(TrajectoryRecord)));
   for (size_t column = 0; column < columns_.size(); ++column) {
     GEARDB_RETURN_IF_ERROR(columns_[column].Commit(0, slot_count * column_bytes_[column]));
   }

@@ -9,10 +9,11 @@
 #include <bit>
 #include <utility>
 
+#include "index/limits.h"
+
 namespace geardb::index {
 namespace {
 
-constexpr size_t kChunk = 256;
 /// A level of so many nodes, or fewer, is searched at once by a chunk of at least so many points.
 constexpr uint64_t kSearchedNodes = 1024;
 constexpr size_t kSearchingPoints = 64;

@@ -7,24 +7,25 @@
 
 #include "base/check.h"
 #include "index/draw_points.h"
+#include "index/limits.h"
 #include "index/tree_descent.h"
 
 namespace geardb::index {
 namespace {
 
-constexpr size_t kHeaderPart = 0;
-constexpr size_t kMembersPart = 1;
-constexpr size_t kHiddenPart = 2;
-constexpr size_t kTreePart = 3;
-constexpr uint64_t kLeafCapacityMax = uint64_t{1} << 40;
-constexpr size_t kChunk = 256;
+constexpr size_t kUniformHeaderPart = 0;
+constexpr size_t kUniformMembersPart = 1;
+constexpr size_t kUniformHiddenPart = 2;
+constexpr size_t kUniformTreePart = 3;
 
-UniformHeader* HeaderAt(std::byte* region) { return reinterpret_cast<UniformHeader*>(region); }
+UniformHeader* UniformHeaderAt(std::byte* region) {
+  return reinterpret_cast<UniformHeader*>(region);
+}
 
 }  // namespace
 
 UniformView::UniformView(std::byte* region)
-    : header_(HeaderAt(region)),
+    : header_(UniformHeaderAt(region)),
       members_(region + header_->members_offset),
       hidden_(region, &header_->hidden),
       tree_{region + header_->tree_offset,
@@ -70,24 +71,24 @@ Result<std::unique_ptr<UniformSelector>> UniformSelector::Create(IndexMemory* me
     parts.push_back(bytes);
   }
   GEARDB_ASSIGN_OR_RETURN(Region region, memory->Reserve(name, parts));
-  GEARDB_RETURN_IF_ERROR(region.Commit(kHeaderPart, sizeof(UniformHeader)));
-  UniformHeader* header = HeaderAt(region.base());
+  GEARDB_RETURN_IF_ERROR(region.Commit(kUniformHeaderPart, sizeof(UniformHeader)));
+  UniformHeader* header = UniformHeaderAt(region.base());
   header->leaf_capacity = leaf_capacity;
-  header->members_offset = region.part_offset(kMembersPart);
-  header->hidden.offset = region.part_offset(kHiddenPart);
-  header->tree_offset = region.part_offset(kTreePart);
+  header->members_offset = region.part_offset(kUniformMembersPart);
+  header->hidden.offset = region.part_offset(kUniformHiddenPart);
+  header->tree_offset = region.part_offset(kUniformTreePart);
   return std::unique_ptr<UniformSelector>(new UniformSelector(std::move(region)));
 }
 
 UniformSelector::UniformSelector(Region region)
     : region_(std::move(region)),
       view_(region_.base()),
-      hidden_(&region_, kHiddenPart, &view_.header_->hidden),
-      tree_(view_.tree_.shape, &region_, kTreePart, &view_.header_->tree_counts) {}
+      hidden_(&region_, kUniformHiddenPart, &view_.header_->hidden),
+      tree_(view_.tree_.shape, &region_, kUniformTreePart, &view_.header_->tree_counts) {}
 
 Status UniformSelector::Reserve(uint64_t leaf_count) {
   if (leaf_count <= reserved()) return Status::Ok();
-  GEARDB_RETURN_IF_ERROR(region_.Commit(kMembersPart, Membership::Bytes(leaf_count)));
+  GEARDB_RETURN_IF_ERROR(region_.Commit(kUniformMembersPart, Membership::Bytes(leaf_count)));
   GEARDB_RETURN_IF_ERROR(hidden_.Grow(leaf_count));
   GEARDB_RETURN_IF_ERROR(tree_.Reserve(BucketCount(leaf_count)));
   view_.header_->reserved = leaf_count;

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
+#include "index/limits.h"
+
 namespace geardb::index {
-namespace {
-
-constexpr size_t kChunk = 256;
-
-}  // namespace
-
 void RecountBuckets(const VisibleSet& set, LeafRange range, WeightTree* tree) {
   if (range.size() == 0) return;
   std::array<uint32_t, kChunk> counts;

@@ -4,14 +4,9 @@
 
 #include "base/break.h"
 #include "base/check.h"
+#include "index/limits.h"
 
 namespace geardb::index {
-namespace {
-
-constexpr size_t kChunk = 256;
-
-}  // namespace
-
 std::vector<uint64_t> WeightTree::PartBytes(const TreeShape& shape) {
   std::vector<uint64_t> parts;
   for (int level = 0; level < shape.level_count; ++level) {

@@ -16,10 +16,10 @@ namespace {
 constexpr uint64_t kLanes = 8;
 
 /// A stored bool: whatever byte is there, only 0 is false.
-struct BoolByte {
+struct ScannedBool {
   uint8_t byte;
 };
-double ToDouble(BoolByte value) { return value.byte != 0 ? 1.0 : 0.0; }
+double ToDouble(ScannedBool value) { return value.byte != 0 ? 1.0 : 0.0; }
 double ToDouble(Float16 value) { return double{Float16ToFloat(value)}; }
 double ToDouble(BFloat16 value) { return double{BFloat16ToFloat(value)}; }
 template <typename T>
@@ -110,7 +110,7 @@ void ConvertToDouble(const ScanRun& run, double* destination) {
     case DType::kF64:
       return ConvertValues<double>(run, destination);
     case DType::kBool:
-      return ConvertValues<BoolByte>(run, destination);
+      return ConvertValues<ScannedBool>(run, destination);
   }
 }
 

@@ -17,7 +17,7 @@
 namespace geardb::wal {
 namespace {
 
-constexpr uint64_t kReadBytes = uint64_t{1} << 20;
+constexpr uint64_t kScanBytes = uint64_t{1} << 20;
 /// Threads that read segments, at most, and how much each has to read at least.
 constexpr uint64_t kThreadsMax = 4;
 constexpr uint64_t kThreadBytes = uint64_t{32} << 20;
@@ -59,7 +59,7 @@ class FileScan {
         manifest_(manifest),
         stop_(stop),
         mutex_(mutex),
-        block_(kReadBytes) {}
+        block_(kScanBytes) {}
 
   /// From offset `begin` on.
   Status Run(uint64_t begin, Search* search) {
@@ -70,8 +70,8 @@ class FileScan {
       GEARDB_ASSIGN_OR_RETURN(const FileExtent extent, file_->NextWritten(at));
       if (extent.begin >= extent.end) break;
       at = AlignDown(std::max(extent.begin, at), kDirectAlignment);
-      for (; at < extent.end; at += kReadBytes) {
-        const uint64_t wanted = AlignUp(std::min(kReadBytes, extent.end - at), kDirectAlignment);
+      for (; at < extent.end; at += kScanBytes) {
+        const uint64_t wanted = AlignUp(std::min(kScanBytes, extent.end - at), kDirectAlignment);
         GEARDB_ASSIGN_OR_RETURN(const size_t read, file_->Read(at, block_.span().first(wanted)));
         GEARDB_RETURN_IF_ERROR(ScanBlock(at, read, search));
       }

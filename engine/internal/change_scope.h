@@ -56,6 +56,9 @@ Status StatusOf(const Result<Value>& result) {
   return result.status();
 }
 
+/// How long a change waits for room in the log.
+inline constexpr int64_t kAdmissionMs = 10'000;
+
 /// Of a call that was `refused` with ResourceExhausted: ok where the cleaner has made room in the
 /// log, so that it is worth another try. Else what the call is refused with.
 Status AwaitLogRoom(DatabaseCore* database, Deadline deadline, const Status& refused);

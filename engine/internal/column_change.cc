@@ -9,8 +9,6 @@
 namespace geardb::engine {
 namespace {
 
-constexpr int64_t kAdmissionMs = 10'000;
-
 /// What the columns are to be, and the operation that says so; its body is made before the columns
 /// are looked at.
 using Decide = std::function<Result<TableHistory>(const TableHistory& before)>;

@@ -9,8 +9,6 @@
 namespace geardb::engine {
 namespace {
 
-constexpr int64_t kAdmissionMs = 10'000;
-
 /// How many items one record takes.
 uint64_t ItemsMax(const DatabaseCore& database) {
   return (database.log->record_bytes_max() - 2048) / sizeof(fb::Handed);

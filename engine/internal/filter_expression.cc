@@ -7,6 +7,8 @@
 namespace geardb::engine {
 namespace {
 
+using Kind = FilterExpression::Kind;
+
 struct FieldWord {
   std::string_view word;
   FilterField field;
@@ -92,7 +94,6 @@ std::string PrintOperand(const FilterOperand& operand) {
 }
 
 std::string PrintFilter(const FilterExpression& expression) {
-  using Kind = FilterExpression::Kind;
   const std::string operand = PrintOperand(expression.operand);
   switch (expression.kind) {
     case Kind::kConstant:

@@ -8,7 +8,6 @@ namespace geardb::engine {
 namespace {
 
 using index::ExactNumber;
-using Kind = FilterToken::Kind;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool BeginsWord(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -58,7 +57,7 @@ Result<FilterToken> FilterLexer::Next() {
   if (BeginsWord(c)) {
     size_t end = at_;
     while (end < text_.size() && InWord(text_[end])) ++end;
-    return Take(Kind::kWord, end, token);
+    return Take(FilterToken::Kind::kWord, end, token);
   }
   if (c == '`') return TakeQuoted(token);
   const bool number = IsDigit(c) || c == '-' || c == '.';
@@ -80,7 +79,7 @@ Status FilterLexer::Wrong(const FilterToken& token, std::string_view expected) c
                                  "'): expected ", expected);
 }
 
-FilterToken FilterLexer::Take(Kind kind, size_t end, FilterToken token) {
+FilterToken FilterLexer::Take(FilterToken::Kind kind, size_t end, FilterToken token) {
   token.kind = kind;
   token.text = text_.substr(at_, end - at_);
   at_ = end;
@@ -90,7 +89,7 @@ FilterToken FilterLexer::Take(Kind kind, size_t end, FilterToken token) {
 Result<FilterToken> FilterLexer::TakeQuoted(FilterToken token) {
   const size_t end = text_.find('`', at_ + 1);
   if (end == std::string_view::npos) return Wrong(token, "a second backtick behind this one");
-  token.kind = Kind::kQuoted;
+  token.kind = FilterToken::Kind::kQuoted;
   token.text = text_.substr(at_ + 1, end - at_ - 1);
   if (token.text.empty()) return Wrong(token, "a column's name between the backticks");
   at_ = end + 1;
@@ -99,11 +98,11 @@ Result<FilterToken> FilterLexer::TakeQuoted(FilterToken token) {
 
 Result<FilterToken> FilterLexer::TakeSymbol(const FilterToken& token) {
   for (const std::string_view two : {"&&", "||", "==", "!=", "<=", ">="}) {
-    if (text_.substr(at_).starts_with(two)) return Take(Kind::kSymbol, at_ + 2, token);
+    if (text_.substr(at_).starts_with(two)) return Take(FilterToken::Kind::kSymbol, at_ + 2, token);
   }
   const char c = text_[at_];
   if (std::string_view("()[]{},!<>").find(c) != std::string_view::npos) {
-    return Take(Kind::kSymbol, at_ + 1, token);
+    return Take(FilterToken::Kind::kSymbol, at_ + 1, token);
   }
   if (c == '=') return Wrong(token, "'==' for equal");
   if (c == '&') return Wrong(token, "'&&' for and");
@@ -126,7 +125,7 @@ Result<FilterToken> FilterLexer::TakeNumber(FilterToken token) {
   if (!ReadNumber(text_.substr(at_, end - at_), &token.number)) {
     return Wrong(token, "a number, as 12, -3, 0x1F, 0.5, 1e-3, inf or nan");
   }
-  return Take(Kind::kNumber, end, token);
+  return Take(FilterToken::Kind::kNumber, end, token);
 }
 
 std::string FilterLexer::Shown(size_t place) const {

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "engine/internal/change_scope.h"
 #include "engine/internal/group_draw.h"
 #include "engine/internal/set_priorities.h"
 
 namespace geardb::engine {
 namespace {
-
-constexpr int64_t kAdmissionMs = 10'000;
 
 /// Logs it; what it came to when it is published.
 Result<SealOutcome> LogSeal(DatabaseCore* database, const std::shared_ptr<TableCore>& table,

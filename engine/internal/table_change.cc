@@ -17,8 +17,6 @@
 namespace geardb::engine {
 namespace {
 
-constexpr int64_t kAdmissionMs = 10'000;
-
 CommitOptions ReserveUrgency() {
   return {.urgency = wal::Urgency::kReserve, .deadline = Deadline::AfterMs(kAdmissionMs)};
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kIntervalMinMs = 2;
 constexpr int64_t kIntervalMaxMs = 10'000;
 /// What is closed and removed in the background does not wait for room in the log.
-constexpr int64_t kAdmissionMs = 10;
+constexpr int64_t kBackgroundAdmissionMs = 10;
 
 /// The orphans whose time has come, the oldest first: as they are closed, their items come.
 std::vector<TrajectoryId> OrphansOlderThan(DatabaseCore* database, const TableCore& table,
@@ -57,7 +57,8 @@ Result<uint64_t> CloseOrphans(const std::shared_ptr<DatabaseCore>& database,
   }
   GEARDB_RETURN_IF_ERROR(database->CatchUp());
   // A writer of its own takes each, and cuts it: between the two it is an orphan at the next open.
-  Writer::Impl writer(database, table, {.lanes = 1, .admission_timeout_ms = kAdmissionMs});
+  Writer::Impl writer(database, table,
+                      {.lanes = 1, .admission_timeout_ms = kBackgroundAdmissionMs});
   uint64_t closed = 0;
   for (const TrajectoryId id : OrphansOlderThan(database.get(), *table, older_than_ms)) {
     const Status resumed = writer.Resume(id, 0);

@@ -13,7 +13,7 @@
 namespace geardb {
 namespace {
 
-std::span<const std::byte> Bytes(std::string_view text) {
+std::span<const std::byte> TextBytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
@@ -52,7 +52,7 @@ TEST(EnvTest, ReadSparseTakesHolesAndWhatLiesBeyondTheEndForZeros) {
 
 TEST(EnvTest, AFileLongerThanExpectedIsCorruption) {
   testing::FaultEnv env(1);
-  env.Put("d/f", Bytes("12345"));
+  env.Put("d/f", TextBytes("12345"));
   EXPECT_STATUS(kCorruption, ReadWholeFile(&env, "d/f", 4), "d/f has 5 bytes, at most 4");
   ASSERT_OK_AND_ASSIGN(const auto bytes, ReadWholeFile(&env, "d/f", 5));
   EXPECT_EQ(bytes.size(), 5u);
@@ -62,9 +62,9 @@ TEST(EnvTest, AReplacedFileIsTheOldOrTheNewAfterACrashAtAnyOperation) {
   std::set<std::string> seen;
   for (uint64_t seed = 0; seed < 80; ++seed) {
     testing::FaultEnv env(seed);
-    env.Put("d/f", Bytes("old"));
+    env.Put("d/f", TextBytes("old"));
     env.SetCrashAfter(1 + seed % 8);
-    const bool replaced = ReplaceFile(&env, "d/f", Bytes("the new content")).ok();
+    const bool replaced = ReplaceFile(&env, "d/f", TextBytes("the new content")).ok();
     env.Crash(testing::CrashKind::kPowerLoss);
     ASSERT_OK_AND_ASSIGN(const auto bytes, ReadWholeFile(&env, "d/f", 100));
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -12,8 +12,8 @@ namespace geardb {
 namespace {
 
 using Rows = std::vector<int64_t>;
-constexpr EdgeRule kAll[] = {EdgeRule::kRequire, EdgeRule::kClip, EdgeRule::kPad, EdgeRule::kRepeat,
-                             EdgeRule::kShift};
+constexpr EdgeRule kAllRules[] = {EdgeRule::kRequire, EdgeRule::kClip, EdgeRule::kPad,
+                                  EdgeRule::kRepeat, EdgeRule::kShift};
 constexpr int64_t kBegin = 10;
 
 Rows Anchors(const WindowRule& rule, const Episode& episode) {
@@ -55,7 +55,7 @@ Episode EndedWithFinalRow(int64_t steps) {
 // ---- By hand: the extent {3, 2, 2} is 7 rows.
 
 TEST(WindowPromiseTest, AnOpenEpisodeShowsNoPartOfAWindowThatShifts) {
-  for (const EdgeRule right : kAll) {
+  for (const EdgeRule right : kAllRules) {
     const WindowRule rule = Rule(EdgeRule::kShift, right);
     for (int64_t rows = 1; rows < 7; ++rows) EXPECT_EQ(Anchors(rule, Open(rows)), Rows{});
     // All at once, and all at row 13; then one by one.
@@ -116,8 +116,8 @@ class EveryRuleTest : public ::testing::Test {
  protected:
   template <typename Check>
   static void ForEachRule(const Check& check) {
-    for (const EdgeRule left : kAll) {
-      for (const EdgeRule right : kAll) {
+    for (const EdgeRule left : kAllRules) {
+      for (const EdgeRule right : kAllRules) {
         for (int64_t sizes = 0; sizes < 36; ++sizes) {
           WindowRule rule = Rule(left, right, {sizes % 4, 1 + sizes / 4 % 3, sizes / 12});
           for (const int64_t stride : {1, 2}) {

@@ -17,8 +17,6 @@ Bytes BytesOf(const std::vector<T>& values) {
   return Bytes(first, first + values.size() * sizeof(T));
 }
 
-void Add(const Bytes& from, Bytes* bytes) { bytes->insert(bytes->end(), from.begin(), from.end()); }
-
 Bytes Repeated(const Bytes& element, int64_t count) {
   Bytes bytes;
   for (int64_t i = 0; i < count; ++i) Add(element, &bytes);

@@ -20,13 +20,13 @@
 namespace geardb::conformance {
 namespace {
 
-constexpr int kBatches = 1000;
+constexpr int kFrozenBatches = 1000;
 constexpr int kBatchesPerHash = 250;
 
 struct FrozenDraws {
   const char* priority_table;
   /// Of all batches so far, after each kBatchesPerHash.
-  std::array<uint64_t, kBatches / kBatchesPerHash> hashes;
+  std::array<uint64_t, kFrozenBatches / kBatchesPerHash> hashes;
 };
 
 void PrintTo(const FrozenDraws& frozen, std::ostream* out) { *out << frozen.priority_table; }
@@ -93,7 +93,7 @@ std::array<uint64_t, 4> Draw(const char* name, int reopen_at) {
       plain->priority_table(name)->spec().selector == SelectorKind::kPrioritized;
   std::array<uint64_t, 4> hashes{};
   Hasher64 hasher(0);
-  for (int i = 0; i < kBatches && sampler != nullptr; ++i) {
+  for (int i = 0; i < kFrozenBatches && sampler != nullptr; ++i) {
     if (i == reopen_at) {
       sampler.reset();
       plain.reset();

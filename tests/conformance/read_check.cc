@@ -9,8 +9,6 @@
 namespace geardb::conformance {
 namespace {
 
-void Add(const Bytes& from, Bytes* bytes) { bytes->insert(bytes->end(), from.begin(), from.end()); }
-
 const ModelRow* FindRow(const ModelTrajectory& trajectory, int64_t number) {
   for (const ModelRow& row : trajectory.rows) {
     if (row.number == number) return &row;

@@ -13,8 +13,6 @@ namespace {
 
 constexpr TrajectoryId kNotYet = UINT64_MAX;  ///< In the model only: its id is not known yet.
 
-void Add(const Bytes& from, Bytes* bytes) { bytes->insert(bytes->end(), from.begin(), from.end()); }
-
 Bytes AsBytes(float value) {
   const auto* const first = reinterpret_cast<const std::byte*>(&value);
   return Bytes(first, first + sizeof(value));

@@ -32,8 +32,6 @@ bool IsZero(const Bytes& bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-void Add(const Bytes& from, Bytes* bytes) { bytes->insert(bytes->end(), from.begin(), from.end()); }
-
 }  // namespace
 
 float ElementAsFloat(DType dtype, const std::byte* element) {

@@ -21,6 +21,11 @@ namespace geardb::conformance {
 
 using Bytes = std::vector<std::byte>;
 
+/// Adds `from` to the end of `bytes`.
+inline void Add(const Bytes& from, Bytes* bytes) {
+  bytes->insert(bytes->end(), from.begin(), from.end());
+}
+
 struct ModelColumn {
   DType dtype = DType::kF32;
   size_t elements = 1;  ///< Of one row.

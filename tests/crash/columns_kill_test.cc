@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kChanges = 60;
 
 /// What parent and child share.
-struct Shared {
+struct SharedColumns {
   std::atomic<int64_t> changes{0};  // Acknowledged, of the columns.
   std::atomic<int64_t> rows{0};     // Likewise, of the only trajectory.
 };
@@ -141,7 +141,7 @@ class ColumnsKillTest : public testing::StoreTest {
     }
   }
 
-  testing::SharedWithChildren<Shared> shared_;
+  testing::SharedWithChildren<SharedColumns> shared_;
   int kills_ = 0;
 };
 

@@ -28,7 +28,7 @@ constexpr uint64_t kShownMax = 4096;
 constexpr uint64_t kPasses = 3;
 
 /// What parent and child share: what learners have seen.
-struct Shared {
+struct SharedEpochs {
   std::atomic<uint64_t> shown{0};
   std::atomic<uint64_t> batches{0};
   uint64_t items[kShownMax] = {};  // Trajectory << 32 | row.
@@ -158,7 +158,7 @@ class EpochKillTest : public testing::StoreTest {
     EXPECT_TRUE(pass_seen.empty());
   }
 
-  testing::SharedWithChildren<Shared> shared_;
+  testing::SharedWithChildren<SharedEpochs> shared_;
   bool exhausted_ = false;
   uint64_t deaths_ = 0;
   uint64_t in_hand_ever_ = 0;

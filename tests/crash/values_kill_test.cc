@@ -18,7 +18,7 @@ using testing::ValuesSpec;
 constexpr int64_t kRows = 150;
 
 /// What parent and child share.
-struct Shared {
+struct SharedValues {
   std::atomic<int64_t> rows{0};     // Acknowledged, of the only trajectory.
   std::atomic<int64_t> prompts{0};  // Likewise, how often the blob was set.
 };
@@ -92,7 +92,7 @@ class ValuesKillTest : public testing::StoreTest {
     }
   }
 
-  testing::SharedWithChildren<Shared> shared_;
+  testing::SharedWithChildren<SharedValues> shared_;
   int kills_ = 0;
 };
 

@@ -27,7 +27,7 @@ constexpr size_t kTables = 3;
 constexpr int64_t kKept = 4;
 
 /// What parent and child share.
-struct Shared {
+struct SharedBatches {
   std::atomic<int64_t> begun{0};
   std::atomic<int64_t> acknowledged{0};
 };
@@ -150,7 +150,7 @@ class WriteBatchKillTest : public ::testing::Test {
 
   testing::TempDir dir_;
   DatabaseOptions options_;
-  testing::SharedWithChildren<Shared> shared_;
+  testing::SharedWithChildren<SharedBatches> shared_;
   std::map<std::string, uint64_t> deaths_;
 };
 

@@ -10,17 +10,18 @@
 namespace geardb {
 namespace {
 
+using testing::kWindowSeed;
 using testing::SamplerFixture;
 using testing::StepSpec;
 using testing::WindowSpec;
 
-struct Rows {
+struct RowRange {
   int64_t begin = 0;
   int64_t end = 0;
 };
 
 /// What a draw is, in the words of its comment; `rows` are those of the episode.
-std::pair<int64_t, bool> Reference(const RowDraw& draw, Rows rows, int64_t anchor,
+std::pair<int64_t, bool> Reference(const RowDraw& draw, RowRange rows, int64_t anchor,
                                    const PhiloxBlock& random) {
   if (static_cast<double>(random.v[2]) >= draw.probability * 0x1p32) return {anchor, false};
   if (draw.kind == RowDrawKind::kLast) return {rows.end - 1, true};
@@ -43,8 +44,6 @@ std::pair<int64_t, bool> Reference(const RowDraw& draw, Rows rows, int64_t ancho
   return {rows.end - 1, true};
 }
 
-constexpr uint64_t kSeed = 7;  // Of WindowSpec.
-
 class SamplerRowDrawsTest : public SamplerFixture {
  protected:
   /// Row r of trajectory t has obs {1000 · t + r, …}; rows are those of episodes of many lengths.
@@ -58,11 +57,11 @@ class SamplerRowDrawsTest : public SamplerFixture {
       const End end = open ? End::kGo : i % 3 == 0 ? End::kTruncated : End::kTerminated;
       ASSERT_EQ(Append(1000 * static_cast<int64_t>(id) + row, steps, end).id, id);
       const int64_t rows = steps + (final_row && !open ? 1 : 0);
-      episodes_.emplace_back(id, Rows{row, row + rows});
+      episodes_.emplace_back(id, RowRange{row, row + rows});
       row += rows;
     }
   }
-  Rows EpisodeOf(TrajectoryId id, int64_t row) const {
+  RowRange EpisodeOf(TrajectoryId id, int64_t row) const {
     for (const auto& [of, rows] : episodes_) {
       if (of == id && row >= rows.begin && row < rows.end) return rows;
     }
@@ -106,7 +105,7 @@ class SamplerRowDrawsTest : public SamplerFixture {
       ASSERT_EQ(stacked.size(), n * count * 4);
       for (size_t i = 0; i < n; ++i) {
         const int64_t anchor = batch.anchors()[i];
-        const Rows episode = EpisodeOf(batch.trajectory_ids()[i], anchor);
+        const RowRange episode = EpisodeOf(batch.trajectory_ids()[i], anchor);
         const auto base = static_cast<float>(1000 * batch.trajectory_ids()[i]);
         for (size_t k = 0; k < count; ++k) {
           const size_t at = i * count + k;
@@ -127,7 +126,7 @@ class SamplerRowDrawsTest : public SamplerFixture {
       stream += static_cast<uint32_t>(draw.count);
     }
   }
-  std::vector<std::pair<TrajectoryId, Rows>> episodes_;
+  std::vector<std::pair<TrajectoryId, RowRange>> episodes_;
 };
 
 TEST_F(SamplerRowDrawsTest, AreThoseOfTheReference) {
@@ -152,7 +151,7 @@ TEST_F(SamplerRowDrawsTest, AreThoseOfTheReference) {
     for (int i = 0; i < 4; ++i) {
       const auto batch = sampler->Next();
       ASSERT_OK(batch);
-      Check(*batch, kSeed);
+      Check(*batch, kWindowSeed);
       if (HasFatalFailure()) return;
     }
   }
@@ -170,7 +169,7 @@ TEST_F(SamplerRowDrawsTest, OfATrajectoryAreThoseOfTheWholeOfIt) {
     auto sampler = Sample(options);
     const auto batch = sampler->Next();
     ASSERT_OK(batch);
-    Check(*batch, kSeed);
+    Check(*batch, kWindowSeed);
   }
 }
 
@@ -186,7 +185,7 @@ TEST_F(SamplerRowDrawsTest, StayBehindWhatWasTrimmed) {
   for (int i = 0; i < 4; ++i) {
     const auto batch = sampler->Next();
     ASSERT_OK(batch);
-    Check(*batch, kSeed);
+    Check(*batch, kWindowSeed);
   }
 }
 
@@ -201,7 +200,7 @@ TEST_F(SamplerRowDrawsTest, AreTheSameAheadAfterAReopenAndForAnObserver) {
   std::vector<std::vector<int64_t>> plain;
   SamplerOptions options = Options();
   options.observer = true;
-  options.seed = kSeed;
+  options.seed = kWindowSeed;
   {
     auto sampler = Sample(options);
     for (int i = 0; i < 8; ++i) plain.push_back(rows_of(sampler.get()));

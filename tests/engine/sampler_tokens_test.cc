@@ -11,11 +11,10 @@
 namespace geardb {
 namespace {
 
+using testing::kWindowSeed;
 using testing::SamplerFixture;
 using testing::StepSpec;
 using testing::WindowSpec;
-
-constexpr uint64_t kSeed = 7;  // Of WindowSpec.
 
 struct Row {
   TrajectoryId id = 0;
@@ -74,7 +73,7 @@ class SamplerTokensTest : public SamplerFixture {
     const auto batch =
         Sample({.batch = distinct ? static_cast<int64_t>(priority("per")->Count()) : int64_t{1024},
                 .observer = true,
-                .seed = kSeed,
+                .seed = kWindowSeed,
                 .restart_draw = draw})
             ->Next();
     EXPECT_OK(batch);
@@ -146,7 +145,7 @@ TEST_F(SamplerTokensTest, BatchesAreThoseOfTheReference) {
             SamplerOptions options = Options(tokens_max, layout, batch);
             options.prefetch = batch == 5 ? 2 : 0;
             options.observer = true;
-            options.seed = kSeed;
+            options.seed = kWindowSeed;
             auto sampler = Sample(options);
             Reference reference(this, options);
             for (int i = 0; i < 6; ++i) {

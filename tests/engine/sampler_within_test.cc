@@ -14,12 +14,11 @@
 namespace geardb {
 namespace {
 
+using testing::kWindowSeed;
 using testing::SamplerFixture;
 using testing::StepSpec;
 using testing::WindowSpec;
 using Item = std::pair<TrajectoryId, int64_t>;
-
-constexpr uint64_t kSeed = 7;  // Of WindowSpec.
 
 class SamplerWithinTest : public SamplerFixture {
  protected:
@@ -103,7 +102,8 @@ class SamplerWithinTest : public SamplerFixture {
     std::vector<TrajectoryId> trajectories;
   };
   Expected Reference(uint64_t draw, int64_t batch, int64_t count, bool stratified) {
-    SamplerOptions plain{.batch = 1024, .observer = true, .seed = kSeed, .restart_draw = draw};
+    SamplerOptions plain{
+        .batch = 1024, .observer = true, .seed = kWindowSeed, .restart_draw = draw};
     const auto drawn = Sample(plain)->Next();
     EXPECT_OK(drawn);
     Expected expected;
@@ -116,7 +116,7 @@ class SamplerWithinTest : public SamplerFixture {
       for (int64_t j = 0; j < count; ++j) {
         const auto place = static_cast<uint32_t>(static_cast<int64_t>(row) * count + j);
         const auto random = static_cast<unsigned __int128>(
-            PhiloxRandom64(kSeed, draw, place, PhiloxPurpose::kAnchor));
+            PhiloxRandom64(kWindowSeed, draw, place, PhiloxPurpose::kAnchor));
         // The point random / 2^64 of stratum j, or of the whole.
         const auto whole = static_cast<unsigned __int128>(1) << 64;
         const auto at = stratified ? (static_cast<unsigned __int128>(j) * whole + random) * m /
@@ -314,7 +314,7 @@ TEST_F(SamplerWithinTest, IsTheSameAfterAReopenAndForAnObserver) {
   Fill({.extent = {1, 3, 1}}, false);
   SamplerOptions observer = Options(6, 4, true);
   observer.observer = true;
-  observer.seed = kSeed;
+  observer.seed = kWindowSeed;
   auto looks = Sample(observer);
   std::vector<std::vector<Item>> plain;
   for (int i = 0; i < 6; ++i) plain.push_back(ItemsOf(*looks->Next()));

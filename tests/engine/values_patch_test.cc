@@ -16,7 +16,7 @@ struct ModelRow {
   Floats logps = {};
   float value = -1;
 };
-struct ModelRows {
+struct PatchedRows {
   std::vector<ModelRow> rows;
   int64_t first_row = 0;
   size_t filled = 0;
@@ -60,7 +60,7 @@ class ValuesPatchTest : public testing::RandomStoreTest<std::mt19937> {
 
   TrajectoryId Append(int64_t count, End end) {
     const TrajectoryId open = writer_->open_trajectory(0);
-    ModelRows model = open == 0 ? ModelRows() : model_.at(open);
+    PatchedRows model = open == 0 ? PatchedRows() : model_.at(open);
     std::vector<int64_t> rows;
     Joined<uint8_t> text;
     for (int64_t i = 0; i < count; ++i) {
@@ -90,7 +90,7 @@ class ValuesPatchTest : public testing::RandomStoreTest<std::mt19937> {
     uint64_t stale = 0;
     for (uint64_t more = 1 + Below(3); more > 0; --more) {
       const TrajectoryId id = Any();
-      ModelRows& model = model_[id];
+      PatchedRows& model = model_[id];
       if (!late && IsOpen(id)) continue;
       const size_t end = late ? std::min(model.filled + 1, model.rows.size()) : model.rows.size();
       const size_t first = Below(4) == 0 ? 0 : Below(end);
@@ -139,7 +139,7 @@ class ValuesPatchTest : public testing::RandomStoreTest<std::mt19937> {
       case 1: {
         if (model_.empty()) return;
         const TrajectoryId id = Any();
-        ModelRows& model = model_[id];
+        PatchedRows& model = model_[id];
         const auto rows = static_cast<int64_t>(model.rows.size());
         if (rows - model.first_row < 2) return;
         model.first_row +=
@@ -199,7 +199,7 @@ class ValuesPatchTest : public testing::RandomStoreTest<std::mt19937> {
     EXPECT_EQ(core->plan->companion_bytes(), core->state->companion_frame_bytes());
   }
 
-  std::map<TrajectoryId, ModelRows> model_;
+  std::map<TrajectoryId, PatchedRows> model_;
   int images_ = 0;
   int patches_ = 0;
 };

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kWide = 20;
 
-struct ModelTrajectory {
+struct ScannedTrajectory {
   bool chosen = false;
   std::vector<std::vector<int32_t>> steps;  // Values; the last one is of the final row.
   std::vector<int32_t> blob;
@@ -54,7 +54,7 @@ class ValuesScanTest : public testing::RandomStoreTest<std::mt19937> {
     return values;
   }
   void AppendOne() {
-    ModelTrajectory model;
+    ScannedTrajectory model;
     model.chosen = Below(2) == 0;
     const auto count = static_cast<size_t>(1 + Below(9));
     const std::vector<int64_t> rows(count, 0);
@@ -123,28 +123,28 @@ class ValuesScanTest : public testing::RandomStoreTest<std::mt19937> {
     EXPECT_EQ(histogram.counts, (std::vector<uint64_t>{negative, values.size() - negative}));
   }
   void ExpectAll() {
-    ExpectStatistics("ints", Expected([](const ModelTrajectory& model, Values* values) {
+    ExpectStatistics("ints", Expected([](const ScannedTrajectory& model, Values* values) {
                        for (size_t i = 0; i + 1 < model.steps.size(); ++i) {
                          values->insert(values->end(), model.steps[i].begin(),
                                         model.steps[i].end());
                        }
                      }));
-    ExpectStatistics("pairs[1]", Expected([](const ModelTrajectory& model, Values* values) {
+    ExpectStatistics("pairs[1]", Expected([](const ScannedTrajectory& model, Values* values) {
                        for (size_t i = 0; i + 1 < model.steps.size(); ++i) {
                          for (size_t k = 1; k < model.steps[i].size(); k += 2) {
                            values->push_back(model.steps[i][k]);
                          }
                        }
                      }));
-    ExpectStatistics("blob", Expected([](const ModelTrajectory& model, Values* values) {
+    ExpectStatistics("blob", Expected([](const ScannedTrajectory& model, Values* values) {
                        values->insert(values->end(), model.blob.begin(), model.blob.end());
                      }));
-    ExpectStatistics("wide[3]", Expected([](const ModelTrajectory& model, Values* values) {
+    ExpectStatistics("wide[3]", Expected([](const ScannedTrajectory& model, Values* values) {
                        values->push_back(model.wide[3]);
                      }));
   }
 
-  std::map<TrajectoryId, ModelTrajectory> model_;
+  std::map<TrajectoryId, ScannedTrajectory> model_;
 };
 
 TEST_F(ValuesScanTest, StatisticsAreOfAllRowsOfAllValues) {

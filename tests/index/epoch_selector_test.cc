@@ -13,7 +13,7 @@
 namespace geardb::index {
 namespace {
 
-std::unique_ptr<EpochSelector> Make(IndexMemory* memory, uint64_t leaves) {
+std::unique_ptr<EpochSelector> MakeEpochs(IndexMemory* memory, uint64_t leaves) {
   auto selector = EpochSelector::Create(memory, "epoch", leaves);
   GEARDB_CHECK(selector.ok() && selector.value()->Reserve(leaves).ok());
   return std::move(selector).value();
@@ -21,7 +21,7 @@ std::unique_ptr<EpochSelector> Make(IndexMemory* memory, uint64_t leaves) {
 
 TEST(EpochSelectorTest, EachPassCoversTheCutOnceAndEndsWithAShortBatch) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 2000);
+  const auto selector = MakeEpochs(memory.get(), 2000);
   std::vector<uint64_t> batch(64);
   selector->Insert(LeafRange{500, 1500}, 1);
   EXPECT_EQ(selector->Draw({.seed = 1}, batch, {}), 0u);  // No epoch has begun.
@@ -59,7 +59,7 @@ TEST(EpochSelectorTest, EachPassCoversTheCutOnceAndEndsWithAShortBatch) {
 
 TEST(EpochSelectorTest, ErasedLeaveTheEpochAndTheirLeavesMayBeOthers) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 100);
+  const auto selector = MakeEpochs(memory.get(), 100);
   selector->Insert(LeafRange{0, 10}, 1);
   selector->BeginEpoch();
   EXPECT_EQ(selector->Take(std::vector<uint64_t>{1, 2, 2, 50, 1000}), 2u);
@@ -76,7 +76,7 @@ TEST(EpochSelectorTest, ErasedLeaveTheEpochAndTheirLeavesMayBeOthers) {
 
 TEST(EpochSelectorTest, HiddenRemainAndAreDrawnWhenShown) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 100);
+  const auto selector = MakeEpochs(memory.get(), 100);
   selector->Insert(LeafRange{0, 3}, 1);
   ASSERT_OK(selector->ReserveHidden());
   selector->Hide(std::vector<uint64_t>{1});
@@ -95,7 +95,7 @@ TEST(EpochSelectorTest, HiddenRemainAndAreDrawnWhenShown) {
 // Chi-square with 119 degrees of freedom: beyond 215 with probability below 1e-6; fixed seed.
 TEST(EpochSelectorTest, EveryOrderOfTheItemsIsEquallyLikely) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 1000);
+  const auto selector = MakeEpochs(memory.get(), 1000);
   for (const uint64_t leaf : {1u, 250u, 300u, 999u, 512u})
     selector->Insert(LeafRange{leaf, leaf + 1}, 1);
   selector->BeginEpoch();
@@ -116,7 +116,7 @@ TEST(EpochSelectorTest, EveryOrderOfTheItemsIsEquallyLikely) {
 TEST(EpochSelectorTest, ReplayingTheCallsGivesTheSameDraws) {
   const auto memory = TestMemory();
   std::vector<std::unique_ptr<EpochSelector>> both;
-  for (int i = 0; i < 2; ++i) both.push_back(Make(memory.get(), 5000));
+  for (int i = 0; i < 2; ++i) both.push_back(MakeEpochs(memory.get(), 5000));
   both[1]->BeginBulk();  // As a recovery does.
   for (const auto& selector : both) {
     selector->Insert(LeafRange{100, 4000}, 1);
@@ -144,7 +144,7 @@ TEST(EpochSelectorTest, WrongCapacitiesAreNamed) {
 
 TEST(EpochSelectorTest, WhatIsRestoredGoesOnAlike) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 900);
+  const auto selector = MakeEpochs(memory.get(), 900);
   selector->Insert(LeafRange{100, 700}, 1);
   selector->BeginEpoch();
   selector->BeginEpoch();
@@ -155,7 +155,7 @@ TEST(EpochSelectorTest, WhatIsRestoredGoesOnAlike) {
   selector->Insert(LeafRange{0, 50}, 1);
   selector->Erase({300, 310});
 
-  const auto restored = Make(memory.get(), 900);
+  const auto restored = MakeEpochs(memory.get(), 900);
   const auto leaves_of = [](const Membership& members) {
     std::vector<uint64_t> all;
     members.ForEach({0, 900}, [&](uint64_t leaf) { all.push_back(leaf); });

@@ -17,7 +17,7 @@ namespace {
 using testing::ShareOf;
 using Leaves = std::vector<uint64_t>;
 
-std::unique_ptr<ItemCounts> Make(IndexMemory* memory, uint64_t capacity, uint32_t max_times) {
+std::unique_ptr<ItemCounts> MakeCounts(IndexMemory* memory, uint64_t capacity, uint32_t max_times) {
   auto made =
       ItemCounts::Create(memory, "counts", {.leaf_capacity = capacity, .max_times = max_times});
   GEARDB_CHECK(made.ok());
@@ -26,7 +26,7 @@ std::unique_ptr<ItemCounts> Make(IndexMemory* memory, uint64_t capacity, uint32_
 
 TEST(ItemCountsTest, WhatIsRestoredCountsOn) {
   const auto memory = TestMemory();
-  const auto counts = Make(memory.get(), 100, 3);
+  const auto counts = MakeCounts(memory.get(), 100, 3);
   ASSERT_OK(counts->Reserve(10));
   counts->Restore(4, 2);
   counts->Restore(5, 3);
@@ -41,7 +41,7 @@ TEST(ItemCountsTest, WhatIsRestoredCountsOn) {
 
 TEST(ItemCountsTest, AnItemIsHiddenAndShownAndExhausted) {
   const auto memory = TestMemory();
-  const auto counts = Make(memory.get(), 100, 2);
+  const auto counts = MakeCounts(memory.get(), 100, 2);
   ASSERT_OK(counts->Reserve(10));
   const auto first = counts->Reserve(Leaves{3, 4, 3, 3});
   EXPECT_EQ(first.full, Leaves{3});
@@ -72,7 +72,7 @@ class Twin {
   explicit Twin(uint64_t seed)
       : random_(seed),
         max_(static_cast<uint32_t>(random_() % 5)),
-        counts_(Make(memory_.get(), 100'000, max_)) {
+        counts_(MakeCounts(memory_.get(), 100'000, max_)) {
     Grow();
   }
 
@@ -193,7 +193,7 @@ TEST(ItemCountsTest, RandomUseMatchesAMap) {
 
 TEST(ItemCountsTest, CountsSaturate) {
   const auto memory = TestMemory();
-  const auto counts = Make(memory.get(), 10, 0);
+  const auto counts = MakeCounts(memory.get(), 10, 0);
   ASSERT_OK(counts->Reserve(2));
   const Leaves many(65'600, 1);
   EXPECT_TRUE(counts->Reserve(many).full.empty());
@@ -215,7 +215,7 @@ TEST(ItemCountsTest, CountsSaturate) {
 
 TEST(ItemCountsTest, ReplayedSamplesExhaust) {
   const auto memory = TestMemory();
-  const auto counts = Make(memory.get(), 10, 2);
+  const auto counts = MakeCounts(memory.get(), 10, 2);
   ASSERT_OK(counts->Reserve(5));
   EXPECT_EQ(counts->Replay(Leaves{1, 2, 1, 1}), Leaves{1});
   EXPECT_EQ(counts->view().count(1).sampled, 3);
@@ -229,7 +229,7 @@ TEST(ItemCountsTest, GrowthIsBounded) {
   EXPECT_STATUS(kInvalidArgument,
                 ItemCounts::Create(memory.get(), "c", {.leaf_capacity = 1, .max_times = 65'535}),
                 "65534");
-  const auto counts = Make(memory.get(), uint64_t{1} << 33, 1);
+  const auto counts = MakeCounts(memory.get(), uint64_t{1} << 33, 1);
   ASSERT_OK(counts->Reserve(1000));
   EXPECT_EQ(counts->Reserve(Leaves{999}).full, Leaves{999});
   EXPECT_STATUS(kResourceExhausted, counts->Reserve(uint64_t{1} << 30), "'counts'");

@@ -11,7 +11,7 @@
 namespace geardb::index {
 namespace {
 
-LpnAllocator Make(IndexMemory* memory, uint64_t capacity, uint64_t reserved) {
+LpnAllocator MakeAllocator(IndexMemory* memory, uint64_t capacity, uint64_t reserved) {
   auto allocator = LpnAllocator::Create(memory, "lpns", capacity);
   GEARDB_CHECK(allocator.ok() && allocator->Reserve(reserved).ok());
   return std::move(allocator).value();
@@ -19,7 +19,7 @@ LpnAllocator Make(IndexMemory* memory, uint64_t capacity, uint64_t reserved) {
 
 TEST(LpnAllocatorTest, PagesTakeTheLowestFreeNumber) {
   const auto memory = TestMemory();
-  LpnAllocator allocator = Make(memory.get(), 1000, 1000);
+  LpnAllocator allocator = MakeAllocator(memory.get(), 1000, 1000);
   for (uint32_t i = 0; i < 200; ++i) EXPECT_EQ(allocator.Allocate(), i);
   EXPECT_TRUE(allocator.Free(150));
   EXPECT_TRUE(allocator.Free(3));
@@ -36,7 +36,7 @@ TEST(LpnAllocatorTest, NoTwoPagesOrSlotsShareANumberInRandomUse) {
   for (const uint64_t capacity : {1u, 63u, 64u, 65u, 4096u, 4097u, 10000u}) {
     SCOPED_TRACE(capacity);
     const auto memory = TestMemory();
-    LpnAllocator allocator = Make(memory.get(), capacity, capacity);
+    LpnAllocator allocator = MakeAllocator(memory.get(), capacity, capacity);
     std::mt19937_64 random(capacity);
     std::set<uint32_t> used;
     std::set<uint32_t> free;
@@ -74,7 +74,7 @@ TEST(LpnAllocatorTest, NoTwoPagesOrSlotsShareANumberInRandomUse) {
 
 TEST(LpnAllocatorTest, CountForIsEnoughAndNotMore) {
   const auto memory = TestMemory();
-  LpnAllocator allocator = Make(memory.get(), 1000, 100);
+  LpnAllocator allocator = MakeAllocator(memory.get(), 1000, 100);
   for (int i = 0; i < 60; ++i) allocator.Allocate();
   for (uint32_t i = 0; i < 20; ++i) allocator.Free(i * 2);
   EXPECT_EQ(allocator.CountFor(20), 60u);
@@ -85,7 +85,7 @@ TEST(LpnAllocatorTest, CountForIsEnoughAndNotMore) {
 
 TEST(LpnAllocatorTest, NumbersBeyondTheReservedAreNotGiven) {
   const auto memory = TestMemory();
-  LpnAllocator allocator = Make(memory.get(), uint64_t{1} << 31, 64);
+  LpnAllocator allocator = MakeAllocator(memory.get(), uint64_t{1} << 31, 64);
   for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(allocator.Allocate(), i);
   EXPECT_EQ(allocator.Allocate(), LpnAllocator::kNone);
   EXPECT_FALSE(allocator.AllocateSpecific(64));
@@ -98,7 +98,7 @@ TEST(LpnAllocatorTest, NumbersBeyondTheReservedAreNotGiven) {
 
 TEST(LpnAllocatorTest, FreeTwiceIsRefused) {
   const auto memory = TestMemory();
-  LpnAllocator allocator = Make(memory.get(), 10, 10);
+  LpnAllocator allocator = MakeAllocator(memory.get(), 10, 10);
   allocator.Allocate();
   EXPECT_TRUE(allocator.Free(0));
   EXPECT_FALSE(allocator.Free(0));
@@ -109,7 +109,7 @@ TEST(LpnAllocatorTest, CapacityIsNamed) {
   const auto memory = TestMemory();
   EXPECT_STATUS(kInvalidArgument, LpnAllocator::Create(memory.get(), "lpns", 0), "'lpns'");
   EXPECT_STATUS(kInvalidArgument, LpnAllocator::Create(memory.get(), "lpns", UINT32_MAX), "'lpns'");
-  LpnAllocator allocator = Make(memory.get(), 10, 10);
+  LpnAllocator allocator = MakeAllocator(memory.get(), 10, 10);
   EXPECT_STATUS(kResourceExhausted, allocator.Reserve(11), "end at 10");
 }
 

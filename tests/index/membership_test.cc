@@ -8,11 +8,11 @@
 namespace geardb::index {
 namespace {
 
-constexpr uint64_t kLeaves = 2000;
+constexpr uint64_t kMemberLeaves = 2000;
 
 class MembershipTest : public ::testing::Test {
  protected:
-  std::vector<std::byte> bytes_ = std::vector<std::byte>(Membership::Bytes(kLeaves));
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(Membership::Bytes(kMemberLeaves));
   Membership members_{bytes_.data()};
 };
 
@@ -34,10 +34,11 @@ TEST_F(MembershipTest, BitOrderIsFrozen) {
 
 TEST_F(MembershipTest, RandomRangesMatchABoolArray) {
   std::mt19937_64 random(1);
-  std::vector<bool> expected(kLeaves);
+  std::vector<bool> expected(kMemberLeaves);
   for (int step = 0; step < 2000; ++step) {
-    const uint64_t begin = random() % kLeaves;
-    const uint64_t longest = random() % 3 == 0 ? kLeaves - begin : std::min(kLeaves - begin, 70ul);
+    const uint64_t begin = random() % kMemberLeaves;
+    const uint64_t longest =
+        random() % 3 == 0 ? kMemberLeaves - begin : std::min(kMemberLeaves - begin, 70ul);
     const LeafRange range{begin, begin + random() % (longest + 1)};
     const bool value = random() % 2 == 0;
     uint64_t changed = 0;
@@ -49,15 +50,15 @@ TEST_F(MembershipTest, RandomRangesMatchABoolArray) {
     ASSERT_EQ(members_.Count(range), present);
     for (uint64_t i = range.begin; i < range.end; ++i) expected[i] = value;
     ASSERT_EQ(value ? members_.SetRange(range) : members_.ClearRange(range), changed);
-    const uint64_t one = random() % kLeaves;
+    const uint64_t one = random() % kMemberLeaves;
     ASSERT_EQ(members_.Contains(one), expected[one]);
     ASSERT_EQ(value ? members_.Set(one) : members_.Clear(one), expected[one] != value);
     expected[one] = value;
   }
   std::vector<uint64_t> found;
-  members_.ForEach(LeafRange{5, kLeaves - 3}, [&](uint64_t leaf) { found.push_back(leaf); });
+  members_.ForEach(LeafRange{5, kMemberLeaves - 3}, [&](uint64_t leaf) { found.push_back(leaf); });
   std::vector<uint64_t> wanted;
-  for (uint64_t i = 5; i < kLeaves - 3; ++i) {
+  for (uint64_t i = 5; i < kMemberLeaves - 3; ++i) {
     if (expected[i]) wanted.push_back(i);
   }
   EXPECT_EQ(found, wanted);
@@ -67,19 +68,20 @@ TEST_F(MembershipTest, EmptyAndReversedRangesAreNothing) {
   EXPECT_EQ(members_.SetRange(LeafRange{64, 64}), 0u);
   EXPECT_EQ(members_.SetRange(LeafRange{70, 64}), 0u);
   EXPECT_EQ((LeafRange{70, 64}).size(), 0u);
-  EXPECT_EQ(members_.Count(LeafRange{0, kLeaves}), 0u);
+  EXPECT_EQ(members_.Count(LeafRange{0, kMemberLeaves}), 0u);
 }
 
 TEST_F(MembershipTest, SelectFindsEveryRank) {
   std::mt19937_64 random(2);
   for (const uint64_t one_in : {1u, 2u, 9u, 100u}) {
-    members_.ClearRange(LeafRange{0, kLeaves});
-    for (uint64_t leaf = 0; leaf < kLeaves; ++leaf) {
+    members_.ClearRange(LeafRange{0, kMemberLeaves});
+    for (uint64_t leaf = 0; leaf < kMemberLeaves; ++leaf) {
       if (random() % one_in == 0) members_.Set(leaf);
     }
-    for (uint64_t bucket = 0; bucket * kBucketLeaves < kLeaves; ++bucket) {
+    for (uint64_t bucket = 0; bucket * kBucketLeaves < kMemberLeaves; ++bucket) {
       uint32_t rank = 0;
-      for (uint64_t leaf = bucket * 256; leaf < std::min(kLeaves, bucket * 256 + 256); ++leaf) {
+      for (uint64_t leaf = bucket * 256; leaf < std::min(kMemberLeaves, bucket * 256 + 256);
+           ++leaf) {
         if (!members_.Contains(leaf)) continue;
         ASSERT_EQ(members_.SelectInBucket(bucket, rank), leaf);
         ++rank;

@@ -16,8 +16,8 @@ namespace {
 constexpr ItemOrder kOrders[] = {ItemOrder::kOldestFirst, ItemOrder::kNewestFirst,
                                  ItemOrder::kSmallestFirst, ItemOrder::kLargestFirst};
 
-std::unique_ptr<OrderedSelector> Make(IndexMemory* memory,
-                                      const OrderedSelector::Options& options) {
+std::unique_ptr<OrderedSelector> MakeOrdered(IndexMemory* memory,
+                                             const OrderedSelector::Options& options) {
   auto selector = OrderedSelector::Create(memory, "ordered", options);
   GEARDB_CHECK(selector.ok() && selector.value()->Reserve(options.leaf_capacity).ok());
   return std::move(selector).value();
@@ -60,14 +60,14 @@ TEST(OrderedSelectorTest, ARestoredOneGivesTheSameAndGoesOnAlike) {
   std::mt19937_64 random(11);
   for (const ItemOrder order : kOrders) {
     const auto memory = TestMemory();
-    const auto selector = Make(memory.get(), {.leaf_capacity = 500, .order = order});
+    const auto selector = MakeOrdered(memory.get(), {.leaf_capacity = 500, .order = order});
     for (int i = 0; i < 2000; ++i) {
       const uint64_t leaf = random() % 500;
       const float raw = static_cast<float>(random() % 8) / 4;
       if (random() % 3 == 0) selector->Erase({leaf, leaf + 1});
       if (random() % 3 != 0) selector->Insert({leaf, leaf + 1}, raw);
     }
-    const auto restored = Make(memory.get(), {.leaf_capacity = 700, .order = order});
+    const auto restored = MakeOrdered(memory.get(), {.leaf_capacity = 700, .order = order});
     restored->BeginBulk();
     selector->ForEachMember({0, 500}, [&](uint64_t leaf) {
       const float raw = selector->raw_priority(leaf);
@@ -96,7 +96,7 @@ TEST(OrderedSelectorTest, EachOrderGivesItsOwn) {
   const std::vector<std::vector<uint64_t>> expected = {
       {8, 3, 5, 1, 9}, {9, 1, 5, 3, 8}, {5, 3, 8, 1, 9}, {9, 8, 1, 3, 5}};
   for (const ItemOrder order : kOrders) {
-    const auto selector = Make(memory.get(), {.leaf_capacity = 10, .order = order});
+    const auto selector = MakeOrdered(memory.get(), {.leaf_capacity = 10, .order = order});
     EXPECT_EQ(selector->Insert(leaves, raw), 5u);
     EXPECT_EQ(All(*selector), expected[static_cast<size_t>(order)]);
     EXPECT_EQ(selector->max_priority(), OrdersByPriority(order) ? 7.0f : 1.0f);
@@ -116,10 +116,10 @@ TEST(OrderedSelectorTest, HeapsGoOnWhenSequenceNumbersEnd) {
     // One selector begins near the end of the numbers, the other is far from it: same calls.
     for (const uint64_t before_end : {uint64_t{0}, uint64_t{1}, uint64_t{300}, uint64_t{900}}) {
       const auto near_end =
-          Make(memory.get(), {.leaf_capacity = kLeaves,
-                              .order = order,
-                              .next_sequence = SequenceLimit(order) - before_end});
-      const auto far = Make(memory.get(), {.leaf_capacity = kLeaves, .order = order});
+          MakeOrdered(memory.get(), {.leaf_capacity = kLeaves,
+                                     .order = order,
+                                     .next_sequence = SequenceLimit(order) - before_end});
+      const auto far = MakeOrdered(memory.get(), {.leaf_capacity = kLeaves, .order = order});
       std::mt19937_64 random(before_end);
       for (int step = 0; step < 400; ++step) {
         const uint64_t begin = random() % kLeaves;

@@ -14,8 +14,8 @@
 namespace geardb::index {
 namespace {
 
-std::unique_ptr<PageTable> Make(IndexMemory* memory, uint64_t capacity, uint64_t reserved,
-                                size_t groups = 1) {
+std::unique_ptr<PageTable> MakePageTable(IndexMemory* memory, uint64_t capacity, uint64_t reserved,
+                                         size_t groups = 1) {
   auto table =
       PageTable::Create(memory, "pages", {.lpn_capacity = capacity, .group_count = groups});
   GEARDB_CHECK(table.ok() && table.value()->Reserve(reserved).ok());
@@ -52,7 +52,7 @@ TEST(PageTableTest, JumpsAreThoseOfSkewBinaryLists) {
 TEST(PageTableTest, EveryPageIsFoundInLogarithmicTime) {
   const auto memory = TestMemory();
   constexpr uint32_t kPages = 3000;
-  const auto table = Make(memory.get(), kPages, kPages);
+  const auto table = MakePageTable(memory.get(), kPages, kPages);
   PageList list;
   for (uint32_t k = 0; k < kPages; ++k) {
     // LPNs in an order of their own.
@@ -74,7 +74,7 @@ TEST(PageTableTest, EveryPageIsFoundInLogarithmicTime) {
 TEST(PageTableTest, ManyListsWithTrimmedHeadsMatchDeques) {
   const auto memory = TestMemory();
   constexpr uint64_t kCapacity = 3000;
-  const auto table = Make(memory.get(), kCapacity, kCapacity);
+  const auto table = MakePageTable(memory.get(), kCapacity, kCapacity);
   auto created = LpnAllocator::Create(memory.get(), "lpns", kCapacity);
   ASSERT_OK(created);
   LpnAllocator& lpns = created.value();
@@ -135,7 +135,7 @@ TEST(PageTableTest, ManyListsWithTrimmedHeadsMatchDeques) {
 
 TEST(PageTableTest, GroupRecordsAreFreshForEveryPage) {
   const auto memory = TestMemory();
-  const auto table = Make(memory.get(), 100, 100, 2);
+  const auto table = MakePageTable(memory.get(), 100, 100, 2);
   PageList list;
   for (uint32_t round = 0; round < 2; ++round) {
     table->Append({.lpn = 5, .slot = 1, .generation = round, .page_number = 0}, &list);
@@ -159,7 +159,7 @@ TEST(PageTableTest, GroupRecordsAreFreshForEveryPage) {
 
 TEST(PageTableTest, LateGenerationIsNotLive) {
   const auto memory = TestMemory();
-  const auto table = Make(memory.get(), 100, 100);
+  const auto table = MakePageTable(memory.get(), 100, 100);
   PageList list;
   EXPECT_FALSE(table->IsLive(0, 0));  // Never used: all zero.
   table->Append({.lpn = 0, .slot = 1, .generation = 3, .page_number = 0}, &list);
@@ -177,7 +177,7 @@ TEST(PageTableTest, WrongOptionsAreNamed) {
   EXPECT_STATUS(kInvalidArgument, create(0, 1), "0 pages");
   EXPECT_STATUS(kInvalidArgument, create(10, 257), "257 column groups");
   const auto small = TestMemory(uint64_t{1} << 20);
-  const auto table = Make(small.get(), 1 << 29, 10);
+  const auto table = MakePageTable(small.get(), 1 << 29, 10);
   EXPECT_STATUS(kResourceExhausted, table->Reserve(1 << 24), "'pages'");
   EXPECT_EQ(table->reserved(), 10u);
 }

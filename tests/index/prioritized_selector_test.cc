@@ -15,8 +15,8 @@
 namespace geardb::index {
 namespace {
 
-std::unique_ptr<PrioritizedSelector> Make(IndexMemory* memory, uint64_t capacity,
-                                          double alpha = 0.6) {
+std::unique_ptr<PrioritizedSelector> MakePrioritized(IndexMemory* memory, uint64_t capacity,
+                                                     double alpha = 0.6) {
   auto selector =
       PrioritizedSelector::Create(memory, "per", {.leaf_capacity = capacity, .alpha = alpha});
   GEARDB_CHECK(selector.ok() && selector.value()->Reserve(capacity).ok());
@@ -86,7 +86,7 @@ float RandomRaw(std::mt19937_64* random) {
 
 TEST(PrioritizedSelectorTest, DrawIsFrozen) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 2100);
+  const auto selector = MakePrioritized(memory.get(), 2100);
   std::vector<uint64_t> members;
   std::vector<float> raw;
   for (uint64_t leaf = 100; leaf < 2100; ++leaf) {
@@ -115,7 +115,7 @@ TEST(PrioritizedSelectorTest, RandomOperationsMatchAMap) {
       SCOPED_TRACE(::testing::Message() << capacity << " leaves, alpha " << alpha);
       const auto memory = TestMemory();
       std::mt19937_64 random(capacity);
-      const auto selector = Make(memory.get(), capacity, alpha);
+      const auto selector = MakePrioritized(memory.get(), capacity, alpha);
       std::map<uint64_t, float> members;
       float largest = 1.0f;
       for (int step = 0; step < 40; ++step) {
@@ -203,7 +203,7 @@ TEST(PrioritizedSelectorTest, ARestoredScaleAdvisesTheSame) {
 
 TEST(PrioritizedSelectorTest, LastOfEqualUpdatesWins) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 10, 1.0);
+  const auto selector = MakePrioritized(memory.get(), 10, 1.0);
   selector->Insert(LeafRange{0, 10}, 1.0f);
   EXPECT_EQ(selector->Update(std::vector<uint64_t>{4, 4, 4}, std::vector<float>{2, 3, 5}), 3u);
   EXPECT_EQ(selector->raw_priority(4), 5.0f);
@@ -212,7 +212,7 @@ TEST(PrioritizedSelectorTest, LastOfEqualUpdatesWins) {
 
 TEST(PrioritizedSelectorTest, PriorityZeroStaysAMemberAndIsNeverDrawn) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 100, 0.0);
+  const auto selector = MakePrioritized(memory.get(), 100, 0.0);
   selector->Insert(LeafRange{0, 100}, 1.0f);
   selector->Insert(LeafRange{0, 50}, 0.0f);
   EXPECT_EQ(selector->count(), 100u);
@@ -230,7 +230,7 @@ TEST(PrioritizedSelectorTest, PriorityZeroStaysAMemberAndIsNeverDrawn) {
 
 TEST(PrioritizedSelectorTest, TinyPrioritiesStillWeighOne) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 3, 1.0);
+  const auto selector = MakePrioritized(memory.get(), 3, 1.0);
   selector->Insert(LeafRange{0, 1}, std::numeric_limits<float>::denorm_min());
   selector->Insert(LeafRange{1, 2}, 1e-30f);
   EXPECT_EQ(selector->total(), 2u);
@@ -239,7 +239,7 @@ TEST(PrioritizedSelectorTest, TinyPrioritiesStillWeighOne) {
 
 TEST(PrioritizedSelectorTest, TooLargeWeightsAreCutAndFlagged) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 3, 1.0);
+  const auto selector = MakePrioritized(memory.get(), 3, 1.0);
   selector->Insert(LeafRange{0, 3}, 1.0f);
   EXPECT_TRUE(selector->MaxWeightFits(65535.0));
   EXPECT_FALSE(selector->MaxWeightFits(65536.0));
@@ -271,7 +271,7 @@ TEST(PrioritizedSelectorTest, ShiftIsChosenWithRoomAbove) {
 
 TEST(PrioritizedSelectorTest, ShiftMovesDownForWhatDoesNotFit) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 100, 1.0);
+  const auto selector = MakePrioritized(memory.get(), 100, 1.0);
   selector->Insert(LeafRange{0, 100}, 1.0f);
   EXPECT_EQ(selector->AdviseShift(selector->WeightOf(60'000.0f)), std::nullopt);
   const auto advice = selector->AdviseShift(selector->WeightOf(100'000.0f));
@@ -286,7 +286,7 @@ TEST(PrioritizedSelectorTest, ShiftMovesDownForWhatDoesNotFit) {
 
 TEST(PrioritizedSelectorTest, ShiftMovesUpWhenWeightsFade) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 1000, 1.0);
+  const auto selector = MakePrioritized(memory.get(), 1000, 1.0);
   selector->Insert(LeafRange{0, 1000}, 1.0f);
   EXPECT_EQ(selector->AdviseShift(0.0), std::nullopt);
   selector->Insert(LeafRange{0, 1000}, 1e-3f);
@@ -311,7 +311,7 @@ TEST(PrioritizedSelectorTest, ShiftOfManyWaitsBeforeItMovesUpAgain) {
   const auto memory = TestMemory();
   for (const int way : {0, 1, 2, 3}) {
     SCOPED_TRACE(way);
-    const auto selector = Make(memory.get(), 20'000, 1.0);
+    const auto selector = MakePrioritized(memory.get(), 20'000, 1.0);
     selector->Insert(LeafRange{0, 16'000}, 1e-3f);
     const std::optional<int> first = selector->AdviseShift(0.0);
     ASSERT_TRUE(first.has_value());  // There was none before.
@@ -351,7 +351,7 @@ TEST(PrioritizedSelectorTest, ShiftOfManyWaitsBeforeItMovesUpAgain) {
 
 TEST(PrioritizedSelectorTest, ShiftMovesDownForWhatWasCut) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 100, 1.0);
+  const auto selector = MakePrioritized(memory.get(), 100, 1.0);
   selector->Insert(LeafRange{0, 100}, 1.0f);
   selector->Rescale(27);
   selector->Insert(LeafRange{0, 1}, 1000.0f);
@@ -367,7 +367,7 @@ TEST(PrioritizedSelectorTest, ShiftMovesDownForWhatWasCut) {
 
 TEST(PrioritizedSelectorTest, ShiftMovesUpToItsLimit) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 100, 1.0);
+  const auto selector = MakePrioritized(memory.get(), 100, 1.0);
   selector->Insert(LeafRange{0, 100}, 1e-10f);
   selector->Rescale(kShiftMax - 1);
   EXPECT_EQ(selector->AdviseShift(0.0), kShiftMax);
@@ -378,12 +378,12 @@ TEST(PrioritizedSelectorTest, ShiftMovesUpToItsLimit) {
 TEST(PrioritizedSelectorTest, CapacityBulkAndHistoryDoNotChangeDraws) {
   const auto memory = TestMemory();
   constexpr uint64_t kLeaves = 20'000;
-  const auto direct = Make(memory.get(), kLeaves);
+  const auto direct = MakePrioritized(memory.get(), kLeaves);
   auto wide = PrioritizedSelector::Create(memory.get(), "wide",
                                           {.leaf_capacity = uint64_t{1} << 32, .alpha = 0.6});
   ASSERT_OK(wide);
   ASSERT_OK(wide.value()->Reserve(kLeaves));
-  const auto bulk = Make(memory.get(), kLeaves + 999);
+  const auto bulk = MakePrioritized(memory.get(), kLeaves + 999);
   std::mt19937_64 random(4);
   std::vector<uint64_t> leaves;
   std::vector<float> raw;
@@ -419,7 +419,7 @@ TEST(PrioritizedSelectorTest, CapacityBulkAndHistoryDoNotChangeDraws) {
 // Each count is binomial: five standard deviations and 1 hold for the fixed seed.
 TEST(PrioritizedSelectorTest, FrequenciesFollowThePriorities) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 3000, 0.6);
+  const auto selector = MakePrioritized(memory.get(), 3000, 0.6);
   std::map<uint64_t, float> members;
   for (uint64_t i = 0; i < 40; ++i) members[i * 73] = static_cast<float>(i) * 0.25f;
   for (const auto& [leaf, raw] : members) selector->Insert(LeafRange{leaf, leaf + 1}, raw);
@@ -439,7 +439,7 @@ TEST(PrioritizedSelectorTest, FrequenciesFollowThePriorities) {
 
 TEST(PrioritizedSelectorTest, UpdatesOfOthersArePassedOver) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 1000, 1.0);
+  const auto selector = MakePrioritized(memory.get(), 1000, 1.0);
   selector->Insert(LeafRange{10, 20}, 1.0f);
   EXPECT_EQ(selector->Update(std::vector<uint64_t>{5, 15, 999, 1000, UINT64_MAX, 16},
                              std::vector<float>{9, 2, 9, 9, 9, 3}),

@@ -14,7 +14,7 @@
 namespace geardb::index {
 namespace {
 
-std::unique_ptr<PrioritizedSelector> Make(IndexMemory* memory, uint64_t leaves) {
+std::unique_ptr<PrioritizedSelector> MakeWithoutReplacement(IndexMemory* memory, uint64_t leaves) {
   auto selector = PrioritizedSelector::Create(
       memory, "without", {.leaf_capacity = leaves, .alpha = 1.0, .without_replacement = true});
   GEARDB_CHECK(selector.ok() && selector.value()->Reserve(leaves).ok());
@@ -25,7 +25,7 @@ std::unique_ptr<PrioritizedSelector> Make(IndexMemory* memory, uint64_t leaves) 
 // 1e-7; fixed seed.
 TEST(WithoutReplacementTest, SequencesHaveTheProbabilitiesOfSequentialDraws) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 2000);
+  const auto selector = MakeWithoutReplacement(memory.get(), 2000);
   const std::vector<uint64_t> leaves = {3, 40, 41, 1000, 1999};
   const std::vector<float> raw = {1, 2, 3, 4, 10};
   selector->Insert(leaves, raw);
@@ -57,7 +57,7 @@ TEST(WithoutReplacementTest, SequencesHaveTheProbabilitiesOfSequentialDraws) {
 
 TEST(WithoutReplacementTest, FirstRowIsThatOfADrawWithReplacement) {
   const auto memory = TestMemory();
-  const auto without = Make(memory.get(), 5000);
+  const auto without = MakeWithoutReplacement(memory.get(), 5000);
   auto with =
       PrioritizedSelector::Create(memory.get(), "with", {.leaf_capacity = 5000, .alpha = 1});
   ASSERT_OK(with);
@@ -78,7 +78,7 @@ TEST(WithoutReplacementTest, FirstRowIsThatOfADrawWithReplacement) {
 
 TEST(WithoutReplacementTest, AllOfVeryUnequalWeightsAreDrawnInTheEnd) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 3000);
+  const auto selector = MakeWithoutReplacement(memory.get(), 3000);
   selector->Insert(LeafRange{0, 3000}, 1e-5f);
   selector->Insert(LeafRange{7, 8}, 60'000.0f);  // Rejection would take 10^11 tries.
   std::vector<uint64_t> leaves(3001, UINT64_MAX);

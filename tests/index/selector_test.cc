@@ -30,7 +30,7 @@ constexpr const char* kNames[] = {
     "Uniform", "Prioritized", "WithoutReplacement", "Fifo", "Lifo", "MinHeap", "MaxHeap", "Epoch"};
 constexpr double kAlpha = 0.6;
 
-std::unique_ptr<Selector> Make(IndexMemory* memory, ModelKind kind, uint64_t capacity) {
+std::unique_ptr<Selector> MakeSelector(IndexMemory* memory, ModelKind kind, uint64_t capacity) {
   const auto made = [](auto result) -> std::unique_ptr<Selector> {
     GEARDB_CHECK(result.ok());
     return std::move(result).value();
@@ -84,7 +84,7 @@ class Program {
       : random_(seed),
         capacity_(capacity),
         memory_(TestMemory()),
-        selector_(Make(memory_.get(), kind, capacity)),
+        selector_(MakeSelector(memory_.get(), kind, capacity)),
         model_(kind) {
     second_ = static_cast<std::byte*>(
         mmap(nullptr, memory_->reserve_bytes(), PROT_READ, MAP_SHARED, memory_->fd(), 0));
@@ -287,7 +287,7 @@ class Program {
 class SelectorTest : public ::testing::TestWithParam<ModelKind> {
  protected:
   std::unique_ptr<Selector> Full(IndexMemory* memory, uint64_t leaves) {
-    auto selector = Make(memory, GetParam(), leaves);
+    auto selector = MakeSelector(memory, GetParam(), leaves);
     GEARDB_CHECK(selector->Reserve(leaves).ok());
     selector->Insert(LeafRange{0, leaves}, 2.0f);
     if (auto* epoch = dynamic_cast<EpochSelector*>(selector.get())) epoch->BeginEpoch();
@@ -356,7 +356,7 @@ TEST_P(SelectorTest, BudgetsAreRefusedAtEveryCommitWithoutChange) {
   for (uint64_t budget = kStep; !done; budget += kStep) {
     ASSERT_LT(budget, uint64_t{64} << 20);
     auto memory = TestMemory(budget);
-    auto selector = Make(memory.get(), GetParam(), uint64_t{1} << 30);
+    auto selector = MakeSelector(memory.get(), GetParam(), uint64_t{1} << 30);
     if (!selector->Reserve(1000).ok()) continue;
     selector->Insert(LeafRange{0, 1000}, 2.0f);
     if (auto* epoch = dynamic_cast<EpochSelector*>(selector.get())) epoch->BeginEpoch();
@@ -407,7 +407,7 @@ TEST_P(SelectorTest, LeavesBeyondTwoToThe31AreLikeOthers) {
   auto memory =
       IndexMemory::Create({.budget_bytes = uint64_t{1} << 38, .reserve_bytes = uint64_t{1} << 40});
   ASSERT_OK(memory);
-  const auto selector = Make(memory.value().get(), GetParam(), first + 100);
+  const auto selector = MakeSelector(memory.value().get(), GetParam(), first + 100);
   ASSERT_OK(selector->Reserve(first + 100));
   ASSERT_OK(selector->ReserveHidden());
   selector->Insert(LeafRange{first, first + 100}, 2.0f);

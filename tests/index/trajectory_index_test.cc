@@ -14,8 +14,8 @@
 namespace geardb::index {
 namespace {
 
-std::unique_ptr<TrajectoryIndex> Make(IndexMemory* memory, uint64_t capacity,
-                                      std::vector<uint32_t> columns = {}) {
+std::unique_ptr<TrajectoryIndex> MakeTrajectories(IndexMemory* memory, uint64_t capacity,
+                                                  std::vector<uint32_t> columns = {}) {
   auto created = TrajectoryIndex::Create(memory, "trajectories",
                                          {.slot_capacity = capacity, .column_bytes = columns});
   GEARDB_CHECK(created.ok());
@@ -24,7 +24,7 @@ std::unique_ptr<TrajectoryIndex> Make(IndexMemory* memory, uint64_t capacity,
 
 TEST(TrajectoryIndexTest, EmptyFindsNothing) {
   const auto memory = TestMemory();
-  const auto index = Make(memory.get(), 100);
+  const auto index = MakeTrajectories(memory.get(), 100);
   EXPECT_EQ(index->FindById(1), kNoSlot);
   ASSERT_OK(index->Reserve(10));
   EXPECT_EQ(index->FindById(1), kNoSlot);
@@ -34,7 +34,7 @@ TEST(TrajectoryIndexTest, EmptyFindsNothing) {
 
 TEST(TrajectoryIndexTest, FreshRecordIsClean) {
   const auto memory = TestMemory();
-  const auto index = Make(memory.get(), 100, {8, 3});
+  const auto index = MakeTrajectories(memory.get(), 100, {8, 3});
   ASSERT_OK(index->Reserve(10));
   for (int round = 0; round < 2; ++round) {
     TrajectoryRecord& record = index->Insert({.slot = 4, .generation = 9, .id = 77});
@@ -59,7 +59,7 @@ TEST(TrajectoryIndexTest, FreshRecordIsClean) {
 
 TEST(TrajectoryIndexTest, ColumnsOfSlotsDoNotOverlap) {
   const auto memory = TestMemory();
-  const auto index = Make(memory.get(), 5000, {1, 64, 12});
+  const auto index = MakeTrajectories(memory.get(), 5000, {1, 64, 12});
   ASSERT_OK(index->Reserve(5000));
   for (Slot slot = 0; slot < 5000; ++slot) {
     for (size_t c = 0; c < 3; ++c) {
@@ -79,7 +79,7 @@ TEST(TrajectoryIndexTest, ColumnsOfSlotsDoNotOverlap) {
 
 TEST(TrajectoryIndexTest, LateGenerationIsNotLive) {
   const auto memory = TestMemory();
-  const auto index = Make(memory.get(), 10);
+  const auto index = MakeTrajectories(memory.get(), 10);
   ASSERT_OK(index->Reserve(10));
   index->Insert({.slot = 2, .generation = 5, .id = 50});
   EXPECT_NE(index->FindLive(2, 5), nullptr);
@@ -95,7 +95,7 @@ TEST(TrajectoryIndexTest, LateGenerationIsNotLive) {
 
 TEST(TrajectoryIndexTest, RandomUseMatchesAMap) {
   const auto memory = TestMemory();
-  const auto index = Make(memory.get(), 1 << 20);
+  const auto index = MakeTrajectories(memory.get(), 1 << 20);
   std::mt19937_64 random(6);
   std::map<TrajectoryId, Slot> living;
   std::vector<Slot> free;
@@ -140,7 +140,7 @@ TEST(TrajectoryIndexTest, RandomUseMatchesAMap) {
 
 TEST(TrajectoryIndexTest, FailedReserveLeavesTheIndexAsItWas) {
   const auto memory = TestMemory(uint64_t{1} << 20);
-  const auto index = Make(memory.get(), 1 << 20);
+  const auto index = MakeTrajectories(memory.get(), 1 << 20);
   ASSERT_OK(index->Reserve(100));
   index->Insert({.slot = 99, .generation = 1, .id = 5});
   EXPECT_STATUS(kResourceExhausted, index->Reserve(1 << 20), "'trajectories'");
@@ -161,7 +161,7 @@ TEST(TrajectoryIndexTest, WrongOptionsAreNamed) {
 
 TEST(TrajectoryIndexTest, DroppedIndexGivesItsBudgetBack) {
   const auto memory = TestMemory();
-  auto index = Make(memory.get(), 1 << 20, {16});
+  auto index = MakeTrajectories(memory.get(), 1 << 20, {16});
   ASSERT_OK(index->Reserve(10'000));
   EXPECT_GT(memory->used_bytes(), 10'000u * 96);
   index.reset();

@@ -13,7 +13,7 @@
 namespace geardb::index {
 namespace {
 
-std::unique_ptr<UniformRemover> Make(IndexMemory* memory, uint64_t seed) {
+std::unique_ptr<UniformRemover> MakeRemover(IndexMemory* memory, uint64_t seed) {
   auto made = UniformRemover::Create(memory, "remover", {.slot_capacity = 5000, .seed = seed});
   GEARDB_CHECK(made.ok());
   return std::move(made).value();
@@ -24,7 +24,7 @@ TEST(UniformRemoverTest, RandomProgramsGiveWhatTheRuleSays) {
   const auto memory = TestMemory();
   std::mt19937_64 random(11);
   const uint64_t seed = random();
-  const auto remover = Make(memory.get(), seed);
+  const auto remover = MakeRemover(memory.get(), seed);
   ASSERT_OK(remover->Reserve(5000));
   std::set<Slot> members;
   uint64_t removal = uint64_t{1} << 33;
@@ -58,7 +58,7 @@ TEST(UniformRemoverTest, RandomProgramsGiveWhatTheRuleSays) {
 // has mean 63 and variance 126; it is within five of its deviations.
 TEST(UniformRemoverTest, EachIsAsLikely) {
   const auto memory = TestMemory();
-  const auto remover = Make(memory.get(), 1);
+  const auto remover = MakeRemover(memory.get(), 1);
   ASSERT_OK(remover->Reserve(64 * 70));
   for (Slot i = 0; i < 64; ++i) remover->Add({.slot = i * 70});
   std::vector<int> seen(64, 0);
@@ -74,7 +74,7 @@ TEST(UniformRemoverTest, EachIsAsLikely) {
 
 TEST(UniformRemoverTest, AllOfThemAreGivenOnce) {
   const auto memory = TestMemory();
-  const auto remover = Make(memory.get(), 1);
+  const auto remover = MakeRemover(memory.get(), 1);
   ASSERT_OK(remover->Reserve(1000));
   for (Slot slot = 0; slot < 1000; ++slot) remover->Add({.slot = slot});
   std::set<Slot> given;

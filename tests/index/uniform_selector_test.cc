@@ -15,7 +15,8 @@
 namespace geardb::index {
 namespace {
 
-std::unique_ptr<UniformSelector> Make(IndexMemory* memory, uint64_t capacity, uint64_t reserved) {
+std::unique_ptr<UniformSelector> MakeUniform(IndexMemory* memory, uint64_t capacity,
+                                             uint64_t reserved) {
   auto selector = UniformSelector::Create(memory, "uniform", capacity);
   GEARDB_CHECK(selector.ok() && selector.value()->Reserve(reserved).ok());
   return std::move(selector).value();
@@ -33,7 +34,7 @@ void ExpectMatches(const UniformSelector& selector, const std::set<uint64_t>& me
 
 TEST(UniformSelectorTest, DrawIsFrozen) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 5000, 5000);
+  const auto selector = MakeUniform(memory.get(), 5000, 5000);
   for (uint64_t leaf = 1; leaf < 5000; leaf += 3) selector->Insert(LeafRange{leaf, leaf + 1}, 1);
   selector->Insert(LeafRange{1000, 1300}, 1);
   EXPECT_EQ(selector->count(), 1867u);
@@ -51,7 +52,7 @@ TEST(UniformSelectorTest, RandomOperationsMatchASet) {
     SCOPED_TRACE(capacity);
     const auto memory = TestMemory();
     std::mt19937_64 random(capacity);
-    const auto selector = Make(memory.get(), capacity, capacity);
+    const auto selector = MakeUniform(memory.get(), capacity, capacity);
     std::set<uint64_t> members;
     for (int step = 0; step < 60; ++step) {
       const uint64_t begin = random() % capacity;
@@ -85,7 +86,7 @@ TEST(UniformSelectorTest, RandomOperationsMatchASet) {
 
 TEST(UniformSelectorTest, EmptyDrawsNothing) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 1000, 1000);
+  const auto selector = MakeUniform(memory.get(), 1000, 1000);
   std::vector<uint64_t> leaves = {7, 7};
   EXPECT_FALSE(selector->Draw({}, leaves, {}));
   EXPECT_EQ(leaves, (std::vector<uint64_t>{7, 7}));
@@ -98,7 +99,7 @@ TEST(UniformSelectorTest, EmptyDrawsNothing) {
 
 TEST(UniformSelectorTest, LeavesBeyondTheReservedAreNoMembers) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), uint64_t{1} << 37, 10);
+  const auto selector = MakeUniform(memory.get(), uint64_t{1} << 37, 10);
   selector->Insert(LeafRange{0, 10}, 1);
   EXPECT_TRUE(selector->Contains(9));
   EXPECT_FALSE(selector->Contains(10));
@@ -109,9 +110,9 @@ TEST(UniformSelectorTest, LeavesBeyondTheReservedAreNoMembers) {
 
 TEST(UniformSelectorTest, CapacityBulkAndHistoryDoNotChangeDraws) {
   const auto memory = TestMemory();
-  const auto direct = Make(memory.get(), 30'000, 30'000);
-  const auto wide = Make(memory.get(), uint64_t{1} << 37, 30'000);
-  const auto bulk = Make(memory.get(), 50'000, 30'000);
+  const auto direct = MakeUniform(memory.get(), 30'000, 30'000);
+  const auto wide = MakeUniform(memory.get(), uint64_t{1} << 37, 30'000);
+  const auto bulk = MakeUniform(memory.get(), 50'000, 30'000);
   std::mt19937_64 random(8);
   wide->Insert(LeafRange{0, 30'000}, 1);
   bulk->BeginBulk();
@@ -136,7 +137,7 @@ TEST(UniformSelectorTest, CapacityBulkAndHistoryDoNotChangeDraws) {
 
 TEST(UniformSelectorTest, RowsOfADrawMayBeTakenInParts) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 5000, 5000);
+  const auto selector = MakeUniform(memory.get(), 5000, 5000);
   selector->Insert(LeafRange{10, 4000}, 1);
   std::vector<uint64_t> whole(600);
   std::vector<uint64_t> parts(600);
@@ -152,7 +153,7 @@ TEST(UniformSelectorTest, RowsOfADrawMayBeTakenInParts) {
 // Each count is binomial: five standard deviations and 1 hold for the fixed seed.
 TEST(UniformSelectorTest, FrequenciesAreEqualOverHoles) {
   const auto memory = TestMemory();
-  const auto selector = Make(memory.get(), 3000, 3000);
+  const auto selector = MakeUniform(memory.get(), 3000, 3000);
   selector->Insert(LeafRange{3, 9}, 1);
   selector->Insert(LeafRange{250, 270}, 1);
   selector->Insert(LeafRange{2990, 3000}, 1);
@@ -174,7 +175,7 @@ TEST(UniformSelectorTest, WrongCapacitiesAndFullBudgetsAreNamed) {
   const auto memory = TestMemory(uint64_t{1} << 20);
   EXPECT_STATUS(kInvalidArgument, UniformSelector::Create(memory.get(), "u", 0), "'u'");
   EXPECT_STATUS(kInvalidArgument, UniformSelector::Create(memory.get(), "u", UINT64_MAX), "'u'");
-  const auto selector = Make(memory.get(), uint64_t{1} << 32, 100);
+  const auto selector = MakeUniform(memory.get(), uint64_t{1} << 32, 100);
   selector->Insert(LeafRange{0, 100}, 1);
   EXPECT_STATUS(kResourceExhausted, selector->Reserve(uint64_t{1} << 30), "'uniform'");
   EXPECT_EQ(selector->reserved(), 100u);

@@ -33,7 +33,7 @@ PriorityTableSpec WindowSpec(std::string name, Extent extent) {
   spec.name = std::move(name);
   spec.window.extent = extent;
   spec.alpha = 1;
-  spec.seed = 7;
+  spec.seed = kWindowSeed;
   return spec;
 }
 

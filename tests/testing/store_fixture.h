@@ -24,7 +24,8 @@ DatabaseOptions SmallOptions();
 /// of 4 rows; no priority table. With `final_row`, obs is in the final row.
 TableSpec StepSpec(bool final_row = false);
 
-/// A prioritized priority table over windows of one step, α = 1, seed 7.
+/// A prioritized priority table over windows of one step, α = 1, with this seed.
+inline constexpr uint64_t kWindowSeed = 7;
 PriorityTableSpec WindowSpec(std::string name, Extent extent = {});
 
 /// Rows numbered first … first + count - 1, to be given to a writer.

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kSeed = 42;
 
 // A record of LSN 640 with two pieces of its own, one in a part, and a body of 13 bytes.
-std::vector<std::byte> Example() {
+std::vector<std::byte> ExampleRecord() {
   const std::string body = "thirteen byte";
   const uint64_t own[2] = {100, 33};
   const RecordSize size = RecordSize::For(body.size(), own, 1);
@@ -49,7 +49,7 @@ size_t CheckedBytes(const std::vector<std::byte>& bytes) {
 }
 
 TEST(RecordCodecTest, ARecordComesBackWithBodyAndPieces) {
-  const auto bytes = Example();
+  const auto bytes = ExampleRecord();
   ParsedRecord record;
   ASSERT_TRUE(ParseRecord(bytes, 640, kSeed, &record));
   EXPECT_EQ(record.header.synced_lsn, 128u);
@@ -62,7 +62,7 @@ TEST(RecordCodecTest, ARecordComesBackWithBodyAndPieces) {
 }
 
 TEST(RecordCodecTest, EveryFlippedBitOfHeaderAndMetadataIsNoticed) {
-  const auto bytes = Example();
+  const auto bytes = ExampleRecord();
   ParsedRecord record;
   for (size_t bit = 0; bit < CheckedBytes(bytes) * 8; ++bit) {
     auto damaged = bytes;
@@ -72,20 +72,20 @@ TEST(RecordCodecTest, EveryFlippedBitOfHeaderAndMetadataIsNoticed) {
 }
 
 TEST(RecordCodecTest, ADamagedPieceLeavesTheRecordReadable) {
-  auto bytes = Example();
+  auto bytes = ExampleRecord();
   bytes[PieceAreaOffset(CheckedBytes(bytes) - 64) + 120] ^= std::byte{1};
   ParsedRecord record;
   ASSERT_TRUE(ParseRecord(bytes, 640, kSeed, &record));
   EXPECT_FALSE(PiecesGood(record, kSeed));
   // Padding belongs to no piece.
-  bytes = Example();
+  bytes = ExampleRecord();
   bytes.back() ^= std::byte{1};
   ASSERT_TRUE(ParseRecord(bytes, 640, kSeed, &record));
   EXPECT_TRUE(PiecesGood(record, kSeed));
 }
 
 TEST(RecordCodecTest, AnotherPlaceAnotherDatabaseOrTooFewBytesIsNoRecord) {
-  const auto bytes = Example();
+  const auto bytes = ExampleRecord();
   ParsedRecord record;
   EXPECT_FALSE(ParseRecord(bytes, 704, kSeed, &record));
   EXPECT_FALSE(ParseRecord(bytes, 640, kSeed + 1, &record));
@@ -96,7 +96,7 @@ TEST(RecordCodecTest, AnotherPlaceAnotherDatabaseOrTooFewBytesIsNoRecord) {
 
 TEST(RecordCodecTest, ACheckedRecordWhosePartsDoNotFitIsRefused) {
   // As a broken or hostile writer would make it: the checksum is right.
-  const auto bytes = Example();
+  const auto bytes = ExampleRecord();
   ParsedRecord record;
   const auto with = [&](size_t offset, uint32_t value) {
     auto changed = bytes;

@@ -9,7 +9,7 @@
 namespace geardb::wal {
 namespace {
 
-constexpr uint64_t kSegment = 65536;
+constexpr uint64_t kScanSegment = 65536;
 constexpr uint64_t kRing = 32768;
 
 // Files with single records in them; every case asks what they vouch for beyond LSN 1024.
@@ -19,12 +19,12 @@ class VouchScanTest : public ::testing::Test {
     manifest_.uuid.fill(std::byte{7});
     manifest_.epoch = {0, 5};
     manifest_.start = 640;
-    manifest_.segment_bytes = kSegment;
+    manifest_.segment_bytes = kScanSegment;
     manifest_.ring_bytes = kRing;
     EXPECT_OK(env_.CreateDirectory("log"));
     EXPECT_OK(RingFile::Create(&env_, "log/ring", kRing));
-    env_.Put("log/segment-000001", std::vector<std::byte>(kSegment));
-    env_.Put("log/segment-000002", std::vector<std::byte>(kSegment));
+    env_.Put("log/segment-000001", std::vector<std::byte>(kScanSegment));
+    env_.Put("log/segment-000002", std::vector<std::byte>(kScanSegment));
   }
 
   // Puts a record into a file at the offset of its LSN.
@@ -77,7 +77,7 @@ TEST_F(VouchScanTest, WithoutRecordsBeyondTheStopStartIsVouched) {
 TEST_F(VouchScanTest, TheLargestClaimOfAnyFileCounts) {
   PutRecord("segment-000001", 2048, 1500);
   EXPECT_EQ(Vouched(), 1500u);
-  PutRecord("segment-000002", kSegment + 64 * 1000, 1700);
+  PutRecord("segment-000002", kScanSegment + 64 * 1000, 1700);
   EXPECT_EQ(Vouched(), 1700u);
   PutRecord("ring", 5 * kRing + 64, 1800);
   EXPECT_EQ(Vouched(), 1800u);
@@ -107,19 +107,20 @@ TEST_F(VouchScanTest, ALaterEpochThanTheManifestsIsCorruption) {
 }
 
 TEST_F(VouchScanTest, WhatWasFollowedIsNotReadAgain) {
-  names_ = {{0, "segment-000001"}, {kSegment, "segment-000002"}};
-  followed_ = {.from = 0, .segments_end = kSegment + 4096 + 64, .stop = kSegment + 4096 + 64};
+  names_ = {{0, "segment-000001"}, {kScanSegment, "segment-000002"}};
+  followed_ = {
+      .from = 0, .segments_end = kScanSegment + 4096 + 64, .stop = kScanSegment + 4096 + 64};
   // A reader that has followed these has seen what lies there, whatever looks like a record.
-  PutRecord("segment-000001", 2 * kSegment + 2048, 1500);
-  PutRecord("segment-000002", 3 * kSegment + 2048, 1600);
+  PutRecord("segment-000001", 2 * kScanSegment + 2048, 1500);
+  PutRecord("segment-000002", 3 * kScanSegment + 2048, 1600);
   EXPECT_EQ(Vouched(), 640u);
-  PutRecord("segment-000002", kSegment + 4096 + 128, 1700);  // In the block where it stopped.
+  PutRecord("segment-000002", kScanSegment + 4096 + 128, 1700);  // In the block where it stopped.
   EXPECT_EQ(Vouched(), 1700u);
   followed_.from = 64;  // Not all of the first.
-  PutRecord("segment-000001", 2 * kSegment + 2048, 1800);
+  PutRecord("segment-000001", 2 * kScanSegment + 2048, 1800);
   EXPECT_EQ(Vouched(), 1800u);
   names_.clear();  // Nobody's segment.
-  PutRecord("segment-000002", 3 * kSegment + 2048, 1900);
+  PutRecord("segment-000002", 3 * kScanSegment + 2048, 1900);
   EXPECT_EQ(Vouched(), 1900u);
 }
 
@@ -139,7 +140,7 @@ TEST_F(VouchScanTest, ARecordAtAnotherOffsetThanItsLsnDoesNotVouch) {
 }
 
 TEST_F(VouchScanTest, AClaimOverTheEndOfABlockOfTheRingCounts) {
-  PutRecord("segment-000001", kSegment - 128, 1500);
+  PutRecord("segment-000001", kScanSegment - 128, 1500);
   EXPECT_EQ(Vouched(), 1500u);
 }
 
@@ -157,18 +158,18 @@ TEST_F(VouchScanTest, NothingOfTheEpochLiesBeyondAnEnd) {
 
 TEST_F(VouchScanTest, RecordsBeyondTheEndAreCountedOnceByFile) {
   PutRecord("segment-000001", 2048, 0);
-  PutRecord("segment-000002", kSegment + 4096, 0);
+  PutRecord("segment-000002", kScanSegment + 4096, 0);
   PutRecord("ring", 2048, 0);
-  PutRecord("ring", kSegment + 8192, 0);
-  PutRecord("segment-000002", kSegment + 16384, 0);
+  PutRecord("ring", kScanSegment + 8192, 0);
+  PutRecord("segment-000002", kScanSegment + 16384, 0);
   env_.FlipBit("log/segment-000002", 16384 + 20, 1);
   const RecordsBeyond beyond = Beyond();
   EXPECT_EQ(beyond.records, 3u);
-  EXPECT_EQ(beyond.end_lsn, kSegment + 8192 + 128);
+  EXPECT_EQ(beyond.end_lsn, kScanSegment + 8192 + 128);
   EXPECT_EQ(beyond.by_file,
             (Files{{"log/segment-000001", 1}, {"log/segment-000002", 1}, {"log/ring", 1}}));
   EXPECT_TRUE(beyond.acknowledged);
-  manifest_.cut = kSegment;
+  manifest_.cut = kScanSegment;
   EXPECT_EQ(Beyond().records, 1u);
 }
 

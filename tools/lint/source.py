@@ -1,5 +1,6 @@
 """C++ text for the rules: comments and strings blanked out, includes, function bodies."""
 
+import functools
 import posixpath
 import re
 from typing import NamedTuple
@@ -15,6 +16,7 @@ _TOKEN = re.compile(
 _SCOPE = re.compile(r"\b(?:namespace|class|struct|union|enum|extern)\b")
 
 
+@functools.cache
 def blank(text, keep_strings=False):
     """`text` with comments (and strings) as spaces; lines and columns stay where they are."""
     def spaces(match):

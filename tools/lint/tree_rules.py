@@ -174,7 +174,8 @@ def check_build_files(tree):
     """CMake, presets, README and CI say the same."""
     cmake = tree.text("CMakeLists.txt")
     declared = {name: set(depends.split()) for name, depends in
-                re.findall(r"^geardb_layer\((\w+)(?: DEPENDS ([\w ]+))?\)", cmake, re.MULTILINE)}
+                re.findall(r"^geardb_layer\((\w+)(?: BATCHED)?(?: DEPENDS ([\w ]+))?\)", cmake,
+                           re.MULTILINE)}
     for layer, allowed in config.LAYERS.items():
         if layer not in declared:
             tree.report("build_files", "CMakeLists.txt", 1, f"the layer {layer} is not declared")

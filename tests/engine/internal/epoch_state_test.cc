@@ -9,6 +9,7 @@
 
 #include "tests/index/memory_fixture.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/random_programs.h"
 
 namespace geardb::engine {
 namespace {
@@ -209,7 +210,8 @@ class Program {
 };
 
 TEST(EpochStateTest, RandomProgramsCoverWhatTheModelCoversAndAReplayTheSame) {
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  const uint64_t programs = geardb::testing::ShareOf(60);
+  for (uint64_t seed = 1; seed <= programs; ++seed) {
     Program program(seed, {.passes = static_cast<uint32_t>(1 + seed % 3)});
     for (int step = 0; step < 600 && !::testing::Test::HasFailure(); ++step) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", step " + std::to_string(step));

@@ -7,10 +7,9 @@
 namespace geardb::engine {
 namespace {
 
-using Builder = flatbuffers::FlatBufferBuilder;
-
 /// What is read of what is stored.
-Result<PriorityLimits> Read(Builder* builder, flatbuffers::Offset<fb::Limits> stored) {
+Result<PriorityLimits> Read(flatbuffers::FlatBufferBuilder* builder,
+                            flatbuffers::Offset<fb::Limits> stored) {
   builder->Finish(fb::CreateConfigure(*builder, stored));
   return DecodeLimits(flatbuffers::GetRoot<fb::Configure>(builder->GetBufferPointer())->limits());
 }
@@ -30,7 +29,7 @@ TEST(PriorityLimitsTest, WhatIsStoredIsRead) {
     }
   }
   for (const PriorityLimits& limits : all) {
-    Builder builder;
+    flatbuffers::FlatBufferBuilder builder;
     const auto stored = EncodeLimits(&builder, limits);
     const auto read = Read(&builder, stored);
     ASSERT_OK(read);
@@ -39,12 +38,12 @@ TEST(PriorityLimitsTest, WhatIsStoredIsRead) {
 }
 
 TEST(PriorityLimitsTest, DefaultsAreNotStored) {
-  Builder builder;
+  flatbuffers::FlatBufferBuilder builder;
   EXPECT_TRUE(EncodeLimits(&builder, {}).IsNull());
 }
 
 TEST(PriorityLimitsTest, BytesFromDiskAreNeverAssertedOn) {
-  Builder builder;
+  flatbuffers::FlatBufferBuilder builder;
   const auto kind = fb::CreateLimits(builder, 4);
   EXPECT_STATUS(kUnsupported, Read(&builder, kind), "a rate limiter of kind 4");
   builder.Clear();

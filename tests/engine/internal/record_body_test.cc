@@ -10,12 +10,10 @@
 namespace geardb::engine {
 namespace {
 
-using Builder = flatbuffers::FlatBufferBuilder;
-
 /// The bytes of a body, where a log has them: at a multiple of 8.
 class Words {
  public:
-  explicit Words(const Builder& builder)
+  explicit Words(const flatbuffers::FlatBufferBuilder& builder)
       : words_((builder.GetSize() + 7) / 8), bytes_(builder.GetSize()) {
     std::memcpy(words_.data(), builder.GetBufferPointer(), bytes_);
   }
@@ -28,14 +26,15 @@ class Words {
   size_t bytes_;
 };
 
-Words Finish(Builder* builder, fb::Change type, flatbuffers::Offset<void> change) {
+Words Finish(flatbuffers::FlatBufferBuilder* builder, fb::Change type,
+             flatbuffers::Offset<void> change) {
   const auto operation = fb::CreateOperation(*builder, 1, 0, type, change);
   builder->Finish(fb::CreateBody(*builder, builder->CreateVector(&operation, 1)));
   return Words(*builder);
 }
 
 Words Table(const std::vector<int64_t>& shape) {
-  Builder builder;
+  flatbuffers::FlatBufferBuilder builder;
   const auto column = fb::CreateColumnDirect(builder, "obs", 0, &shape);
   const auto spec =
       fb::CreateTableSpec(builder, builder.CreateString("t"), builder.CreateVector(&column, 1));
@@ -61,7 +60,7 @@ TEST(RecordBodyTest, BytesThatAreNoFlatBufferAreCorruption) {
 }
 
 TEST(RecordBodyTest, AnOperationThatSaysNothingIsCorruption) {
-  Builder builder;
+  flatbuffers::FlatBufferBuilder builder;
   const Words words = Finish(&builder, fb::Change::NONE, 0);
   EXPECT_STATUS(kCorruption, ReadBody(words.span()), "says nothing");
 }
@@ -69,7 +68,7 @@ TEST(RecordBodyTest, AnOperationThatSaysNothingIsCorruption) {
 TEST(RecordBodyTest, NumbersAtAnOddMultipleOfFourBytesAreCorruption) {
   bool seen[2] = {false, false};
   for (uint32_t padding = 0; padding < 2; ++padding) {
-    Builder builder;
+    flatbuffers::FlatBufferBuilder builder;
     // The whole becomes a multiple of 8 bytes; what comes before the item moves it by 4.
     builder.CreateVector(std::vector<uint64_t>(1));
     builder.CreateVector(std::vector<uint32_t>(padding + 1));

@@ -17,7 +17,7 @@ namespace {
 using testing::WindowSpec;
 
 /// A trajectory, as the program made it.
-struct Known {
+struct KnownValues {
   uint32_t version = 0;
   bool set = false;
   int64_t length = 0;
@@ -28,7 +28,7 @@ struct Known {
 struct Bound {
   uint32_t at_least = 0;
   int64_t longer = 0;
-  bool Passes(const Known& known) const {
+  bool Passes(const KnownValues& known) const {
     return known.version >= at_least && known.length > longer;
   }
   std::string text() const {
@@ -79,7 +79,7 @@ class TableFilterTest : public testing::StoreTest {
     const bool ends = random_() % 2 == 0;
     const TrajectoryId id = Append(next_, count, ends ? End::kTerminated : End::kGo, lane).id;
     next_ += count;
-    Known& known = known_[id];
+    KnownValues& known = known_[id];
     known.length += count;
     known.closed = ends;
     if (ends) {
@@ -128,10 +128,10 @@ class TableFilterTest : public testing::StoreTest {
     }
   }
   void ExpectModel() {
-    ExpectItems("hides", [&](const Known& known) { return bounds_["hides"].Passes(known); });
-    ExpectItems("whole", [&](const Known& known) { return bounds_["whole"].Passes(known); });
-    ExpectItems("times", [&](const Known& known) { return known.closed; });
-    ExpectItems("all", [](const Known&) { return true; });
+    ExpectItems("hides", [&](const KnownValues& known) { return bounds_["hides"].Passes(known); });
+    ExpectItems("whole", [&](const KnownValues& known) { return bounds_["whole"].Passes(known); });
+    ExpectItems("times", [&](const KnownValues& known) { return known.closed; });
+    ExpectItems("all", [](const KnownValues&) { return true; });
   }
   void Draw(const std::string& name) {
     if (priority(name)->Stats().drawable_items < 4) return;
@@ -155,7 +155,7 @@ class TableFilterTest : public testing::StoreTest {
 
   TableSpec spec_;
   std::map<std::string, Bound> bounds_ = {{"hides", {1, 2}}, {"whole", {0, 0}}};
-  std::map<TrajectoryId, Known> known_;
+  std::map<TrajectoryId, KnownValues> known_;
   std::map<uint32_t, TrajectoryId> open_;  // By lane.
   std::map<std::pair<TrajectoryId, int64_t>, int> shown_;
   int64_t next_ = 0;

@@ -3,20 +3,14 @@
 #include <string_view>
 #include <vector>
 
-#include "base/check.h"
 #include "tests/testing/store_fixture.h"
+#include "tests/tools/geardb/must.h"
 
 namespace geardb::testing {
 namespace {
 
 constexpr int64_t kRowBytes = 4096;
 constexpr int64_t kRowsOfAPage = 4;
-
-template <typename T>
-T Must(Result<T> result) {
-  if (!result.ok()) CheckFailed(result.status().ToString().c_str(), __FILE__, __LINE__);
-  return std::move(result).value();
-}
 
 }  // namespace
 

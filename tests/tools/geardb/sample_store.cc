@@ -11,19 +11,10 @@
 #include <span>
 #include <utility>
 
-#include "base/check.h"
+#include "tests/tools/geardb/must.h"
 
 namespace geardb::testing {
 namespace {
-
-template <typename T>
-T Must(Result<T> result) {
-  if (!result.ok()) CheckFailed(result.status().ToString().c_str(), __FILE__, __LINE__);
-  return std::move(result).value();
-}
-void Must(const Status& status) {
-  if (!status.ok()) CheckFailed(status.ToString().c_str(), __FILE__, __LINE__);
-}
 
 /// Exact for the numbers below 2048 / 8 that are used here.
 Float16 Half(int64_t k) {
