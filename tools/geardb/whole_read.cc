@@ -6,7 +6,7 @@
 namespace geardb::cli {
 namespace {
 
-constexpr int64_t kRows = 1024;
+constexpr int64_t kRowsAtOnce = 1024;
 
 }  // namespace
 
@@ -21,8 +21,8 @@ WholeRead::WholeRead(Table* table) : table_(table) {
 Status WholeRead::Read(const TrajectoryRecord& trajectory) const {
   const std::vector<std::string_view> of_steps(of_steps_.begin(), of_steps_.end());
   for (int64_t row = trajectory.first_row; row < trajectory.rows_end && !of_steps.empty();
-       row += kRows) {
-    const RowRange range{.begin = row, .end = std::min(row + kRows, trajectory.rows_end)};
+       row += kRowsAtOnce) {
+    const RowRange range{.begin = row, .end = std::min(row + kRowsAtOnce, trajectory.rows_end)};
     GEARDB_RETURN_IF_ERROR(table_->Read(trajectory.id, of_steps, range).status());
   }
   // One by one: each may be large.

@@ -65,6 +65,7 @@ SYSTEM_HEADERS = {
                                      "rocksdb/utilities/table_properties_collectors.h",
                                      "rocksdb/write_buffer_manager.h"},
     "engine/internal/cold_reader.cc": {"rocksdb/db.h"},
+    "engine/internal/cold_reserve.h": {"rocksdb/file_system.h"},
     "engine/internal/cold_space.cc": {"rocksdb/convenience.h", "rocksdb/write_batch.h"},
     "engine/internal/cold_store.cc": {"rocksdb/db.h", "rocksdb/write_batch.h"},
     "engine/internal/cold_threads.h": {"rocksdb/env.h"},

@@ -1,58 +1,14 @@
 // A store with more data than its log may hold: the cleaner moves pages to the cold store, and the
-// index with them; what is there stays there, and what was removed leaves.
+// index with them; what is there stays there.
 #include "engine/internal/cleaner.h"
 
-#include <filesystem>
-#include <thread>
-
-#include "tests/engine/frames_fixture.h"
-#include "tests/engine/internal/cold_fault_files.h"
+#include "tests/engine/internal/cleaner_fixture.h"
 #include "tests/testing/files.h"
-#include "tests/testing/hand_clock.h"
 
 namespace geardb {
 namespace {
 
-class CleanerTest : public FramesTest {
- protected:
-  void SetUp() override {
-    options_.log_bytes_max = 8 << 20;  // Eight segments.
-    FramesTest::SetUp();
-  }
-  Status CleanAll() { return testing::CoreOf(*database_)->cleaner->CleanNow(/*all=*/true); }
-  engine::CleanerStats Cleaned() { return testing::CoreOf(*database_)->cleaner->stats(); }
-  /// The cold store, which has nothing yet, gets a disk that can be filled.
-  std::shared_ptr<testing::ColdFaultFiles> UseFaultFiles() {
-    auto files = std::make_shared<testing::ColdFaultFiles>();
-    const auto core = testing::CoreOf(*database_);
-    core->cleaner.reset();
-    core->cold = std::make_unique<engine::ColdTier>(
-        Env::Posix(), dir_->path(),
-        engine::ColdStoreOptions{.files = files,
-                                 .clock = std::make_shared<testing::ColdHastyClock>()});
-    core->cleaner = std::make_unique<engine::Cleaner>(core.get(), core->cold.get());
-    return files;
-  }
-  uint64_t LogBytes() const {
-    const auto core = testing::CoreOf(*database_);
-    return core->log->published() - core->log_released.load();
-  }
-  uint64_t BytesIn(const std::string& name) const {
-    uint64_t bytes = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(dir_->path() + "/" + name)) {
-      std::error_code gone;  // RocksDB deletes files at any time.
-      const uint64_t size = entry.file_size(gone);
-      if (!gone && entry.path().filename() != engine::kColdReserveName) bytes += size;
-    }
-    return bytes;
-  }
-  void RemoveAll() {
-    std::vector<TrajectoryId> gone;
-    for (const auto& [id, number] : numbers_) gone.push_back(id);
-    ASSERT_OK(table_->Remove(gone));
-    numbers_.clear();
-  }
-};
+using CleanerTest = CleanerStoreTest;
 
 TEST_F(CleanerTest, ALogOfAFewSegmentsHoldsMuchMore) {
   for (int i = 0; i < 1200; ++i) Add(1 + i % 14, 1 + i % 16);
@@ -150,152 +106,6 @@ TEST_F(CleanerTest, OpenTrajectoriesGoOn) {
   ExpectAll();
 }
 
-TEST_F(CleanerTest, WhatWasRemovedLeavesTheDisk) {
-  for (int round = 0; round < 6; ++round) {
-    for (int i = 0; i < 200; ++i) Add(8, 8);
-    std::vector<TrajectoryId> all;
-    for (const auto& [id, number] : numbers_) all.push_back(id);
-    // All but one in fifty.
-    std::vector<TrajectoryId> gone;
-    for (const TrajectoryId id : all) {
-      if (id % 50 != 0) gone.push_back(id);
-    }
-    for (const TrajectoryId id : gone) numbers_.erase(id);
-    ASSERT_OK(table_->Remove(gone));
-  }
-  ASSERT_OK(CleanAll());
-  ASSERT_OK(testing::CoreOf(*database_)->cold->if_open()->CompactForSpace());
-  EXPECT_LT(BytesIn("cold"), 2 * table_->Stats().frame_bytes + (2 << 20));
-  ExpectAll();
-  Again();
-  ExpectAll();
-}
-
-TEST_F(CleanerTest, WhatIsRemovedFromAFullDiskMakesRoom) {
-  const auto files = UseFaultFiles();
-  files->DeletesMakeSpace();
-  for (int i = 0; i < 300; ++i) Add(8, 8);
-  ASSERT_OK(CleanAll());
-  ASSERT_GT(BytesIn("cold"), 6u << 20);
-  for (const bool every_one : {false, true, false, true}) {
-    SCOPED_TRACE(every_one);
-    files->SetSpace(0);
-    for (int i = 0; i < 60; ++i) Add(8, 8);
-    EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
-    EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
-    ExpectAll();
-    if (every_one) {
-      RemoveAll();
-    } else {
-      std::vector<TrajectoryId> gone;
-      for (const auto& [id, number] : numbers_) {
-        if (number % 3 != 0) gone.push_back(id);
-      }
-      ASSERT_OK(table_->Remove(gone));
-      for (const TrajectoryId id : gone) numbers_.erase(id);
-    }
-    ASSERT_OK(CleanAll());  // Nobody else has made room.
-    ExpectAll();
-    if (every_one) {
-      RemoveAll();
-    } else {
-      std::vector<TrajectoryId> gone;
-      for (const auto& [id, number] : numbers_) {
-        if (number % 3 != 0) gone.push_back(id);
-      }
-      ASSERT_OK(table_->Remove(gone));
-      for (const TrajectoryId id : gone) numbers_.erase(id);
-    }
-    // Nobody else makes room.
-    for (Status cleaned = CleanAll(); !cleaned.ok(); cleaned = CleanAll()) {
-      ASSERT_STATUS(kResourceExhausted, cleaned, "full");
-      ASSERT_FALSE(every_one);
-      // Two of three are gone: that the rest is moved takes room that they leave step by step.
-      files->SetSpace(files->space() + (64 << 10));
-    }
-    ExpectAll();
-    while (BytesIn("cold") > (every_one ? 2u << 20 : 6u << 20)) std::this_thread::yield();
-    files->SetSpace(int64_t{1} << 40);
-    for (int i = 0; i < 300; ++i) Add(8, 8);
-    ASSERT_OK(CleanAll());
-    ExpectAll();
-  }
-  Again();
-  ExpectAll();
-}
-
-TEST_F(CleanerTest, WhatWasRemovedWhileTheDiskWasFullLeavesOnceItIsNot) {
-  const auto files = UseFaultFiles();
-  for (int i = 0; i < 300; ++i) Add(8, 8);
-  ASSERT_OK(CleanAll());
-  files->SetSpace(0);
-  for (int i = 0; i < 60; ++i) Add(8, 8);
-  // Somebody else takes what the reserve leaves.
-  std::filesystem::remove(dir_->path() + "/cold/" + engine::kColdReserveName);
-  EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
-  RemoveAll();
-  EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
-  files->SetSpace(int64_t{1} << 60);
-  ASSERT_OK(CleanAll());
-  ASSERT_OK(testing::CoreOf(*database_)->cold->if_open()->CompactForSpace());
-  Again();  // A close waits for RocksDB to delete the files that it has replaced.
-  EXPECT_LT(BytesIn("cold"), 1u << 20);
-  for (int i = 0; i < 30; ++i) Add(8, 8);
-  Again();
-  ExpectAll();
-}
-
-TEST_F(CleanerTest, WhatIsRemovedLeavesTheDiskThoughNobodyAppends) {
-  for (int i = 0; i < 300; ++i) Add(8, 8);
-  ASSERT_OK(CleanAll());
-  Again();  // Whose thread has not cleaned anything yet.
-  const uint64_t filled = BytesIn("cold");
-  ASSERT_GT(filled, 6u << 20);
-  std::vector<TrajectoryId> gone;
-  for (const auto& [id, number] : numbers_) {
-    if (number % 4 != 0) gone.push_back(id);
-  }
-  ASSERT_OK(table_->Remove(gone));
-  for (const TrajectoryId id : gone) numbers_.erase(id);
-  while (BytesIn("cold") > filled / 2) std::this_thread::yield();
-  ExpectAll();
-  writer_.reset();
-  table_.reset();
-  ASSERT_OK(database_->DropTable("frames"));
-  while (BytesIn("cold") > filled / 16) std::this_thread::yield();
-}
-
-TEST_F(CleanerTest, WhatIsRemovedLeavesTheColdStoreInTimeHoweverLittleItIs) {
-  testing::HandClock clock;
-  options_.clock = &clock;
-  for (int i = 0; i < 100; ++i) Add(8, 8);
-  ASSERT_OK(CleanAll());
-  Again();
-  const auto pages = [&] {
-    uint64_t count = 0;
-    const auto visit = [&](const engine::ColdPageKey&, const engine::ColdPageHeader&) {
-      ++count;
-      return Status::Ok();
-    };
-    EXPECT_OK(testing::CoreOf(*database_)->cold->if_open()->ForEachPage(visit));
-    return count;
-  };
-  const uint64_t before = pages();
-  const uint64_t passes = Cleaned().passes;
-  const TrajectoryId one = numbers_.begin()->first;  // The last ones are in the log.
-  ASSERT_OK(table_->Remove({&one, 1}));
-  numbers_.erase(one);
-  EXPECT_EQ(Cleaned().passes, passes);
-  // It is seen at a look that comes, and is due some time later.
-  while (pages() == before) {
-    EXPECT_LE(Cleaned().passes, passes + 1);
-    clock.now_us += 10'000'000;
-    std::this_thread::yield();
-  }
-  ExpectAll();
-  Close();
-}
-
 TEST_F(CleanerTest, APassThatFailsIsNotMadeAgainWithEveryRecord) {
   const auto files = UseFaultFiles();
   for (int i = 0; i < 10; ++i) Add(8, 8);
@@ -331,24 +141,6 @@ TEST_F(CleanerTest, AFifoTableBeyondItsLogIsWrittenTwice) {
   EXPECT_GT(stats.cleaner.page_bytes, 2 * spec.bytes_max);
   // Once more by flushes, and by compactions the keys alone, with the index.
   EXPECT_LT(stats.cold.compaction_bytes, stats.cleaner.page_bytes / 4 + stats.cleaner.image_bytes);
-}
-
-TEST_F(CleanerTest, ADroppedTableLeaves) {
-  for (int i = 0; i < 300; ++i) Add(8, 8);
-  ASSERT_OK(CleanAll());
-  ASSERT_GT(BytesIn("cold"), 1u << 20);
-  writer_.reset();
-  table_.reset();
-  ASSERT_OK(database_->DropTable("frames"));
-  Make();
-  numbers_.clear();
-  for (int i = 0; i < 120; ++i) Add(8, 8);
-  ASSERT_OK(CleanAll());
-  ExpectAll();
-  ASSERT_OK(testing::CoreOf(*database_)->cold->if_open()->CompactForSpace());
-  EXPECT_LT(BytesIn("cold"), 2 * table_->Stats().frame_bytes);
-  Again();
-  ExpectAll();
 }
 
 TEST_F(CleanerTest, PatchesOfColdPagesStay) {

@@ -1,10 +1,12 @@
 // concurrent: engine/internal/cold_space.h engine/internal/cold_db.h engine/internal/cold_store.h
+// concurrent: engine/internal/cold_reserve.h
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <thread>
 
 #include "engine/internal/cold_db.h"
+#include "engine/internal/cold_reserve.h"
 #include "engine/internal/cold_space.h"
 #include "engine/internal/cold_store.h"
 #include "tests/engine/internal/cold_fixture.h"
@@ -105,6 +107,29 @@ TEST_F(ColdStoreConcurrentTest, ReadersBesideWritersSeeWholePages) {
   ended = true;
   for (std::thread& thread : threads) thread.join();
   ASSERT_OK(store_->Close());
+}
+
+// Whoever keeps it, and whoever gives it up: afterwards it is there, or not.
+TEST_F(ColdStoreConcurrentTest, TheReserveIsKeptAndGivenUpAtOnce) {
+  ColdReserve reserve(rocksdb::FileSystem::Default().get(), dir_.path(), uint64_t{1} << 20);
+  std::vector<std::thread> threads;
+  std::atomic<int> failed{0};
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < 100; ++i) {
+        if ((i + thread) % 2 == 0) {
+          failed += reserve.Keep().ok() ? 0 : 1;
+        } else {
+          reserve.GiveUp();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed.load(), 0);
+  EXPECT_OK(reserve.Keep());
+  EXPECT_TRUE(reserve.GiveUp());
+  EXPECT_FALSE(reserve.GiveUp());
 }
 
 }  // namespace

@@ -23,9 +23,9 @@ using testing::Json;
 
 constexpr int64_t kWide = 512;
 constexpr int64_t kBlobRows = 12000;
-constexpr TrajectoryId kTrajectoriesMin = 700;
+constexpr TrajectoryId kReadTrajectoriesMin = 700;
 
-DatabaseOptions Options() {
+DatabaseOptions SmallLogOptions() {
   DatabaseOptions options;
   options.budgets.frames_bytes = uint64_t{16} << 20;
   options.segment_bytes = uint64_t{256} << 10;
@@ -47,7 +47,7 @@ class ValueDamageTest : public ::testing::Test {
  protected:
   /// Rows of a byte, and values of some thousands: nearly all of the store's pages hold these.
   void SetUp() override {
-    ASSERT_OK_AND_ASSIGN(const auto database, Database::Open(store(), Options()));
+    ASSERT_OK_AND_ASSIGN(const auto database, Database::Open(store(), SmallLogOptions()));
     TableSpec spec{.name = "t"};
     spec.columns = {{.name = "x", .dtype = DType::kU8},
                     {.name = "wide",
@@ -61,7 +61,7 @@ class ValueDamageTest : public ::testing::Test {
                      .compression = Compression::kNone}};
     ASSERT_OK_AND_ASSIGN(const auto table, database->CreateTable(spec));
     ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
-    for (TrajectoryId id = 1; id <= kTrajectoriesMin; ++id) {
+    for (TrajectoryId id = 1; id <= kReadTrajectoriesMin; ++id) {
       const std::vector<uint8_t> x = {7};
       const auto wide = Values(id, kWide);
       const auto blob = Values(id, kBlobRows);
@@ -83,7 +83,7 @@ class ValueDamageTest : public ::testing::Test {
   /// Whose blob or wide column cannot be read.
   std::set<TrajectoryId> Damaged() const {
     std::set<TrajectoryId> damaged;
-    DatabaseOptions options = Options();
+    DatabaseOptions options = SmallLogOptions();
     options.read_only = true;
     const auto database = Database::Open(store(), options).value();
     const auto table = database->OpenTable("t").value();
@@ -156,12 +156,12 @@ TEST_F(ValueDamageTest, ABadPageOfAValueIsNamedAndItsTrajectoryRemoved) {
 }
 
 TEST_F(ValueDamageTest, AWholeReadReadsAll) {
-  ASSERT_OK_AND_ASSIGN(const auto database, Database::Open(store(), Options()));
+  ASSERT_OK_AND_ASSIGN(const auto database, Database::Open(store(), SmallLogOptions()));
   ASSERT_OK_AND_ASSIGN(const auto table, database->OpenTable("t"));
   const cli::WholeRead whole(table.get());
   for (const TrajectoryRecord& record : table->Scan({})) EXPECT_OK(whole.Read(record));
   TrajectoryRecord absent;
-  absent.id = kTrajectoriesMin + 1;
+  absent.id = kReadTrajectoriesMin + 1;
   absent.rows_end = 1;
   EXPECT_STATUS(kNotFound, whole.Read(absent), std::to_string(absent.id));
 }

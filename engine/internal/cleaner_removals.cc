@@ -1,0 +1,93 @@
+// What has left the tables leaves the cold store: what of it there is, when it is due, and the
+// deletions.
+#include <algorithm>
+
+#include "engine/internal/cleaner.h"
+#include "engine/internal/core.h"
+
+namespace geardb::engine {
+namespace {
+
+/// For how long it may be on the disk still, where no pass is made for the log.
+constexpr int64_t kGoneUsMax = 60'000'000;
+
+}  // namespace
+
+Cleaner::Gone Cleaner::CountGone() {
+  Gone gone{.any = removing_, .tables = database_->HasDropped()};
+  gone.any = gone.any || gone.tables;
+  for (const auto& table : database_->AllTables()) {
+    MutexLock lock(&table->state->mutex);
+    const TableFrames& frames = table->state->frames();
+    gone.bytes += frames.gone_bytes();
+    gone.any = gone.any || frames.gone_bytes() > 0 || frames.has_dropped_groups();
+  }
+  return gone;
+}
+
+void Cleaner::RemoveIfDue() {
+  MutexLock one(&pass_mutex_);
+  const ColdStore* const store = cold_->if_open();
+  if (store == nullptr || store->read_only()) return;
+  const Gone gone = CountGone();
+  if (!gone.any) {
+    gone_since_us_ = 0;
+    return;
+  }
+  const int64_t now_us = database_->clock->WallTimeUs();
+  if (gone_since_us_ == 0) gone_since_us_ = now_us;
+  // Half of what may be garbage is left to what the store does not know of yet.
+  const double share = (database_->options.space_amplification_max - 1) / 2;
+  const bool much = gone.tables || static_cast<double>(gone.bytes) >
+                                       share * static_cast<double>(store->stats().live_bytes);
+  if (!much && now_us - gone_since_us_ < kGoneUsMax) return;
+  gone_since_us_ = now_us;  // Where it fails, it is tried again as late as that.
+  uint64_t released = 0;
+  const Status status = Pass(Aim::kRemovals, &released);
+  MutexLock lock(&mutex_);
+  ++(status.ok() ? stats_.passes : stats_.failed);
+  stats_.last = status;
+}
+
+Status Cleaner::DeleteGone(TableState* state, ColdBatch* batch) {
+  for (const uint32_t group : state->frames().TakeDroppedGroups()) {
+    GEARDB_RETURN_IF_ERROR(batch->DeleteTrajectoryPages(
+        {.table = state->layout().id(), .group = static_cast<uint16_t>(group), .end = kIdsEnd}));
+  }
+  std::vector<GonePage> gone = state->frames().TakeGone();
+  if (gone.empty()) return Status::Ok();
+  std::sort(gone.begin(), gone.end());
+  // All trajectories before the oldest that is there go by one range.
+  TrajectoryId oldest = gone.back().trajectory + 1;
+  state->trajectories().ForEach(
+      [&](Slot, const index::TrajectoryRecord& record) { oldest = std::min(oldest, record.id); });
+  const TableLayout& layout = state->layout();
+  const auto delete_all = [&](TrajectoryId first, TrajectoryId end) {
+    for (size_t g = 0; g < layout.group_count(); ++g) {
+      GEARDB_RETURN_IF_ERROR(batch->DeleteTrajectoryPages(
+          {.table = layout.id(), .group = static_cast<uint16_t>(g), .first = first, .end = end}));
+    }
+    return Status::Ok();
+  };
+  if (gone.front().trajectory < oldest) {
+    GEARDB_RETURN_IF_ERROR(delete_all(gone.front().trajectory, oldest));
+  }
+  TrajectoryId removed = 0;
+  for (const GonePage& page : gone) {
+    if (page.trajectory < oldest || page.trajectory == removed) continue;
+    if (state->trajectories().FindById(page.trajectory) == kNoSlot) {
+      removed = page.trajectory;
+      GEARDB_RETURN_IF_ERROR(delete_all(removed, removed + 1));
+      continue;
+    }
+    for (size_t g = 0; g < layout.group_count(); ++g) {
+      batch->DeletePage({.table = layout.id(),
+                         .group = static_cast<uint16_t>(g),
+                         .trajectory = page.trajectory,
+                         .page = page.page_number});
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace geardb::engine
