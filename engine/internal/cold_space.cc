@@ -136,7 +136,7 @@ Status ColdSpace::Reclaim() {
       }
     }
     ranges = Merged(std::move(ranges));
-    if (ranges.empty()) continue;
+    if (ranges.empty() || (!of_chunks && !ValuesGoWith(ranges))) continue;
     std::vector<rocksdb::Slice> ends;
     for (const ColdKeyRange& range : ranges) {
       ends.emplace_back(range.begin);
@@ -162,6 +162,28 @@ Status ColdSpace::Reclaim() {
   MutexLock lock(&mutex_);
   std::erase_if(pending_, [&](const Pending& pending) { return pending.batch <= flushed; });
   return Status::Ok();
+}
+
+bool ColdSpace::ValuesGoWith(const std::vector<ColdKeyRange>& ranges) const {
+  rocksdb::ColumnFamilyMetaData meta;
+  db_->db->GetColumnFamilyMetaData(db_->pages, &meta);
+  uint64_t going = 0;
+  uint64_t staying = 0;  // 0: no file that stays refers to any.
+  for (const rocksdb::LevelMetaData& level : meta.levels) {
+    for (const rocksdb::SstFileMetaData& file : level.files) {
+      const uint64_t oldest = file.oldest_blob_file_number;
+      if (oldest == 0) continue;
+      const bool goes = std::ranges::any_of(ranges, [&](const ColdKeyRange& range) {
+        return range.begin <= file.smallestkey && file.largestkey < range.end;
+      });
+      if (goes) {
+        going = std::max(going, oldest);
+      } else {
+        staying = staying == 0 ? oldest : std::min(staying, oldest);
+      }
+    }
+  }
+  return going <= staying;
 }
 
 Status ColdSpace::Cover(const std::vector<Pending>& ranges, bool finish) {

@@ -71,6 +71,10 @@ class ColdSpace {
     uint64_t batch = 0;
   };
 
+  /// Whether the blob files of the files of keys that lie in these ranges go with them. RocksDB
+  /// drops those that are older than all that is referred to, and takes the others for live until
+  /// the keys are compacted, which files that are dropped never are.
+  bool ValuesGoWith(const std::vector<ColdKeyRange>& ranges) const;
   Status CompactAll();
   /// The values in the oldest blob files are rewritten, too: of `share` of all these files.
   Status CompactRange(rocksdb::ColumnFamilyHandle* family, double share);

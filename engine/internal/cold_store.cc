@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/crash_point.h"
 #include "base/mutex.h"
 #include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_db.h"
@@ -230,6 +231,7 @@ Status ColdStore::ForEachPage(
 Status ColdStore::FindGarbage() {
   if (db_->closed || space_->ExceedsBound()) return Status::Ok();
   if (!space_->wants_compaction() && !space_->MayExceedBound()) return Status::Ok();
+  CrashPoint("compaction");
   GEARDB_RETURN_IF_ERROR(Flush());
   return space_->FindGarbage();
 }

@@ -44,6 +44,7 @@ class ColdSpaceTest : public ::testing::Test {
   void Remove(uint64_t first, uint64_t end) {
     ColdBatch batch(*store_);
     ASSERT_OK(batch.DeleteTrajectoryPages({1, 0, 0, first, end}));
+    batch.AddRemovedBytes((end - first) * testing::ColdLayout().frame_bytes());
     ASSERT_OK(store_->Write(&batch, ++lsn_));
   }
   /// Of SST and blob files, as the system has them.
@@ -102,6 +103,38 @@ TEST_F(ColdSpaceTest, RangesSmallerThanAFileAddUp) {
   ASSERT_OK(store_->Flush());
   EXPECT_LT(SettledBytes() * 10, before * 6);
   ExpectPages(2 * kIds / 3);
+}
+
+// RocksDB drops blob files only once a file of keys refers to newer ones, and to none of them.
+TEST_F(ColdSpaceTest, WhenAllIsRemovedAllOfItLeaves) {
+  Fill(1, kIds);
+  ASSERT_OK(store_->CompactForSpace());
+  const uint64_t before = DiskBytes();
+  Remove(1, kIds);
+  ASSERT_OK(store_->Flush());
+  ASSERT_OK(store_->FindGarbage());
+  EXPECT_LT(SettledBytes() * 20, before);
+  ExpectPages(kIds);
+}
+
+TEST_F(ColdSpaceTest, RangesOfATableBesideAnOlderOneLeave) {
+  Fill(1, kIds / 8, /*table=*/2);
+  uint64_t most = 0;
+  for (uint64_t round = 0; round < 8; ++round) {
+    const uint64_t first = 1 + round * kIds;
+    Fill(first, first + kIds);
+    most = std::max(most, DiskBytes());
+    Remove(first, first + kIds);
+    ASSERT_OK(store_->Flush());
+    ASSERT_OK(store_->FindGarbage());
+    if (store_->NeedsCompaction()) {
+      ASSERT_OK(store_->CompactForSpace());
+    }
+    EXPECT_LT(SettledBytes() * 3, most) << round;
+  }
+  for (uint64_t id = 1; id < kIds / 8; ++id) {
+    ASSERT_OK(CheckColdPage(store_.get(), {2, 0, 0, id, 0}, {1, 4}));
+  }
 }
 
 TEST_F(ColdSpaceTest, ADroppedTableGivesItsSpaceBack) {
