@@ -7,8 +7,12 @@
 # that comes or goes changes one batch, and only where a folder doubles all of them.
 #
 # So names in unnamed namespaces must differ between the files of a folder; and a file could use
-# what another one includes. The preset tsan compiles every file of the layers by itself, and debug
-# all files.
+# what another one includes. Other builds compile every file
+# by itself.
+
+# Off unless asked for: a name in an unnamed namespace hides, from headers that are first included
+# behind it, a name of the namespace around; a class is laid out differently then, and nobody says
+# so. (A test's own `Batch` made of quickstart::Replay another class.)
 
 # Two warnings of g++ go by what lies in which file: it takes what a batch includes for headers, and
 # where much is inlined it sees uninitialised values where there are none.
