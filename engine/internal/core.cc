@@ -177,8 +177,8 @@ Status DatabaseCore::Acknowledge(Lsn end, Ack ack, Deadline deadline) {
 
 Status DatabaseCore::ExtendRanges(ChangeScope* scope, TableCore* table, const Growth& growth) {
   TablePlan* const plan = table->plan.get();
-  const uint64_t ids = plan->next_id + growth.trajectories;
-  const uint64_t generations = plan->next_generation + growth.trajectories + growth.pages;
+  const uint64_t ids = plan->IdsEndFor(growth);
+  const uint64_t generations = plan->GenerationsEndFor(growth);
   if (ids > kIdsEnd) {
     return Status::ResourceExhausted("table '", table->layout().spec().name,
                                      "' has no ids left: ", growth.trajectories, " more from ",

@@ -125,9 +125,13 @@ class TablePlan {
     if (static_cast<uint32_t>(next_generation) == 0) ++next_generation;
     return static_cast<uint32_t>(next_generation++);
   }
+  /// The least ends of promised ranges with which a growth can be taken.
+  uint64_t IdsEndFor(const Growth& growth) const { return next_id + growth.trajectories; }
+  uint64_t GenerationsEndFor(const Growth& growth) const {
+    return next_generation + growth.trajectories + growth.pages + 1;  // One may be skipped.
+  }
   bool HasIds(const Growth& growth) const {
-    return next_id + growth.trajectories <= ids_end &&
-           next_generation + growth.trajectories + growth.pages < generations_end;
+    return IdsEndFor(growth) <= ids_end && GenerationsEndFor(growth) <= generations_end;
   }
   /// The end of a trajectory's newest record.
   void Note(Slot slot, Lsn end);

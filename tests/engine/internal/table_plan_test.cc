@@ -59,5 +59,22 @@ TEST_F(TablePlanTest, IdsArePromisedInRanges) {
   EXPECT_FALSE(plan_->HasIds({.pages = plan_->generations_end}));
 }
 
+// A call that took the range's last number, and no more, once waited for ever: it was told that it
+// needed more, and then that more had been promised.
+TEST_F(TablePlanTest, ARangeIsUsedToItsEnd) {
+  CreateBounded(0, 0);
+  for (uint64_t left = 0; left < 8; ++left) {
+    {
+      MutexLock lock(&core_->commit);
+      plan_->next_generation = plan_->generations_end - left;
+      plan_->next_id = plan_->ids_end - left / 2;
+    }
+    AppendClosed(0, 8);
+    MutexLock lock(&core_->commit);
+    EXPECT_LE(plan_->next_generation, plan_->generations_end) << left;
+    EXPECT_LE(plan_->next_id, plan_->ids_end) << left;
+  }
+}
+
 }  // namespace
 }  // namespace geardb::engine
