@@ -45,6 +45,7 @@ Result<std::unique_ptr<Writer>> Table::NewWriter(const WriterOptions& options) {
                                    static_cast<int>(*options.ack));
   }
   auto impl = std::make_unique<Writer::Impl>(impl_->database, impl_->table, options);
+  impl->PromiseNumbers();
   return std::unique_ptr<Writer>(new Writer(std::move(impl)));
 }
 

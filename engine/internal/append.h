@@ -51,6 +51,9 @@ class Writer::Impl {
        const WriterOptions& options);
   ~Impl();
 
+  /// After a reopen a table has no ids that a synced record promises: has some promised, so that no
+  /// call waits for it. As far as that goes: where it fails, the first call says why.
+  void PromiseNumbers();
   /// One atomic record for all of `calls`, each on a lane of its own.
   Result<std::vector<Appended>> Append(std::span<const engine::LaneRows> calls,
                                        std::span<const InitialPriorities> priorities, Ack ack);

@@ -35,7 +35,32 @@ uint64_t BodyBytesMax(const AppendPlan& plan, const engine::TableState& state,
   return bytes + evictions_max * sizeof(fb::Removed);
 }
 
+/// Whether it is time to promise more ids and generations than were promised so far.
+bool RunsLow(const engine::TablePlan& plan, const engine::Growth& growth) {
+  constexpr uint64_t kAhead = uint64_t{1} << 17;
+  const uint64_t ids_end = std::max(plan.ids_end, plan.promised_ids_end);
+  const uint64_t generations_end = std::max(plan.generations_end, plan.promised_generations_end);
+  return (ids_end < plan.IdsEndFor(growth) + kAhead && ids_end < engine::kIdsEnd) ||
+         generations_end < plan.GenerationsEndFor(growth) + kAhead;
+}
+
 }  // namespace
+
+void Writer::Impl::PromiseNumbers() {
+  constexpr int64_t kWaitMs = 1000;
+  const engine::Growth first{.pages = lanes_.size() * layout().appended_groups().size(),
+                             .trajectories = lanes_.size()};
+  {
+    ChangeScope scope(database_.get(), table_.get(), {.deadline = Deadline::AfterMs(kWaitMs)});
+    Status status = scope.status();
+    while (status.ok() && !table_->plan->HasIds(first)) {
+      status = database_->ExtendRanges(&scope, table_.get(), first);
+    }
+  }
+  for (const auto& companion : companions_) {
+    if (companion != nullptr) companion->PromiseNumbers();
+  }
+}
 
 Status Writer::Impl::CheckLanes(Calls calls) const {
   for (const LaneRows& call : calls) {
@@ -94,6 +119,11 @@ Status Writer::Impl::DecideRoom(Calls calls, ChangeScope* scope, AppendPlan* pla
   if (!table_->plan->HasIds(plan->growth)) {
     *again = true;
     return database_->ExtendRanges(scope, table_.get(), plan->growth);
+  }
+  if (RunsLow(*table_->plan, plan->growth)) {
+    *again = true;  // By the time that they are needed, the promise is synced.
+    return database_->PromiseRanges(scope, table_.get(), table_->plan->IdsEndFor(plan->growth),
+                                    table_->plan->GenerationsEndFor(plan->growth));
   }
   if (!table_->plan->Over(plan->growth) && plan->leaving.empty()) return Status::Ok();
   return ChooseEviction(scope, plan, again);

@@ -97,6 +97,9 @@ void Runner::CreatePriorityTable(const Step& step) {
   }
   TableSpec spec = plain.spec;
   spec.groups = plain.groups;
+  std::erase_if(spec.columns, [&plain](const Column& column) {
+    return plain.FindColumn(column.name) == nullptr;  // It was dropped.
+  });
   const std::string name = "p" + std::to_string(plain.priorities.size());
   const PriorityTableSpec priority = PriorityTableKind(name, spec, step.numbers[1]);
   // Who is there joins in the order of slots, which the model knows while none has been free again.

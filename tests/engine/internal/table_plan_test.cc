@@ -59,7 +59,7 @@ TEST_F(TablePlanTest, IdsArePromisedInRanges) {
   EXPECT_FALSE(plan_->HasIds({.pages = plan_->generations_end}));
 }
 
-// A call that took the range's last number, and no more, once waited for ever: it was told that it
+// A call that took the range's last number, and no more, once turned for ever: it was told that it
 // needed more, and then that more had been promised.
 TEST_F(TablePlanTest, ARangeIsUsedToItsEnd) {
   CreateBounded(0, 0);
@@ -74,6 +74,32 @@ TEST_F(TablePlanTest, ARangeIsUsedToItsEnd) {
     EXPECT_LE(plan_->next_generation, plan_->generations_end) << left;
     EXPECT_LE(plan_->next_id, plan_->ids_end) << left;
   }
+}
+
+// More is promised before a range ends, so that the call that comes to its end does not wait.
+TEST_F(TablePlanTest, MoreIsPromisedAhead) {
+  TableSpec spec = testing::StepSpec();
+  Create(spec, {.admission_timeout_ms = 0});
+  core_ = testing::CoreOf(*database_);
+  plan_ = core_->FindTable("steps")->plan.get();
+  {
+    MutexLock lock(&core_->commit);
+    EXPECT_LT(plan_->promised_ids_end, plan_->ids_end);
+    plan_->next_id = plan_->ids_end - 100;
+    plan_->next_generation = plan_->generations_end - 100;
+  }
+  AppendClosed(0, 8);
+  ASSERT_OK(database_->Sync());
+  {
+    MutexLock lock(&core_->commit);
+    EXPECT_GT(plan_->promised_ids_end, plan_->ids_end);
+    EXPECT_GT(plan_->promised_generations_end, plan_->generations_end);
+    plan_->next_id = plan_->ids_end;
+    plan_->next_generation = plan_->generations_end;
+  }
+  AppendClosed(0, 8);
+  MutexLock lock(&core_->commit);
+  EXPECT_EQ(plan_->ids_end, plan_->promised_ids_end);
 }
 
 }  // namespace
