@@ -194,7 +194,7 @@ TEST_F(WriterLargeAppendTest, ACallWithoutTimeLeavesItsIdsToTheNext) {
     ASSERT_OK(database_->Sync());
     ASSERT_OK(hasty->AppendSteps(rows));
   }
-  EXPECT_EQ(without_ids, 1);
+  EXPECT_LE(without_ids, 1);  // None, where the promise made ahead is synced by then.
   EXPECT_EQ(table_->Find(1)->rows_end, 1'250'000);
 }
 
