@@ -20,6 +20,10 @@ namespace {
 namespace fb = engine::fb;
 
 constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
+/// Of less, memtables and the last batch together would be more than all.
+constexpr uint64_t kColdBytesMin = uint64_t{4} << 20;
+constexpr uint64_t kDefaultColdBytesMin = uint64_t{8} << 20;
+constexpr uint64_t kDefaultColdBytesMax = uint64_t{64} << 20;
 /// Of each budget: what no machine has, and its address space still holds.
 constexpr uint64_t kBudgetBytesMax = uint64_t{1} << 44;
 /// A tag with a blob of at most this may use the log's reserve beyond its bound.
@@ -56,9 +60,15 @@ Status CheckBudgets(const DatabaseOptions& options) {
   }
   const Budgets& budgets = options.budgets;
   for (const auto& [name, bytes] : {std::pair("budgets.frames_bytes", budgets.frames_bytes),
-                                    std::pair("budgets.index_bytes", budgets.index_bytes)}) {
+                                    std::pair("budgets.index_bytes", budgets.index_bytes),
+                                    std::pair("budgets.cold_bytes", budgets.cold_bytes)}) {
     if (bytes <= kBudgetBytesMax) continue;
     return Status::InvalidArgument(name, " is ", bytes, "; expected at most ", kBudgetBytesMax);
+  }
+  if (budgets.cold_bytes > 0 && budgets.cold_bytes < kColdBytesMin) {
+    return Status::InvalidArgument("budgets.cold_bytes is ", budgets.cold_bytes,
+                                   "; expected at least ", kColdBytesMin,
+                                   ", or 0 for a share of budgets.frames_bytes");
   }
   if (!(options.space_amplification_max > 1)) {
     return Status::InvalidArgument("space_amplification_max is ", options.space_amplification_max,
@@ -78,6 +88,10 @@ void ChooseBudgets(Budgets* budgets) {
   if (budgets->frames_bytes == 0) budgets->frames_bytes = engine::DefaultFrameBudget();
   if (budgets->index_bytes == 0) {
     budgets->index_bytes = std::max(budgets->frames_bytes / 8, kIndexBytesMin);
+  }
+  if (budgets->cold_bytes == 0) {
+    budgets->cold_bytes =
+        std::clamp(budgets->frames_bytes / 8, kDefaultColdBytesMin, kDefaultColdBytesMax);
   }
 }
 

@@ -20,6 +20,10 @@ struct Budgets {
   uint64_t index_bytes = 0;
   /// Buffers of batches, of all samplers together.
   uint64_t batch_bytes = uint64_t{1} << 30;
+  /// RocksDB's, of the cold store: blocks of its files, and half of it what is not flushed yet; the
+  /// last batch, of about 1 MiB, may come on top. At least 4 MiB. 0: an eighth of `frames_bytes`,
+  /// at least 8 MiB and at most 64 MiB.
+  uint64_t cold_bytes = 0;
 };
 
 struct DatabaseOptions {
