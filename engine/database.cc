@@ -7,6 +7,7 @@
 #include "engine/internal/change_scope.h"
 #include "engine/internal/core.h"
 #include "engine/internal/index_budget.h"
+#include "engine/internal/log_sizes.h"
 #include "engine/internal/recovery.h"
 #include "engine/internal/remover_rule.h"
 #include "engine/internal/reopen.h"
@@ -45,6 +46,9 @@ Result<wal::CreatedLog> FindOrCreate(Env* env, const std::string& directory,
   if (exists) return wal::CreatedLog{.directory = std::move(*held), .lock = nullptr};
   if (!options.create_if_missing || options.read_only) {
     return Status::NotFound("there is no database in '", directory, "'");
+  }
+  if (options.cold_tier) {
+    GEARDB_RETURN_IF_ERROR(engine::CheckGoesRound(log.log_bytes_max, log.segment_bytes, ""));
   }
   auto created = wal::CreateLog(env, directory, log);
   const bool late = created.status().code() == StatusCode::kAlreadyExists;
@@ -95,6 +99,16 @@ void ChooseBudgets(Budgets* budgets) {
   }
 }
 
+wal::LogOptions LogOptionsOf(const DatabaseOptions& options) {
+  return {.log_bytes_max = options.log_bytes_max,
+          .sync_interval_ms = options.sync_interval_ms,
+          .segment_bytes = options.segment_bytes > 0
+                               ? options.segment_bytes
+                               : engine::ChooseSegmentBytes(options.log_bytes_max),
+          .ring_bytes = options.ring_bytes,
+          .background = options.background};
+}
+
 Status WatchTimes(const engine::DatabaseCore& core) {
   if (core.timekeeper == nullptr) return Status::Ok();
   for (const auto& table : core.AllTables()) {
@@ -121,11 +135,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   impl->directory = directory;
   Budgets& budgets = impl->options.budgets;
   ChooseBudgets(&budgets);
-  const wal::LogOptions log{.log_bytes_max = options.log_bytes_max,
-                            .sync_interval_ms = options.sync_interval_ms,
-                            .segment_bytes = options.segment_bytes,
-                            .ring_bytes = options.ring_bytes,
-                            .background = options.background};
+  const wal::LogOptions log = LogOptionsOf(options);
   GEARDB_ASSIGN_OR_RETURN(
       impl->arena,
       engine::HostArena::Create(
@@ -142,6 +152,10 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   const LockMode mode = options.read_only ? LockMode::kShared : LockMode::kExclusive;
   GEARDB_ASSIGN_OR_RETURN(impl->manifest, wal::LockAndReadManifest(found.directory.get(), directory,
                                                                    mode, &found.lock));
+  if (options.cold_tier && !options.read_only) {
+    GEARDB_RETURN_IF_ERROR(engine::CheckGoesRound(
+        options.log_bytes_max, impl->manifest.segment_bytes, " in '" + directory + "'"));
+  }
   impl->UsePages(found.directory, impl->manifest);
   engine::ImageHead image;
   GEARDB_RETURN_IF_ERROR(engine::LoadImage(impl.get(), found.directory.get(), &image));
