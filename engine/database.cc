@@ -7,6 +7,7 @@
 #include "engine/internal/change_scope.h"
 #include "engine/internal/core.h"
 #include "engine/internal/index_budget.h"
+#include "engine/internal/log_sizes.h"
 #include "engine/internal/recovery.h"
 #include "engine/internal/remover_rule.h"
 #include "engine/internal/reopen.h"
@@ -20,6 +21,10 @@ namespace {
 namespace fb = engine::fb;
 
 constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
+/// Of less, memtables and the last batch together would be more than all.
+constexpr uint64_t kColdBytesMin = uint64_t{4} << 20;
+constexpr uint64_t kDefaultColdBytesMin = uint64_t{8} << 20;
+constexpr uint64_t kDefaultColdBytesMax = uint64_t{64} << 20;
 /// Of each budget: what no machine has, and its address space still holds.
 constexpr uint64_t kBudgetBytesMax = uint64_t{1} << 44;
 /// A tag with a blob of at most this may use the log's reserve beyond its bound.
@@ -42,6 +47,9 @@ Result<wal::CreatedLog> FindOrCreate(Env* env, const std::string& directory,
   if (!options.create_if_missing || options.read_only) {
     return Status::NotFound("there is no database in '", directory, "'");
   }
+  if (options.cold_tier) {
+    GEARDB_RETURN_IF_ERROR(engine::CheckGoesRound(log.log_bytes_max, log.segment_bytes, ""));
+  }
   auto created = wal::CreateLog(env, directory, log);
   const bool late = created.status().code() == StatusCode::kAlreadyExists;
   if (!late || options.error_if_exists) return created;
@@ -56,9 +64,15 @@ Status CheckBudgets(const DatabaseOptions& options) {
   }
   const Budgets& budgets = options.budgets;
   for (const auto& [name, bytes] : {std::pair("budgets.frames_bytes", budgets.frames_bytes),
-                                    std::pair("budgets.index_bytes", budgets.index_bytes)}) {
+                                    std::pair("budgets.index_bytes", budgets.index_bytes),
+                                    std::pair("budgets.cold_bytes", budgets.cold_bytes)}) {
     if (bytes <= kBudgetBytesMax) continue;
     return Status::InvalidArgument(name, " is ", bytes, "; expected at most ", kBudgetBytesMax);
+  }
+  if (budgets.cold_bytes > 0 && budgets.cold_bytes < kColdBytesMin) {
+    return Status::InvalidArgument("budgets.cold_bytes is ", budgets.cold_bytes,
+                                   "; expected at least ", kColdBytesMin,
+                                   ", or 0 for a share of budgets.frames_bytes");
   }
   if (!(options.space_amplification_max > 1)) {
     return Status::InvalidArgument("space_amplification_max is ", options.space_amplification_max,
@@ -79,6 +93,20 @@ void ChooseBudgets(Budgets* budgets) {
   if (budgets->index_bytes == 0) {
     budgets->index_bytes = std::max(budgets->frames_bytes / 8, kIndexBytesMin);
   }
+  if (budgets->cold_bytes == 0) {
+    budgets->cold_bytes =
+        std::clamp(budgets->frames_bytes / 8, kDefaultColdBytesMin, kDefaultColdBytesMax);
+  }
+}
+
+wal::LogOptions LogOptionsOf(const DatabaseOptions& options) {
+  return {.log_bytes_max = options.log_bytes_max,
+          .sync_interval_ms = options.sync_interval_ms,
+          .segment_bytes = options.segment_bytes > 0
+                               ? options.segment_bytes
+                               : engine::ChooseSegmentBytes(options.log_bytes_max),
+          .ring_bytes = options.ring_bytes,
+          .background = options.background};
 }
 
 Status WatchTimes(const engine::DatabaseCore& core) {
@@ -107,11 +135,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   impl->directory = directory;
   Budgets& budgets = impl->options.budgets;
   ChooseBudgets(&budgets);
-  const wal::LogOptions log{.log_bytes_max = options.log_bytes_max,
-                            .sync_interval_ms = options.sync_interval_ms,
-                            .segment_bytes = options.segment_bytes,
-                            .ring_bytes = options.ring_bytes,
-                            .background = options.background};
+  const wal::LogOptions log = LogOptionsOf(options);
   GEARDB_ASSIGN_OR_RETURN(
       impl->arena,
       engine::HostArena::Create(
@@ -128,6 +152,10 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   const LockMode mode = options.read_only ? LockMode::kShared : LockMode::kExclusive;
   GEARDB_ASSIGN_OR_RETURN(impl->manifest, wal::LockAndReadManifest(found.directory.get(), directory,
                                                                    mode, &found.lock));
+  if (options.cold_tier && !options.read_only) {
+    GEARDB_RETURN_IF_ERROR(engine::CheckGoesRound(
+        options.log_bytes_max, impl->manifest.segment_bytes, " in '" + directory + "'"));
+  }
   impl->UsePages(found.directory, impl->manifest);
   engine::ImageHead image;
   GEARDB_RETURN_IF_ERROR(engine::LoadImage(impl.get(), found.directory.get(), &image));

@@ -37,6 +37,7 @@ DatabaseStats Database::Stats() const {
   stats.frames = {impl_->arena->budget_bytes(), impl_->arena->used_bytes()};
   stats.index = {impl_->index_memory->budget_bytes(), impl_->index_memory->used_bytes()};
   stats.batches = {impl_->options.budgets.batch_bytes, impl_->batch_bytes->load()};
+  stats.cold_memory = {impl_->options.budgets.cold_bytes, stats.cold.memory_bytes};
   stats.frame_pages = impl_->arena->page_kind();
   stats.log_page_reads = impl_->page_source->log_reads();
   stats.cold_page_reads = impl_->page_source->cold_reads();

@@ -20,6 +20,10 @@ struct Budgets {
   uint64_t index_bytes = 0;
   /// Buffers of batches, of all samplers together.
   uint64_t batch_bytes = uint64_t{1} << 30;
+  /// RocksDB's, of the cold store: blocks of its files, and half of it what is not flushed yet; the
+  /// last batch, of about 1 MiB, may come on top. At least 4 MiB. 0: an eighth of `frames_bytes`,
+  /// at least 8 MiB and at most 64 MiB.
+  uint64_t cold_bytes = 0;
 };
 
 struct DatabaseOptions {
@@ -42,14 +46,15 @@ struct DatabaseOptions {
   double space_amplification_max = 1.5;
   /// Acknowledgement of writers' calls where neither the call nor the writer names one.
   Ack ack = Ack::kLog;
-  /// The log's segments may come to this; at least one segment. Calls wait then, by their
-  /// deadlines, until some are free (cold_tier). Where none will be, all that brings bytes of the
-  /// user's fails with ResourceExhausted naming what pins the log: appends, Set and SetAll, draws,
-  /// SetColumns, new tables and priority tables, tags with a blob over 64 KiB. Removals, closings
-  /// and small tags go on for another 1 MiB or a sixteenth of this, whichever is more (in whole
-  /// segments); then they fail so too. A larger value at the next open lets everything go on.
-  /// A full disk refuses the same calls; removals, closings and small tags then have one segment,
-  /// and everything goes on when there is room again (removals from the cold store make some).
+  /// The log's segments may come to this; at least one segment, and two with cold_tier: the one
+  /// that is being written is never given back. Calls wait then, by their deadlines, until some are
+  /// free (cold_tier). Where none will be, all that brings bytes of the user's fails with
+  /// ResourceExhausted naming what pins the log: appends, Set and SetAll, draws, SetColumns, new
+  /// tables and priority tables, tags with a blob over 64 KiB. Removals, closings and small tags go
+  /// on for another 1 MiB or a sixteenth of this, whichever is more (in whole segments); then they
+  /// fail so too. A larger value at the next open lets everything go on. A full disk refuses the
+  /// same calls; removals, closings and small tags then have one segment, and everything goes on
+  /// when there is room again (removals from the cold store make some).
   uint64_t log_bytes_max = uint64_t{4} << 30;
   /// Everything is synced this long after it was written, even if nobody asks.
   int64_t sync_interval_ms = 1000;
@@ -59,11 +64,12 @@ struct DatabaseOptions {
   /// Threads fault in the whole frame budget at open.
   bool prefault = false;
   /// Size of a log segment and of the ring, powers of two of at least 64 KiB and 32 KiB; fixed when
-  /// the directory is created. They bound what goes into the log at once: with r, the smaller of a
-  /// quarter of the ring and half of a segment, a page has less than r bytes, one call of
-  /// a writer some r / 64 pages, and a tag's blob, a Set or a SetAll less than r² / 48 bytes: 5 MiB
-  /// with r = 16 KiB, 1 GiB with r = 256 KiB.
-  uint64_t segment_bytes = uint64_t{64} << 20;
+  /// the directory is created. Segments of 0: an eighth of log_bytes_max, rounded down to a power
+  /// of two, within 64 KiB and 64 MiB. They bound what goes into the log at once: with r, the
+  /// smaller of a quarter of the ring and half of a segment, a page has less than r bytes, one call
+  /// of a writer some r / 64 pages, and a tag's blob, a Set or a SetAll less than r² / 48 bytes:
+  /// 5 MiB with r = 16 KiB, 1 GiB with r = 256 KiB.
+  uint64_t segment_bytes = 0;
   uint64_t ring_bytes = uint64_t{64} << 20;
   /// Threads that read pages which are not in memory; begun when the first is asked for.
   uint32_t read_threads = 16;

@@ -99,6 +99,7 @@ struct DatabaseStats {
   BudgetStats frames = {};
   BudgetStats index = {};
   BudgetStats batches = {};
+  BudgetStats cold_memory = {};  ///< Of the cold store; nothing is used where there is none.
   std::string frame_pages = {};  ///< "huge", "4 KiB": the pages behind the frames.
   // Pages read because they were not in memory, since the open.
   uint64_t log_page_reads = 0;   ///< From the log; a page in several pieces counts each.

@@ -1,6 +1,7 @@
 #include "engine/internal/change_scope.h"
 
 #include "base/check.h"
+#include "engine/internal/log_sizes.h"
 
 namespace geardb::engine {
 
@@ -16,7 +17,8 @@ Status OrClosing(DatabaseCore* database, const Status& refused) {
 }  // namespace
 
 Status AwaitLogRoom(DatabaseCore* database, Deadline deadline, const Status& refused) {
-  const uint64_t half = database->options.log_bytes_max / 2;
+  const uint64_t half =
+      HalfOfLog(database->options.log_bytes_max, database->manifest.segment_bytes);
   if (database->MakeLogRoom(half, deadline)) return Status::Ok();
   // In a log that is half empty it was refused for something else.
   if (database->log == nullptr || database->log->BytesToBound(wal::Urgency::kAppend) >= half) {

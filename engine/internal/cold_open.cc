@@ -362,9 +362,9 @@ Result<std::vector<std::string>> DropDamagedCopy(const std::string& directory,
 
 Status CheckOptions(const ColdStoreOptions& options) {
   if (options.space_amplification_max <= 1.0 || options.background_threads == 0 ||
-      options.memory_bytes == 0 || options.open_files_max < 16) {
-    return Status::InvalidArgument(
-        "a cold store needs a space amplification above 1, threads, memory and 16 open files");
+      options.memory_bytes < kColdMemoryBytesMin || options.open_files_max < 16) {
+    return Status::InvalidArgument("a cold store needs a space amplification above 1, threads, ",
+                                   kColdMemoryBytesMin, " bytes of memory and 16 open files");
   }
   return Status::Ok();
 }

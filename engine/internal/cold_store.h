@@ -72,6 +72,9 @@ class ColdReader;
 class ColdSpace;
 class ColdStore;
 
+/// What RocksDB works with at least: memtables of half of it, which it flushes by the quarter.
+inline constexpr uint64_t kColdMemoryBytesMin = uint64_t{1} << 20;
+
 /// How a store is opened.
 struct ColdStoreOptions {
   /// Nothing is written, not even a directory; the store must exist. Nobody may write meanwhile.
@@ -85,7 +88,7 @@ struct ColdStoreOptions {
   // ---- Tuning.
 
   /// Blocks read, indexes of files, and what is not flushed yet, all together. Soft: a batch or a
-  /// read that is larger exceeds it for its time.
+  /// read that is larger exceeds it for its time. At least kColdMemoryBytesMin.
   uint64_t memory_bytes = uint64_t{64} << 20;
   /// Of that, what is not flushed yet: half of it, or less. As much is reserved on the disk.
   uint64_t unflushed_bytes_max = UINT64_MAX;

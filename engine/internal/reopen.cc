@@ -109,6 +109,7 @@ Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image) {
   core->cold = std::make_unique<ColdTier>(
       env, core->directory,
       ColdStoreOptions{.read_only = core->options.read_only,
+                       .memory_bytes = core->options.budgets.cold_bytes,
                        // A pass moves no more than that.
                        .unflushed_bytes_max = core->options.log_bytes_max,
                        .space_amplification_max = core->options.space_amplification_max});

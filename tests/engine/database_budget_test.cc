@@ -51,6 +51,29 @@ TEST_F(DatabaseBudgetTest, WhatNoMachineHasIsRefusedByName) {
   options_.budgets.index_bytes = huge;
   EXPECT_STATUS(kInvalidArgument, Database::Open(dir_->path(), options_),
                 "budgets.index_bytes is 1152921504606846976; expected at most 17592186044416");
+  options_ = testing::SmallOptions();
+  options_.budgets.cold_bytes = huge;
+  EXPECT_STATUS(kInvalidArgument, Database::Open(dir_->path(), options_),
+                "budgets.cold_bytes is 1152921504606846976; expected at most 17592186044416");
+}
+
+TEST_F(DatabaseBudgetTest, TheColdStoreTakesAShareOfTheFramesOrWhatItIsGiven) {
+  const auto limit = [&](uint64_t frames_bytes, uint64_t cold_bytes) {
+    options_.budgets.frames_bytes = frames_bytes;
+    options_.budgets.cold_bytes = cold_bytes;
+    Reopen();
+    return database_->Stats().cold_memory.limit_bytes;
+  };
+  EXPECT_EQ(limit(4 * kMiB, 0), 8 * kMiB);
+  EXPECT_EQ(limit(160 * kMiB, 0), 20 * kMiB);
+  EXPECT_EQ(limit(4096 * kMiB, 0), 64 * kMiB);
+  EXPECT_EQ(limit(4096 * kMiB, 100 * kMiB), 100 * kMiB);
+  EXPECT_EQ(limit(4 * kMiB, 4 * kMiB), 4 * kMiB);
+  Close();
+  options_.budgets.cold_bytes = 4 * kMiB - 1;
+  EXPECT_STATUS(kInvalidArgument, Database::Open(dir_->path(), options_),
+                "budgets.cold_bytes is 4194303; expected at least 4194304, or 0 for a share of "
+                "budgets.frames_bytes");
 }
 
 // What the text says of a page is what is refused.

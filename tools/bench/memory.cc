@@ -8,8 +8,6 @@ namespace geardb::bench {
 namespace {
 
 constexpr int64_t kSteps = 256;
-/// As the cold store's own (engine/internal/cold_store.h).
-constexpr uint64_t kColdBytes = 64 * kMiB;
 
 struct Shape {
   uint64_t frames_bytes = 0;
@@ -54,7 +52,7 @@ class MemoryScene final : public Scene {
     const DatabaseStats after = store->db->Stats();
     const Budgets& budgets = options.budgets;
     const uint64_t limits = budgets.frames_bytes + budgets.index_bytes + budgets.batch_bytes +
-                            options.ring_bytes + kColdBytes;
+                            after.cold_memory.limit_bytes + options.ring_bytes;
     return Figure{
         static_cast<double>(most.rss - before.rss),
         static_cast<double>(limits),

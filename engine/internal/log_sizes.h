@@ -1,0 +1,23 @@
+// The sizes of a log: of its segments, where the user names none, and whether it can go round.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace geardb::engine {
+
+/// What DatabaseOptions::segment_bytes of 0 stands for.
+uint64_t ChooseSegmentBytes(uint64_t log_bytes_max);
+
+/// InvalidArgument where the cleaner could never give a segment back: the one that is written stays
+/// (Cleaner::ChooseStart), and where there is no other the next finds no room for ever. `where`
+/// says whose segments these are.
+Status CheckGoesRound(uint64_t log_bytes_max, uint64_t segment_bytes, std::string_view where);
+
+/// The half of the bound, in whole segments as the log counts: a log from which all segments but
+/// one were given back has as much room.
+uint64_t HalfOfLog(uint64_t log_bytes_max, uint64_t segment_bytes);
+
+}  // namespace geardb::engine

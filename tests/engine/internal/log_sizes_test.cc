@@ -1,0 +1,38 @@
+#include "engine/internal/log_sizes.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/testing/matchers.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr uint64_t kKiBOfLog = uint64_t{1} << 10;
+constexpr uint64_t kMiBOfLog = uint64_t{1} << 20;
+
+TEST(LogSizesTest, SegmentsAreAnEighthOfTheLog) {
+  EXPECT_EQ(ChooseSegmentBytes(uint64_t{4} << 30), 64 * kMiBOfLog);
+  EXPECT_EQ(ChooseSegmentBytes(512 * kMiBOfLog), 64 * kMiBOfLog);
+  EXPECT_EQ(ChooseSegmentBytes(512 * kMiBOfLog - 1), 32 * kMiBOfLog);
+  EXPECT_EQ(ChooseSegmentBytes(64 * kMiBOfLog), 8 * kMiBOfLog);
+  EXPECT_EQ(ChooseSegmentBytes(100 * kMiBOfLog), 8 * kMiBOfLog);
+  EXPECT_EQ(ChooseSegmentBytes(kMiBOfLog), 128 * kKiBOfLog);
+  EXPECT_EQ(ChooseSegmentBytes(1), 64 * kKiBOfLog);
+  EXPECT_EQ(ChooseSegmentBytes(UINT64_MAX), 64 * kMiBOfLog);
+}
+
+TEST(LogSizesTest, ALogOfLessThanTwoSegmentsDoesNotGoRound) {
+  EXPECT_OK(CheckGoesRound(2 * kMiBOfLog, kMiBOfLog, ""));
+  EXPECT_STATUS(kInvalidArgument, CheckGoesRound(2 * kMiBOfLog - 1, kMiBOfLog, " in 'x'"),
+                "log_bytes_max is 2097151; expected at least 2097152, two segments of "
+                "segment_bytes = 1048576 in 'x'");
+}
+
+TEST(LogSizesTest, HalfOfALogIsOfWholeSegments) {
+  EXPECT_EQ(HalfOfLog(8 * kMiBOfLog, kMiBOfLog), 4 * kMiBOfLog);
+  // Of two segments one is free at most.
+  EXPECT_EQ(HalfOfLog(3 * kMiBOfLog - 1, kMiBOfLog), kMiBOfLog);
+}
+
+}  // namespace
+}  // namespace geardb::engine
