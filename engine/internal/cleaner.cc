@@ -202,11 +202,16 @@ class UsesReserve {
 }  // namespace
 
 Status Cleaner::Pass(Aim aim, uint64_t* released) {
-  const Choice choice = ChooseStart(aim);
+  Choice choice = ChooseStart(aim);
   if (choice.segments == 0 && aim != Aim::kRemovals) return Status::Ok();
   GEARDB_ASSIGN_OR_RETURN(ColdStore* const store, cold_->Store());
-  const UsesReserve reserve(store, aim == Aim::kRemovals);
-  if (aim != Aim::kRemovals) GEARDB_RETURN_IF_ERROR(store->KeepReserve());
+  bool only_frees = aim == Aim::kRemovals;
+  if (!only_frees) {
+    const Status kept = store->KeepReserve(choice.live_bytes);
+    only_frees = !kept.ok();
+    if (only_frees && !choice.KeepToDead()) return kept;
+  }
+  const UsesReserve reserve(store, only_frees);
   database_->page_source->UseColdStore(store);
   // Pages whose first pieces lie before it keep their frames from here on.
   database_->log_start.store(choice.start);
@@ -239,13 +244,16 @@ Cleaner::Choice Cleaner::ChooseStart(Aim aim) {
   if (aim == Aim::kRemovals) return {.start = cold_->head().log_start};
   // The segment that the log goes on in stays.
   const Lsn limit = AlignDown(database_->log->published(), segment);
-  std::map<Lsn, uint64_t> live;  // Pages, by segment.
+  std::map<Lsn, uint64_t> live;  // Bytes of pages, by segment.
   for (const auto& table : database_->AllTables()) {
     for (size_t g = 0; g < table->layout().group_count(); ++g) {
+      std::map<Lsn, uint64_t> pages;
       for (Lpn next = 0; next != kNoLpn;) {
         MutexLock lock(&table->state->mutex);
-        table->state->frames().CountInLog(g, kLooks, segment, &next, &live);
+        table->state->frames().CountInLog(g, kLooks, segment, &next, &pages);
       }
+      const uint64_t each = table->layout().group(g).pages.frame_bytes();
+      for (const auto& [base, count] : pages) live[base] += count * each;
     }
   }
   const uint64_t most = SegmentsMax();
@@ -255,11 +263,15 @@ Cleaner::Choice Cleaner::ChooseStart(Aim aim) {
           : most - std::min(most, MarginSegments() + std::max<uint64_t>(most / 16, 1));
   // Records that are not published yet take their segments, too.
   const uint64_t now = (AlignDown(database_->log->end(), segment) - begin) / segment + 1;
-  Choice choice{.start = begin, .segments = 0};
+  Choice choice{.start = begin, .dead_start = begin};
   while (choice.start < limit &&
          (live[choice.start] == 0 || now - choice.segments > std::max<uint64_t>(keep, 1))) {
+    choice.live_bytes += live[choice.start];
     choice.start += segment;
     ++choice.segments;
+    if (choice.live_bytes > 0) continue;
+    choice.dead_start = choice.start;
+    choice.dead_segments = choice.segments;
   }
   return choice;
 }

@@ -13,11 +13,12 @@
 // A pass for removals is the same, but leaves the log's start where it is: nothing is moved, and
 // what has left the tables leaves the disk. One is made where the log does not grow, so that no
 // other pass comes; and on a full disk, before the pass that it has stopped is tried again: it may
-// use the cold store's reserve.
-// Where the cold store then needs a compaction to keep within its space, the compactor makes it
-// beside the passes that follow.
-// A crash before 4 leaves the image of before, whose log is all there. Pages in the store are of
-// their time or newer: what they hold beyond the image, the log says again.
+// use the cold store's reserve. So may a pass on a disk that is too full for what the reserve has
+// to be (as large as what the pass moves, and some): it gives back the segments in which nothing
+// lives. Where the cold store then needs a compaction to keep within its space, the compactor makes
+// it beside the passes that follow. A crash before 4 leaves the image of before, whose log is all
+// there. Pages in the store are of their time or newer: what they hold beyond the image, the log
+// says again.
 //
 // Nothing is put there before the log is synced up to it: a page never says what a recovery after a
 // power loss does not know.
@@ -75,7 +76,16 @@ class Cleaner {
   enum class Aim : uint8_t { kMargin, kAllSegments, kRemovals };
   struct Choice {
     Lsn start = 0;
-    uint64_t segments = 0;  // That go.
+    uint64_t segments = 0;    // That go.
+    uint64_t live_bytes = 0;  // Of pages in them, which are to be moved.
+    Lsn dead_start = 0;       // Before it no page lives.
+    uint64_t dead_segments = 0;
+
+    /// Without those in which pages live. Whether any are left.
+    bool KeepToDead() {
+      *this = {.start = dead_start, .segments = dead_segments};
+      return segments > 0;
+    }
   };
   /// What has left the tables, but not the cold store.
   struct Gone {

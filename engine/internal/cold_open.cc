@@ -21,9 +21,6 @@ namespace {
 // Of the memory, what may hold batches that are not flushed.
 constexpr uint64_t kMemtableShare = 2;
 constexpr uint64_t kMemtableBytesMin = uint64_t{256} << 10;
-/// What of a reserve is for more than what is in memory: the last batch, and what files have beside
-/// their keys and values.
-constexpr uint64_t kReserveMore = uint64_t{4} << 20;
 
 /// RocksDB's own log of what it does would be a file that aborts the process (an assertion in
 /// Debian's build) when it is written on after the disk was full. What matters is in a Status.
@@ -295,7 +292,7 @@ Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
   GEARDB_ASSIGN_OR_RETURN(store->threads, ColdThreads::Start({options.files, options.clock},
                                                              options.background_threads));
   store->reserve = std::make_unique<ColdReserve>(store->threads->GetFileSystem().get(), directory,
-                                                 UnflushedBytesMax(options) + kReserveMore);
+                                                 UnflushedBytesMax(options) + kColdReserveMore);
   store->cache = rocksdb::NewLRUCache(options.memory_bytes, /*num_shard_bits=*/4);
   store->statistics = rocksdb::CreateDBStatistics();
   store->statistics->set_stats_level(rocksdb::StatsLevel::kExceptTimers);

@@ -176,7 +176,9 @@ Status ColdStore::Flush() {
 }
 
 void ColdStore::UseReserve(bool may) { db_->may_use_reserve = may; }
-Status ColdStore::KeepReserve() { return db_->reserve->Keep(); }
+Status ColdStore::KeepReserve(uint64_t bytes) {
+  return db_->reserve->Keep(kColdReserveMore + std::min(bytes, uint64_t{1} << 40));
+}
 
 uint64_t ColdStore::written_lsn() const {
   MutexLock lock(&db_->write_mutex);

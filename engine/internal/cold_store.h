@@ -182,9 +182,10 @@ class ColdStore {
   Status Flush();
   /// Whether what is written on a full disk from here on may use the reserve.
   void UseReserve(bool may);
-  /// Makes the reserve again, where it was used: before anything but removals is written.
-  /// ResourceExhausted: the disk is too full for it.
-  Status KeepReserve();
+  /// Makes the reserve again, where it was used: before anything but removals is written. Where the
+  /// disk is too full for all of it, as much as a pass may leave in memory that writes no more than
+  /// `bytes` of pages. ResourceExhausted: the disk is too full for that, too.
+  Status KeepReserve(uint64_t bytes);
   /// The LSN of the last batch written, or found by the open.
   uint64_t written_lsn() const;
   /// The LSN of the last batch that a finished flush covers: what an open would find. It grows

@@ -110,8 +110,9 @@ Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image) {
       env, core->directory,
       ColdStoreOptions{.read_only = core->options.read_only,
                        .memory_bytes = core->options.budgets.cold_bytes,
-                       // A pass moves no more than that.
-                       .unflushed_bytes_max = core->options.log_bytes_max,
+                       // As much as most passes move. What is reserved on the disk for it should
+                       // be little beside the log.
+                       .unflushed_bytes_max = core->options.log_bytes_max / 4,
                        .space_amplification_max = core->options.space_amplification_max});
   GEARDB_ASSIGN_OR_RETURN(
       const wal::SegmentMap map,

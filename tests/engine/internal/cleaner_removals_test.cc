@@ -84,6 +84,30 @@ TEST_F(CleanerRemovalsTest, WhatWasRemovedWhileTheDiskWasFullLeavesOnceItIsNot) 
   ExpectAll();
 }
 
+// On a small disk there is never room for as much as may be in memory.
+TEST_F(CleanerRemovalsTest, ADiskWithoutRoomForTheReserveTakesWhatIsLittle) {
+  const auto files = UseFaultFiles();
+  files->DeletesMakeSpace();
+  for (const int space : {2, 12}) {
+    SCOPED_TRACE(space);
+    files->SetSpace(int64_t{space} << 20);
+    const uint64_t segments = Cleaned().segments;
+    for (int i = 0; i < 60; ++i) Add(8, 8);
+    if (space == 2) {
+      // Nothing can be moved. But nothing has to be, either, where all is gone.
+      EXPECT_STATUS(kResourceExhausted, CleanAll(), "RESERVE: the disk is too full for");
+      EXPECT_EQ(Cleaned().segments, segments);
+      RemoveAll();
+    }
+    ASSERT_OK(CleanAll());
+    EXPECT_GT(Cleaned().segments, segments);
+    ExpectAll();
+  }
+  for (int i = 0; i < 30; ++i) Add(8, 8);
+  Again();
+  ExpectAll();
+}
+
 TEST_F(CleanerRemovalsTest, WhatIsRemovedLeavesTheDiskThoughNobodyAppends) {
   for (int i = 0; i < 300; ++i) Add(8, 8);
   ASSERT_OK(CleanAll());

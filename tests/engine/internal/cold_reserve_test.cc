@@ -52,6 +52,23 @@ TEST_F(ColdReserveTest, OnADiskThatIsTooFullThereIsNone) {
   EXPECT_TRUE(IsThere());
 }
 
+TEST_F(ColdReserveTest, WhereThereIsNoRoomForAllOfItASmallerOneDoes) {
+  files_.SetSpace(kBytes - 1);
+  const auto reserve = Make();
+  EXPECT_OK(reserve->Keep(kBytes / 2));
+  EXPECT_EQ(std::filesystem::file_size(path_), kBytes / 2);
+  // What it gives back may be what the next needs.
+  EXPECT_OK(reserve->Keep(kBytes / 4));
+  EXPECT_EQ(std::filesystem::file_size(path_), kBytes / 4);
+  EXPECT_EQ(files_.space(), static_cast<int64_t>(kBytes - 1 - kBytes / 4));
+  EXPECT_STATUS(kResourceExhausted, reserve->Keep(kBytes), "RESERVE");
+  EXPECT_FALSE(IsThere());
+  EXPECT_OK(reserve->Keep(kBytes / 4));
+  files_.SetSpace(kBytes);
+  EXPECT_OK(reserve->Keep(kBytes / 4));
+  EXPECT_EQ(std::filesystem::file_size(path_), kBytes);
+}
+
 TEST_F(ColdReserveTest, TheOneOfAnOpenBeforeIsTakenOver) {
   files_.SetSpace(4 * kBytes);
   EXPECT_OK(Make()->Keep());

@@ -98,7 +98,7 @@ TEST_F(ColdStoreFailureTest, ARemovalOnAFullDiskUsesTheReserve) {
     EXPECT_EQ(page.code(), id < 390 ? StatusCode::kNotFound : StatusCode::kOk) << page;
   }
   ASSERT_OK(store_->CompactForSpace());
-  EXPECT_OK(store_->KeepReserve());
+  EXPECT_OK(store_->KeepReserve(UINT64_MAX));
 }
 
 // Random programs on a disk that is full now and then, also in the middle of flushes of RocksDB's
