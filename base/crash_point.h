@@ -24,9 +24,9 @@ inline void SetCrashHook(CrashHook hook) {
 /// "recovery_drain", "recovery_drained_some", "recovery_sync", "recovery_epoch", "recovery_serve";
 /// the engine has "copy_rows", "append_evicts", "removal", "patch", "columns", "write_batch",
 /// "handed_over" and "tag", its cleaner "clean", "index_chunk", "flush", "recycle" and
-/// "compaction", the cold store "cold_flushed", "cold_files_dropped" and "cold_covered"; a repair
-/// "repair_keep", "repair_cold", "repair_head", "repair_segment", "repair_ring", "repair_manifest",
-/// "repair_aside" and "repair_remove".
+/// "compaction", the cold store "cold_flushed", "cold_files_dropped", "cold_covered" and
+/// "cold_manifest_copy"; a repair "repair_keep", "repair_cold", "repair_head", "repair_segment",
+/// "repair_ring", "repair_manifest", "repair_aside" and "repair_remove".
 inline void CrashPoint(const char* name) {
   if (internal::crash_hook.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
     internal::crash_hook.load(std::memory_order_acquire)(name);

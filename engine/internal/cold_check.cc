@@ -1,5 +1,6 @@
 #include "engine/internal/cold_check.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -49,16 +50,35 @@ Status LookAtCopies(
 
 }  // namespace
 
+bool IsColdStore(std::span<const std::string> names) {
+  return std::ranges::any_of(names, [](const std::string& name) {
+    return name == "CURRENT" || name.ends_with(".sst") || name.ends_with(".blob");
+  });
+}
+
+Result<bool> HoldsColdStore(Env* env, const std::string& directory) {
+  const auto names = env->List(directory);
+  if (names.status().code() == StatusCode::kNotFound) return false;
+  GEARDB_RETURN_IF_ERROR(names.status());
+  return IsColdStore(*names);
+}
+
 std::vector<std::string> ColdCheck::damage() const {
-  std::vector<std::string> all = files;
+  std::vector<std::string> all = manifest;
+  all.insert(all.end(), files.begin(), files.end());
   all.insert(all.end(), copies.begin(), copies.end());
   return all;
 }
 
 Result<ColdCheck> CheckColdChunks(const std::string& directory) {
   GEARDB_ASSIGN_OR_RETURN(const auto db, OpenColdDb(directory, {.read_only = true}));
-  ColdCheck found{.files = db->listener->damage()};
-  found.mendable = db->listener->worn.Take().any();
+  ColdCheck found{.files = db->listener->damage(),
+                  .manifest = db->manifests->damage(),
+                  .notes = db->manifests->notes()};
+  std::erase_if(found.files, [&](const std::string& text) {
+    return std::ranges::count(found.manifest, text) > 0;
+  });
+  found.mendable = db->listener->worn.Take().any() || !found.manifest.empty();
   const Status marks[kChunkCopies] = {FindMark(*db, 0), FindMark(*db, 1)};
   found.single = !marks[0].ok() && !marks[1].ok() && db->chunks[1] == nullptr;
   const Status read = LookAtCopies(

@@ -4,12 +4,19 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/env.h"
 #include "base/status.h"
 
 namespace geardb::engine {
+
+/// Whether files of these names are those of a cold store: one whose CURRENT was lost has others.
+bool IsColdStore(std::span<const std::string> names);
+/// Whether there is one in `directory`.
+Result<bool> HoldsColdStore(Env* env, const std::string& directory);
 
 struct ColdCheck {
   uint64_t chunks = 0;  ///< That at least one of the copies has.
@@ -19,6 +26,10 @@ struct ColdCheck {
   /// by chunk.
   std::vector<std::string> files = {};
   std::vector<std::string> copies = {};
+  /// What of RocksDB's manifest was read from its copy (cold_manifest.h).
+  std::vector<std::string> manifest = {};
+  /// What is no damage.
+  std::vector<std::string> notes = {};
   /// Something of that is one of the copies', and the other may have it.
   bool mendable = false;
 
@@ -29,9 +40,9 @@ struct ColdCheck {
 /// Corruption also where neither copy can be read to its end.
 Result<ColdCheck> CheckColdChunks(const std::string& directory);
 
-/// Writes copies that are damaged or missing again, from the others. What neither copy has stays as
-/// it is. `log_start` as in ColdStoreOptions. FailedPrecondition where damage to something else
-/// leaves the store for reading only.
+/// Writes copies that are damaged or missing again, from the others; the manifest, too. What
+/// neither copy has stays as it is. `log_start` as in ColdStoreOptions. FailedPrecondition where
+/// damage to something else leaves the store for reading only.
 Status MendColdChunks(const std::string& directory, uint64_t log_start);
 
 }  // namespace geardb::engine

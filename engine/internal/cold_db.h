@@ -26,6 +26,7 @@
 #include "base/metrics.h"
 #include "base/mutex.h"
 #include "engine/internal/cold_chunks.h"
+#include "engine/internal/cold_manifest.h"
 #include "engine/internal/cold_reserve.h"
 #include "engine/internal/cold_store.h"
 #include "engine/internal/cold_threads.h"
@@ -117,6 +118,8 @@ struct ColdDb {
 
   const std::string directory;
   const ColdStoreOptions options;
+  std::shared_ptr<ManifestFiles> manifests;
+  Status found;  ///< NotFound: there is no store yet; Corruption: nothing says what it has.
   std::unique_ptr<ColdThreads> threads;
   std::unique_ptr<ColdReserve> reserve;
   std::atomic<bool> may_use_reserve{false};

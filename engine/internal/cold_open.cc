@@ -98,30 +98,6 @@ rocksdb::DBOptions DatabaseOptions(const ColdDb& store, bool degraded) {
   return options;
 }
 
-/// NotFound where there is no store; Corruption where there is one without the file that says what
-/// it consists of: RocksDB would make a new one in its place.
-Status CheckCurrent(const ColdDb& store) {
-  rocksdb::FileSystem* files = store.threads->GetFileSystem().get();
-  std::vector<std::string> names;
-  const rocksdb::IOStatus listed =
-      files->GetChildren(store.directory, rocksdb::IOOptions(), &names, nullptr);
-  if (listed.IsNotFound() || listed.IsPathNotFound()) {
-    return Status::NotFound("there is no cold store in ", store.directory);
-  }
-  GEARDB_RETURN_IF_ERROR(FromRocks(listed, store.directory));
-  bool any = false;
-  for (const std::string& name : names) {
-    if (name == "CURRENT") return Status::Ok();
-    any = any || name.ends_with(".sst") || name.ends_with(".blob");
-  }
-  if (any) {
-    return Status::Corruption(store.directory,
-                              "/CURRENT is missing, but files that it leads to "
-                              "are there");
-  }
-  return Status::NotFound("there is no cold store in ", store.directory);
-}
-
 std::string RangeText(const rocksdb::LiveFileMetaData& file) {
   const auto first = DecodeColdPageKey(file.smallestkey);
   const auto last = DecodeColdPageKey(file.largestkey);
@@ -258,7 +234,11 @@ Status WriteFormat(ColdDb* store) {
 }
 
 Status OpenWhole(ColdDb* store) {
-  GEARDB_RETURN_IF_ERROR(FromRocks(OpenRocks(store, /*degraded=*/false), store->directory));
+  const Status opened = FromRocks(OpenRocks(store, /*degraded=*/false), store->directory);
+  if (opened.code() == StatusCode::kCorruption && !store->manifests->doubt().empty()) {
+    return Status::Corruption(opened.message(), "; ", store->manifests->doubt());
+  }
+  GEARDB_RETURN_IF_ERROR(opened);
   GEARDB_RETURN_IF_ERROR(ReadOwnKeys(store));
   if (!store->read_only) GEARDB_RETURN_IF_ERROR(WriteFormat(store));
   return Status::Ok();
@@ -289,7 +269,10 @@ Status OpenDamaged(ColdDb* store, const Status& why) {
 Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
                                            const ColdStoreOptions& options) {
   auto store = std::make_unique<ColdDb>(directory, options);
-  GEARDB_ASSIGN_OR_RETURN(store->threads, ColdThreads::Start({options.files, options.clock},
+  store->manifests = std::make_shared<ManifestFiles>(
+      options.files != nullptr ? options.files : rocksdb::FileSystem::Default(), directory);
+  store->found = store->manifests->Look();
+  GEARDB_ASSIGN_OR_RETURN(store->threads, ColdThreads::Start({store->manifests, options.clock},
                                                              options.background_threads));
   store->reserve = std::make_unique<ColdReserve>(store->threads->GetFileSystem().get(), directory,
                                                  UnflushedBytesMax(options) + kColdReserveMore);
@@ -297,6 +280,7 @@ Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
   store->statistics = rocksdb::CreateDBStatistics();
   store->statistics->set_stats_level(rocksdb::StatsLevel::kExceptTimers);
   store->listener = std::make_shared<ColdListener>(directory);
+  for (const std::string& text : store->manifests->damage()) store->listener->AddDamage(text);
   store->read_only = options.read_only;
   return store;
 }
@@ -372,9 +356,8 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
                                            const ColdStoreOptions& options) {
   GEARDB_RETURN_IF_ERROR(CheckOptions(options));
   GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(directory, options));
-  const Status current = CheckCurrent(*store);
-  const bool absent = current.code() == StatusCode::kNotFound;
-  if (!current.ok() && (options.read_only || !absent)) return current;
+  const bool absent = store->found.code() == StatusCode::kNotFound;
+  if (!store->found.ok() && (options.read_only || !absent)) return store->found;
   if (options.log_start != 0) {
     if (absent) {
       return Status::Corruption(directory, " holds no cold store, but the log begins at ",
@@ -383,25 +366,27 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
     GEARDB_RETURN_IF_ERROR(CheckReachesLog(directory, options));
   }
   Status opened = OpenWhole(store.get());
+  std::vector<std::string> damage = store->listener->damage();
   if (opened.code() == StatusCode::kCorruption && !options.read_only) {
     store.reset();
-    GEARDB_ASSIGN_OR_RETURN(const auto damage, DropDamagedCopy(directory, options));
+    GEARDB_ASSIGN_OR_RETURN(const auto dropped, DropDamagedCopy(directory, options));
     GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
-    if (!damage.empty()) opened = OpenWhole(store.get());
-    for (const std::string& text : damage) store->listener->AddDamage(text);
+    if (!dropped.empty()) opened = OpenWhole(store.get());
+    damage.insert(damage.end(), dropped.begin(), dropped.end());
   }
   if (opened.code() == StatusCode::kCorruption) {
-    const std::vector<std::string> damage = store->listener->damage();
     GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
-    for (const std::string& text : damage) store->listener->AddDamage(text);
     opened = OpenDamaged(store.get(), opened);
   }
   GEARDB_RETURN_IF_ERROR(opened);
+  // An open that failed may have mended the manifest already.
+  for (const std::string& text : damage) store->listener->AddDamage(text);
   // Compactions run already: what they replace stays until it was looked for.
   const bool held = !store->read_only && store->db->DisableFileDeletions().ok();
   NoteMissingFiles(*store);
   if (held) GEARDB_RETURN_IF_ERROR(FromRocks(store->db->EnableFileDeletions(false), directory));
   if (!store->read_only) GEARDB_RETURN_IF_ERROR(MakeCopies(store.get()));
+  if (!store->read_only) (void)store->manifests->DeleteStrays();
   if (!store->read_only) (void)store->reserve->Keep();
   MutexLock lock(&store->write_mutex);
   store->written = store->listener->flushed();

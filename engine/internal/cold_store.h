@@ -30,9 +30,9 @@
 // compaction that meets damage is given up and compaction switched off (reads and writes go on)
 // until the next open; `damage()` says what was found. Where RocksDB cannot open the directory for
 // bad files, but for those of one copy, it is opened for reading; writes are FailedPrecondition.
-// Not possible: opening without `CURRENT` or with a damaged manifest, since nothing else says which
-// files are part of the store: Corruption, and nothing is changed. That a manifest ends too early
-// is found by its LSN alone: pass `log_start`.
+// `CURRENT` and the manifest, without which nothing says what files are part of the store, have a
+// copy (cold_manifest.h). With both bad: Corruption, and nothing is changed. That both manifests
+// end too early is found by the LSN alone: pass `log_start`.
 //
 // **Failures.** A full disk is ResourceExhausted: nothing of the batch was taken; each later Write
 // or Flush tries again, and goes through when there is room. But RocksDB cannot take anything, a

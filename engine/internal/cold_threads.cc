@@ -9,6 +9,10 @@ namespace {
 
 struct NoLock final : rocksdb::FileLock {};
 
+std::shared_ptr<rocksdb::FileSystem> FilesOf(const ColdSystem& with) {
+  return with.files != nullptr ? with.files : rocksdb::Env::Default()->GetFileSystem();
+}
+
 }  // namespace
 
 rocksdb::Status ColdThreads::LockFile(const std::string& /*name*/, rocksdb::FileLock** lock) {
@@ -22,9 +26,9 @@ rocksdb::Status ColdThreads::UnlockFile(rocksdb::FileLock* lock) {
 }
 
 ColdThreads::ColdThreads(const ColdSystem& with, uint32_t each)
-    : EnvWrapper(rocksdb::Env::Default()), each_(each) {
-  // RocksDB takes both from here, not through the wrapper's older calls.
-  file_system_ = with.files != nullptr ? with.files : rocksdb::Env::Default()->GetFileSystem();
+    : EnvWrapper(rocksdb::NewCompositeEnv(FilesOf(with))), each_(each) {
+  // RocksDB takes both from here, and deletes manifests through the wrapper's older calls.
+  file_system_ = FilesOf(with);
   system_clock_ = with.clock != nullptr ? with.clock : rocksdb::Env::Default()->GetSystemClock();
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "engine/internal/cold_check.h"
 
 namespace geardb::engine {
 namespace {
@@ -51,7 +52,7 @@ Status NextImage::Put(const ImageChunk& chunk, std::span<const std::byte> bytes,
 }
 
 Status ColdTier::OpenExisting(uint64_t log_start) {
-  GEARDB_ASSIGN_OR_RETURN(const bool found, env_->Exists(JoinPath(directory_, "CURRENT")));
+  GEARDB_ASSIGN_OR_RETURN(const bool found, HoldsColdStore(env_, directory_));
   if (!found) {
     if (log_start == 0) return Status::Ok();
     return Status::Corruption("the log begins at LSN ", log_start, ", and there is no cold store '",

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/page_view.h"
+#include "engine/internal/cold_check.h"
+#include "engine/internal/cold_tier.h"
 #include "tools/geardb/memory_need.h"
 #include "tools/geardb/text_table.h"
 
@@ -104,8 +106,8 @@ Result<Filter> FilterOf(const Invocation& invocation) {
 }
 
 Lsn LogBegin(const StoreFiles& files) {
-  const std::string cold = JoinPath(JoinPath(files.directory, "cold"), "CURRENT");
-  const auto found = Env::Posix()->Exists(cold);
+  const auto found =
+      engine::HoldsColdStore(Env::Posix(), JoinPath(files.directory, engine::kColdDirectory));
   return found.ok() && *found ? kNoLsn : 0;
 }
 

@@ -67,6 +67,7 @@ class Planner {
   void CutLog(Lsn at, std::string damage);
   bool HasSegmentOf(Lsn end) const;
   void LookAtCold();
+  void AddCopies(const std::vector<std::string>& damage);
   Status ReadAll();
   Status NameLosses();
   void KeepWhatIsWrittenOver(const std::vector<SalvagedRecord>& beyond);
@@ -312,13 +313,21 @@ void Planner::LookAtCold() {
   if (plan_.cold_aside) return;
   const auto found = engine::CheckColdChunks(cold_directory());
   if (!found.ok() || !found->mendable) return;
-  const std::vector<std::string> damage = found->damage();
-  Add(damage[0] + (damage.size() == 1 ? std::string()
-                                      : " (and " + std::to_string(damage.size() - 1) + " more)"),
-      "copies of index chunks that are damaged are written again from the others");
+  for (const std::string& text : found->manifest) {
+    Add(text, "what says which files the cold store has is written again, twice");
+  }
+  std::vector<std::string> damage = found->files;
+  damage.insert(damage.end(), found->copies.begin(), found->copies.end());
+  if (!damage.empty()) AddCopies(damage);
   plan_.mend_cold = true;
   for (const auto& [name, base] : bases_) plan_.log_start = std::min(plan_.log_start, base);
   if (bases_.empty()) plan_.log_start = 0;
+}
+
+void Planner::AddCopies(const std::vector<std::string>& damage) {
+  Add(damage[0] + (damage.size() == 1 ? std::string()
+                                      : " (and " + std::to_string(damage.size() - 1) + " more)"),
+      "copies of index chunks that are damaged are written again from the others");
 }
 
 TableLoss& Planner::LossOf(TableId id) {

@@ -335,6 +335,13 @@ Status Verification::CheckCold() {
   const auto found = engine::CheckColdChunks(directory);
   // What keeps the store from being opened, the replay says.
   if (!found.ok()) return Status::Ok();
+  for (const std::string& text : found->manifest) {
+    AddProblem(directory, kNoLsn,
+               text +
+                   "; nothing is lost, and geardb repair, or the next open for writing, writes "
+                   "it again");
+  }
+  for (const std::string& note : found->notes) notes_.push_back(Printable(note));
   for (const std::string& text : found->files) AddProblem(directory, kNoLsn, text);
   for (const std::string& text : found->copies) {
     AddProblem(directory, kNoLsn,
