@@ -28,12 +28,6 @@ uint64_t ChunkChecksum(const ColdChunkKey& key, uint64_t lsn, std::span<const st
 
 std::string CopyText(size_t copy) { return copy == 0 ? "the first copy" : "the second copy"; }
 
-Status WriteUnlogged(ColdDb* db, rocksdb::WriteBatch* batch) {
-  rocksdb::WriteOptions unlogged;
-  unlogged.disableWAL = true;
-  return FromRocks(db->db->Write(unlogged, batch), db->directory);
-}
-
 rocksdb::ReadOptions ReadingAll() {
   rocksdb::ReadOptions options;
   options.fill_cache = false;
@@ -248,7 +242,7 @@ Status WriteAgain(ColdDb* db, const WornCopies::Found& worn, Unmark unmark) {
     GEARDB_RETURN_IF_ERROR(
         FromRocks(batch.Delete(db->chunks[copy], SliceOf(kWholeMark)), db->directory));
   }
-  return WriteUnlogged(db, &batch);
+  return db->Write(&batch);
 }
 
 }  // namespace
@@ -284,7 +278,7 @@ Status CopyFrom(ColdDb* db, size_t source) {
     any = true;
     GEARDB_RETURN_IF_ERROR(FromRocks(batch.Put(db->chunks[target], key, value), db->directory));
     if (batch.GetDataSize() < kCopyBytes) return Status::Ok();
-    GEARDB_RETURN_IF_ERROR(WriteUnlogged(db, &batch));
+    GEARDB_RETURN_IF_ERROR(db->Write(&batch));
     batch.Clear();
     return Status::Ok();
   });
@@ -293,7 +287,7 @@ Status CopyFrom(ColdDb* db, size_t source) {
     GEARDB_RETURN_IF_ERROR(
         FromRocks(batch.Put(db->chunks[copy], SliceOf(kWholeMark), {}), db->directory));
   }
-  GEARDB_RETURN_IF_ERROR(WriteUnlogged(db, &batch));
+  GEARDB_RETURN_IF_ERROR(db->Write(&batch));
   if (!any) return Status::Ok();
   rocksdb::FlushOptions waiting;
   waiting.allow_write_stall = true;

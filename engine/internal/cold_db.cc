@@ -1,5 +1,7 @@
 #include "engine/internal/cold_db.h"
 
+#include <rocksdb/write_batch.h>
+
 #include <cstring>
 
 #include "base/concatenate.h"
@@ -9,6 +11,8 @@ namespace {
 
 // More than this many texts tell nobody more.
 constexpr size_t kDamageTextsMax = 100;
+// No key of the store's is this one, nor has it at its end.
+constexpr std::string_view kNoKey{"\0\0\0", 3};
 // How long is waited for a flush that RocksDB says is done: a minute, in looks.
 constexpr int kFlushLooksMax = 600;
 constexpr int64_t kFlushLookMs = 100;
@@ -162,6 +166,28 @@ Status ColdDb::Resuming(const std::function<Status()>& attempt) {
     if (!IsFull(status)) break;
   }
   return status;
+}
+
+Status ColdDb::Write(rocksdb::WriteBatch* batch, std::string_view newest_page) {
+  const auto touch = [&](rocksdb::ColumnFamilyHandle* family, std::string_view key) {
+    return family == nullptr ? rocksdb::Status::OK() : batch->Delete(family, SliceOf(key));
+  };
+  rocksdb::Status status = touch(meta, kNoKey);
+  for (rocksdb::ColumnFamilyHandle* copy : chunks) {
+    if (status.ok()) status = touch(copy, kNoKey);
+  }
+  {
+    MutexLock lock(&newest_mutex_);
+    if (!newest_page.empty()) {
+      newest_page_ = newest_page;
+    } else if (status.ok()) {
+      status = touch(pages, newest_page_ + std::string(kNoKey));
+    }
+  }
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  if (status.ok()) status = db->Write(unlogged, batch);
+  return FromRocks(status, directory);
 }
 
 Status ColdDb::StopFailingCompactions() {

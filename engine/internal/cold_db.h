@@ -108,6 +108,13 @@ struct ColdDb {
   /// may each fail since one has looked last, so both are tried several times; the last error where
   /// the disk is still full. With `may_use_reserve` that is given up before.
   Status Resuming(const std::function<Status()>& attempt);
+  /// Writes the batch, without RocksDB's log, and to all column families at once: what it does not
+  /// touch gets a deletion of a key that is not there. So either all of them have something to
+  /// flush or none, as CompactRange needs: it chooses what it flushes before it may have to wait
+  /// for room, and a flush of others that was begun meanwhile aborts the process in Debian's build
+  /// (an assertion in AtomicFlushMemTablesToOutputFiles that all have one reason). `newest_page`:
+  /// the last key of a page that the batch puts, if any.
+  Status Write(rocksdb::WriteBatch* batch, std::string_view newest_page = {});
   /// Flushes all that was written up to this batch.
   Status FlushUntil(uint64_t batch);
   /// Closes RocksDB without a flush. The first error.
@@ -145,6 +152,9 @@ struct ColdDb {
   Status Resume();
 
   Mutex resume_mutex_;  // One resumes at a time.
+  Mutex newest_mutex_;
+  /// The file of a deletion behind it still lies within what a removal of its trajectory covers.
+  std::string newest_page_ GEARDB_GUARDED_BY(newest_mutex_);
 };
 
 /// Opens the directory as cold_store.h says.

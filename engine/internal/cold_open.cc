@@ -227,10 +227,10 @@ Status ReadOwnKeys(ColdDb* store) {
 Status WriteFormat(ColdDb* store) {
   std::string bytes(sizeof(kColdFormat), '\0');
   std::memcpy(bytes.data(), &kColdFormat, sizeof(kColdFormat));
-  rocksdb::WriteOptions unlogged;
-  unlogged.disableWAL = true;
-  return FromRocks(store->db->Put(unlogged, store->meta, SliceOf(kColdFormatKey), SliceOf(bytes)),
-                   store->directory);
+  rocksdb::WriteBatch batch;
+  GEARDB_RETURN_IF_ERROR(
+      FromRocks(batch.Put(store->meta, SliceOf(kColdFormatKey), SliceOf(bytes)), store->directory));
+  return store->Write(&batch);
 }
 
 Status OpenWhole(ColdDb* store) {

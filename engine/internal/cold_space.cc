@@ -203,10 +203,8 @@ Status ColdSpace::Cover(const std::vector<Pending>& ranges, bool finish) {
   for (const Pending& pending : ranges) {
     if (finish && status.ok()) status = batch.Delete(db_->meta, RecordKey(pending.removal));
   }
-  rocksdb::WriteOptions unlogged;
-  unlogged.disableWAL = true;
-  if (status.ok()) status = db_->db->Write(unlogged, &batch);
-  return FromRocks(status, db_->directory);
+  GEARDB_RETURN_IF_ERROR(FromRocks(status, db_->directory));
+  return db_->Write(&batch);
 }
 
 Status ColdSpace::Compact() {

@@ -22,6 +22,7 @@ struct ColdBatch::Rep {
   rocksdb::WriteBatch changes;
   std::vector<ColdRemoval> removals;
   uint64_t removed_bytes = 0;
+  std::string newest_page;  ///< The last key of one that was put.
   std::string value;
 
   void Remove(bool of_chunks, const ColdKeyRange& keys) {
@@ -45,7 +46,8 @@ ColdBatch::~ColdBatch() = default;
 
 Status ColdBatch::PutPage(const ColdPageKey& key, const ColdPageSource& page) {
   GEARDB_RETURN_IF_ERROR(EncodeColdPage(key, page, &rep_->value));
-  Rep::Check(rep_->changes.Put(rep_->db->pages, EncodeColdKey(key), rep_->value));
+  rep_->newest_page = EncodeColdKey(key);
+  Rep::Check(rep_->changes.Put(rep_->db->pages, rep_->newest_page, rep_->value));
   return Status::Ok();
 }
 
@@ -86,6 +88,7 @@ uint64_t ColdBatch::bytes() const { return rep_->changes.GetDataSize(); }
 void ColdBatch::Clear() {
   rep_->changes.Clear();
   rep_->removals.clear();
+  rep_->newest_page.clear();
   rep_->removed_bytes = 0;
 }
 
@@ -150,12 +153,10 @@ Status ColdStore::WriteOnce(ColdBatch* batch, const ColdPosition& position,
   for (const ColdRemoval& removal : removals) {
     if (status.ok()) status = changes.Put(db_->meta, ColdSpace::RecordKey(removal), {});
   }
-  rocksdb::WriteOptions unlogged;
-  unlogged.disableWAL = true;
-  if (status.ok()) status = db_->db->Write(unlogged, &changes);
-  if (status.ok()) return Status::Ok();
-  ColdBatch::Rep::Check(changes.RollbackToSavePoint());
-  return FromRocks(status, db_->directory);
+  Status written = FromRocks(status, db_->directory);
+  if (written.ok()) written = db_->Write(&changes, batch->rep_->newest_page);
+  if (!written.ok()) ColdBatch::Rep::Check(changes.RollbackToSavePoint());
+  return written;
 }
 
 Status ColdStore::Flush() {

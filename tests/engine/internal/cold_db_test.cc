@@ -1,8 +1,13 @@
 #include "engine/internal/cold_db.h"
 
 #include <gtest/gtest.h>
+#include <rocksdb/write_batch.h>
+
+#include <functional>
+#include <memory>
 
 #include "tests/testing/matchers.h"
+#include "tests/testing/temp_dir.h"
 
 namespace geardb::engine {
 namespace {
@@ -15,6 +20,49 @@ TEST(ColdDbTest, PositionsComeBackAndAreFrozen) {
   EXPECT_EQ(position.lsn, 0x0807060504030201u);
   EXPECT_EQ(position.batch, 0x100F0E0D0C0B0A09u);
   EXPECT_STATUS(kCorruption, DecodeColdPosition(bytes.substr(1)), "15 bytes");
+}
+
+// What RocksDB may flush together, it flushes for one reason (ColdDb::Write).
+TEST(ColdDbTest, WhateverABatchHoldsIsInAllFamilies) {
+  const testing::TempDir dir;
+  ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(dir.File("cold"), {}));
+  ASSERT_EQ(db->families().size(), 4u);
+  const auto flush = [&] {
+    rocksdb::FlushOptions waiting;
+    ASSERT_OK(FromRocks(db->db->Flush(waiting, db->families()), ""));
+    for (auto* family : db->families()) {
+      EXPECT_EQ(db->Property(family, rocksdb::DB::Properties::kNumEntriesActiveMemTable), 0u);
+    }
+  };
+  const auto write = [&](const std::function<rocksdb::Status(rocksdb::WriteBatch*)>& fill,
+                         std::string_view newest_page) {
+    rocksdb::WriteBatch batch;
+    ASSERT_OK(FromRocks(fill(&batch), ""));
+    ASSERT_OK(db->Write(&batch, newest_page));
+    for (auto* family : db->families()) {
+      EXPECT_GT(db->Property(family, rocksdb::DB::Properties::kNumEntriesActiveMemTable), 0u)
+          << family->GetName();
+    }
+    flush();
+  };
+  // The open has written its format: to all, or to none.
+  for (auto* family : db->families()) {
+    EXPECT_GT(db->Property(family, rocksdb::DB::Properties::kNumEntriesActiveMemTable), 0u);
+  }
+  flush();
+  write([&](auto* batch) { return batch->Put(db->pages, "page", "1"); }, "page");
+  write([&](auto* batch) { return batch->Put(db->chunks[0], "chunk", "1"); }, "");
+  write([&](auto* batch) { return batch->DeleteRange(db->chunks[1], "a", "b"); }, "");
+  write([&](auto* batch) { return batch->DeleteRange(db->pages, "a", "b"); }, "");
+  write([&](auto* batch) { return batch->Delete(db->meta, "own"); }, "");
+  // Nobody finds any of it.
+  const std::unique_ptr<rocksdb::Iterator> keys(
+      db->db->NewIterator(rocksdb::ReadOptions(), db->pages));
+  keys->SeekToFirst();
+  ASSERT_TRUE(keys->Valid());
+  EXPECT_EQ(keys->key().ToString(), "page");
+  keys->Next();
+  EXPECT_FALSE(keys->Valid());
 }
 
 TEST(ColdDbTest, RocksErrorsKeepTheirMeaning) {

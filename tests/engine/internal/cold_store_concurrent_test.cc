@@ -110,6 +110,33 @@ TEST_F(ColdStoreConcurrentTest, ReadersBesideWritersSeeWholePages) {
 }
 
 // Whoever keeps it, and whoever gives it up: afterwards it is there, or not.
+// Batches of pages alone and of chunks alone fill memtables that RocksDB flushes by itself, while
+// it is told to compact: whatever it then flushes together has one reason.
+TEST_F(ColdStoreConcurrentTest, CompactionsBesideWritesThatFillMemtables) {
+  std::atomic<bool> ended{false};
+  std::thread compactor([&] {
+    while (!ended.load()) {
+      ASSERT_OK(store_->FindGarbage());
+      ASSERT_OK(store_->CompactForSpace());
+    }
+  });
+  const std::vector<std::byte> chunk(20'000, std::byte{7});
+  for (uint64_t lsn = 1; lsn <= 600; ++lsn) {
+    ColdBatch batch(*store_);
+    if (lsn % 8 < 4) {
+      for (uint64_t page = 0; page < 40; ++page) {
+        ASSERT_OK(PutColdPage({1, 0, 0, lsn % kIds, page}, {.generation = lsn, .rows = 8}, &batch));
+      }
+    } else {
+      ASSERT_OK(batch.PutChunk({.table = 1, .kind = 1, .chunk = lsn % 16}, lsn, chunk));
+    }
+    ASSERT_OK(store_->Write(&batch, lsn));
+  }
+  ended = true;
+  compactor.join();
+  ASSERT_OK(store_->Flush());
+}
+
 TEST_F(ColdStoreConcurrentTest, TheReserveIsKeptAndGivenUpAtOnce) {
   ColdReserve reserve(rocksdb::FileSystem::Default().get(), dir_.path(), uint64_t{1} << 20);
   std::vector<std::thread> threads;
