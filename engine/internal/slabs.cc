@@ -87,32 +87,36 @@ std::vector<uint32_t> SharedSlabs::slabs() const {
 
 void SharedSlabs::Add(uint32_t slab) {
   GEARDB_CHECK(free_.emplace(slab, uint8_t{0xFF}).second);
+  by_free_[kPartsPerSlab].insert(slab);
   free_count_ += kPartsPerSlab;
 }
 
 std::optional<uint32_t> SharedSlabs::Take() {
-  auto best = free_.end();
-  for (auto slab = free_.begin(); slab != free_.end(); ++slab) {
-    if (slab->second == 0) continue;
-    if (best == free_.end() || std::popcount(slab->second) < std::popcount(best->second)) {
-      best = slab;
-    }
+  for (size_t count = 1; count <= kPartsPerSlab; ++count) {
+    if (by_free_[count].empty()) continue;
+    const uint32_t slab = *by_free_[count].begin();
+    uint8_t& free = free_.at(slab);
+    const auto bit = static_cast<uint32_t>(std::countr_zero(free));
+    free = static_cast<uint8_t>(free & (free - 1));
+    by_free_[count - 1].insert(by_free_[count].extract(slab));
+    --free_count_;
+    return slab * kPartsPerSlab + bit;
   }
-  if (best == free_.end()) return std::nullopt;
-  const auto bit = static_cast<uint32_t>(std::countr_zero(best->second));
-  best->second = static_cast<uint8_t>(best->second & (best->second - 1));
-  --free_count_;
-  return best->first * kPartsPerSlab + bit;
+  return std::nullopt;
 }
 
 bool SharedSlabs::Put(uint32_t part) {
-  const auto slab = free_.find(part / kPartsPerSlab);
+  const uint32_t slab = part / kPartsPerSlab;
+  const auto found = free_.find(slab);
   const auto bit = static_cast<uint8_t>(1u << part % kPartsPerSlab);
-  GEARDB_CHECK(slab != free_.end() && (slab->second & bit) == 0);
-  slab->second = static_cast<uint8_t>(slab->second | bit);
+  GEARDB_CHECK(found != free_.end() && (found->second & bit) == 0);
+  const auto count = static_cast<size_t>(std::popcount(found->second));
+  found->second = static_cast<uint8_t>(found->second | bit);
+  by_free_[count + 1].insert(by_free_[count].extract(slab));
   ++free_count_;
-  if (slab->second != 0xFF) return false;
-  free_.erase(slab);
+  if (count + 1 < kPartsPerSlab) return false;
+  by_free_[kPartsPerSlab].erase(slab);
+  free_.erase(found);
   free_count_ -= kPartsPerSlab;
   return true;
 }

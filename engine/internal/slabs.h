@@ -2,9 +2,11 @@
 // are more pools than slabs for them, pools take parts of slabs that they share.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace geardb::engine {
@@ -61,7 +63,8 @@ class SharedSlabs {
   uint64_t free_count() const { return free_count_; }
 
  private:
-  std::map<uint32_t, uint8_t> free_;  // By slab: a bit for each part.
+  std::map<uint32_t, uint8_t> free_;                           // By slab: a bit for each part.
+  std::array<std::set<uint32_t>, kPartsPerSlab + 1> by_free_;  // Slabs, by how many are free.
   uint64_t free_count_ = 0;
 };
 

@@ -146,9 +146,9 @@ TEST_F(DatabaseSmallFramesTest, ManyTablesAreAppendedTo) {
     ASSERT_OK_AND_ASSIGN(tables[k].table, database_->CreateTable(spec));
     ASSERT_OK_AND_ASSIGN(tables[k].writer, tables[k].table->NewWriter({}));
   }
-  // In turns, so that all have a trajectory open; five times the budget.
+  // In turns, so that all have a trajectory open; three times the budget.
   constexpr int64_t kRows = 33;
-  for (uint8_t round = 0; round < 60; ++round) {
+  for (uint8_t round = 0; round < 40; ++round) {
     for (const bool last : {false, true}) {
       for (size_t k = 0; k < tables.size(); ++k) {
         const int64_t rows = last ? kRows - 17 : 17;
