@@ -182,6 +182,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   report.clean = read.seal_lsn != kNoLsn;
   engine::NoteLog(read, impl.get());
   GEARDB_RETURN_IF_ERROR(recovery.Finish());
+  if (!options.read_only) GEARDB_RETURN_IF_ERROR(engine::CheckOpenFits(*impl));
   report.image = image.lsn;
   report.prefault_seconds = prefault_seconds;
   engine::NoteRecovery(opened.report, recovery, &report);
@@ -287,6 +288,7 @@ Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
       return Status::AlreadyExists("database '", core.directory, "' has a table '", spec.name, "'");
     }
     GEARDB_RETURN_IF_ERROR(engine::CheckFitsBesideOthers(core, engine::TableLayout(chosen, id)));
+    GEARDB_RETURN_IF_ERROR(engine::CheckAllFit(core, engine::TableLayout(chosen, id)));
     auto added = AddTable(&core, chosen, id);
     if (!added.ok()) return engine::NameIndexBudget(added.status(), core, chosen);
     table = std::move(*added);

@@ -14,7 +14,9 @@ class Env;
 /// with ResourceExhausted. Frames and index may have 2^44 bytes each at most.
 struct Budgets {
   /// Frames of pages in host memory. 0: a quarter of the memory that the cgroup (or the machine)
-  /// allows.
+  /// allows. With less than all tables have to have at once (two pages of each column group and of
+  /// each column of values) new tables and columns, and an open for writing, are refused with the
+  /// bytes that would do.
   uint64_t frames_bytes = 0;
   /// Records, page tables, trees and bitmaps. 0: an eighth of `frames_bytes`, at least 64 MiB.
   uint64_t index_bytes = 0;

@@ -109,7 +109,7 @@ uint64_t Writer::Impl::CountRows(Calls calls, AppendPlan* plan) const {
 Status Writer::Impl::CheckFits(const AppendPlan& plan, uint64_t pieces) const {
   GEARDB_RETURN_IF_ERROR(table_->plan->CheckFits(plan.growth));
   const engine::HostArena& arena = *database_->arena;
-  if (engine::SlabsOfPages(plan.growth.pages, layout()) > arena.slab_count()) {
+  if (engine::RoomOfPages(plan.growth.pages, layout()) > arena.budget_bytes()) {
     return Status::ResourceExhausted(
         "table '", layout().spec().name, "': a call with ", plan.growth.rows, " rows in ",
         plan.growth.pages, " new pages of ", layout().page_bytes(), " bytes; the frame budget of ",

@@ -20,6 +20,9 @@ namespace {
 
 constexpr int64_t kReclaimPollMs = 1;
 constexpr size_t kReclaimEvery = 64;
+/// Of a pool that has to have two frames at once.
+uint64_t SlabsWanted(uint64_t frame_bytes) { return SlabsFor(2, frame_bytes); }
+
 /// Addresses behind the budget, where runs of many lengths find places for all that may be lent.
 constexpr uint64_t kBehindPerBudget = 2;
 
@@ -120,6 +123,7 @@ void HostArena::Prefault() {
 FramePool* HostArena::NewPool(uint64_t frame_bytes, std::string owner) {
   MutexLock lock(&mutex_);
   pools_.push_back(std::unique_ptr<FramePool>(new FramePool(frame_bytes, std::move(owner))));
+  wanted_slabs_ += SlabsWanted(frame_bytes);
   return pools_.back().get();
 }
 
@@ -131,7 +135,8 @@ void HostArena::DropPool(FramePool* pool) {
 }
 
 void HostArena::EraseIfGone(FramePool* pool) {
-  if (!pool->dropped_ || pool->owned_ > 0) return;
+  if (!pool->dropped_ || pool->owned_ + pool->parts_ > 0) return;
+  wanted_slabs_ -= SlabsWanted(pool->frame_bytes());
   std::erase_if(pools_, [pool](const auto& one) { return one.get() == pool; });
 }
 
@@ -237,34 +242,6 @@ bool HostArena::TakeFreeRun(FramePool* pool, Kept kept, FrameRef* frame) {
   return true;
 }
 
-bool HostArena::TakeFree(FramePool* pool, Kept kept, FrameRef* frame) {
-  if (pool->frame_bytes() > kSlabBytes) return TakeFreeRun(pool, kept, frame);
-  if (pool->partial_.empty()) {
-    const std::optional<uint32_t> slab = TakeSlabs(pool, kept);
-    if (!slab) return false;
-    const uint64_t frames = FramesIn(1, pool->frame_bytes());
-    std::vector<uint64_t>& free_bits = slabs_[*slab].free_bits;
-    free_bits.assign((frames + 63) / 64, ~uint64_t{0});
-    if (frames % 64 != 0) free_bits.back() = (uint64_t{1} << (frames % 64)) - 1;
-    pool->partial_.insert(*slab);
-  }
-  const uint32_t number = *pool->partial_.begin();
-  Slab& slab = slabs_[number];
-  for (size_t word = 0; word < slab.free_bits.size(); ++word) {
-    if (slab.free_bits[word] == 0) continue;
-    const auto bit = static_cast<uint64_t>(std::countr_zero(slab.free_bits[word]));
-    slab.free_bits[word] &= slab.free_bits[word] - 1;
-    *frame = FrameRef::Make(
-        kHostArena, uint64_t{number} * kSlabBytes + (word * 64 + bit) * pool->frame_bytes());
-    ++slab.used;
-    used_bytes_ += pool->frame_bytes();
-    if (slab.used == FramesIn(1, pool->frame_bytes())) pool->partial_.erase(number);
-    return true;
-  }
-  GEARDB_CHECK(false && "a partial slab has a free frame");
-  return false;
-}
-
 std::string HostArena::UsageText(const FramePool& wanting) const {
   std::string text = std::to_string(used_bytes_) + " bytes of frames in use";
   uint64_t spare_slabs = 0;
@@ -273,21 +250,27 @@ std::string HostArena::UsageText(const FramePool& wanting) const {
   for (const auto& pool : pools_) {
     spare_slabs += SlabsFor(pool->spare_.size(), pool->frame_bytes());
     uint64_t bytes = 0;
-    for (const uint32_t slab : pool->partial_) {
-      bytes += kSlabBytes - slabs_[slab].used * pool->frame_bytes();
+    for (const uint32_t part : pool->partial_) {
+      const uint64_t whole_bytes = IsWhole(part / kPartsPerSlab) ? kSlabBytes : kPartBytes;
+      bytes += whole_bytes - At(part).used * pool->frame_bytes();
     }
     if (bytes <= most_bytes) continue;
     most_bytes = bytes;
     most = pool.get();
   }
   const uint64_t owned_slabs = slab_count() - free_slabs_.count() - spare_slabs;
-  if (const uint64_t held_bytes = owned_slabs * kSlabBytes - used_bytes_; held_bytes > 0) {
+  const uint64_t shared_bytes = shared_.free_count() * kPartBytes;
+  if (const uint64_t held_bytes = owned_slabs * kSlabBytes - shared_bytes - used_bytes_;
+      held_bytes > 0) {
     text += ", " + std::to_string(held_bytes) + " bytes unused in their slabs of " +
             std::to_string(kSlabBytes) + " bytes, each of one table until it is empty";
     if (most != nullptr) {
       text += " (" + std::to_string(most_bytes) + " in " + std::to_string(most->partial_.size()) +
               " of " + most->owner_ + ")";
     }
+  }
+  if (shared_bytes > 0) {
+    text += ", " + std::to_string(shared_bytes) + " bytes free in slabs that tables share";
   }
   const uint64_t missing = std::min<uint64_t>(MissingBefore(wanting), free_slabs_.count());
   if (missing + spare_slabs > 0) {
@@ -331,12 +314,13 @@ Result<FrameRef> HostArena::Allocate(FramePool* pool, Deadline deadline, Kept ke
 }
 
 void HostArena::Release(FramePool* pool, FrameRef frame) {
-  const auto number = static_cast<uint32_t>(frame.offset() / kSlabBytes);
-  Slab& slab = slabs_[number];
+  const uint32_t part = PartOf(frame);
+  Slab& slab = At(part);
   GEARDB_CHECK(slab.owner == pool && slab.used > 0);
   if (pool->frame_bytes() > kSlabBytes) {
     slab.used = 0;
     used_bytes_ -= SlabsFor(1, pool->frame_bytes()) * kSlabBytes;
+    const uint32_t number = part / kPartsPerSlab;
     if (pool->owned_ > pool->kept_ || kept_slabs_ > slab_count()) {
       FreeRun(pool, number);
       EraseIfGone(pool);
@@ -345,15 +329,14 @@ void HostArena::Release(FramePool* pool, FrameRef frame) {
     }
     return;
   }
-  const uint64_t index = frame.offset() % kSlabBytes / pool->frame_bytes();
+  const uint64_t index = (frame.offset() - part * kPartBytes) / pool->frame_bytes();
   slab.free_bits[index / 64] |= uint64_t{1} << (index % 64);
   used_bytes_ -= pool->frame_bytes();
   if (--slab.used == 0) {
-    pool->partial_.erase(number);
-    FreeRun(pool, number);
+    FreeSmall(pool, part);
     EraseIfGone(pool);
   } else {
-    pool->partial_.insert(number);
+    pool->partial_.insert(part);
   }
 }
 
@@ -368,7 +351,7 @@ bool HostArena::LacksKept() {
 
 void HostArena::MoveDown(FramePool* pool, FrameRef* frame) {
   MutexLock lock(&mutex_);
-  if (pool->partial_.empty() || *pool->partial_.begin() >= frame->offset() / kSlabBytes) return;
+  if (pool->partial_.empty() || *pool->partial_.begin() >= PartOf(*frame)) return;
   FrameRef lower;
   GEARDB_CHECK(TakeFree(pool, Kept::kLeft, &lower));
   std::memcpy(Resolve(lower), Resolve(*frame), pool->frame_bytes());
@@ -410,8 +393,9 @@ uint64_t HostArena::FramesAvailable(const FramePool* pool) {
   ReclaimRetired();
   const uint64_t bytes = pool->frame_bytes();
   uint64_t frames = pool->spare_.size();
-  for (const uint32_t slab : pool->partial_) frames += FramesIn(1, bytes) - slabs_[slab].used;
+  for (const uint32_t part : pool->partial_) frames += At(part).frames - At(part).used;
   for (const Retired& retired : retired_) frames += retired.pool == pool ? 1 : 0;
+  if (pool->takes_parts()) frames += shared_.free_count() * (kPartBytes / bytes);
   const uint64_t missing = MissingBefore(*pool);
   const uint64_t slabs = free_slabs_.count();
   return frames + FramesIn(slabs > missing ? slabs - missing : 0, bytes);
@@ -422,9 +406,21 @@ uint64_t HostArena::SlabsOwned(const FramePool* pool) const {
   return pool->owned_;
 }
 
-uint64_t HostArena::FramesUsed(uint32_t slab) const {
+uint64_t HostArena::BytesOwned(const FramePool* pool) const {
   MutexLock lock(&mutex_);
-  return slabs_[slab].used;
+  return pool->owned_ * kSlabBytes + pool->parts_ * kPartBytes;
+}
+
+std::vector<uint32_t> HostArena::SharedNow() const {
+  MutexLock lock(&mutex_);
+  return shared_.slabs();
+}
+
+uint64_t HostArena::FramesUsed(uint32_t part) const {
+  MutexLock lock(&mutex_);
+  if (IsWhole(part / kPartsPerSlab)) return slabs_[part / kPartsPerSlab].used;
+  const auto found = parts_.find(part);
+  return found == parts_.end() ? 0 : found->second.used;
 }
 
 uint64_t HostArena::used_bytes() const {

@@ -4,6 +4,11 @@
 // empty; a frame larger than a slab takes a run of slabs, from the other end of the arena. Memory
 // is the system's until it is first written.
 //
+// Where there are few slabs for the pools that there are, a pool for which none are kept takes
+// parts of slabs that it shares with others (slabs.h) in place of slabs; and any pool does where no
+// slab is free. So each has some frames though there is no slab for each, and gives up little at a
+// time. What follows holds for slabs; a shared one is nobody's until all of it is free.
+//
 // Slabs may be kept for a pool. Beyond its own ones another pool takes only what is free besides,
 // and for its own ones it waits until those are there that were kept before them. So a table comes
 // to its bound even if others, while readers held their frames, took more than they needed.
@@ -13,8 +18,9 @@
 // which have memory only meanwhile.
 //
 // Invariants:
-// - A slab is free (in `free_slabs_` or `behind_`), lent, or owned by one pool; `used` counts its
-//   frames handed out. As many behind the budget are owned as are lent.
+// - A slab is free (in `free_slabs_` or `behind_`), lent, shared, or owned by one pool; a part of a
+//   shared one is free or owned by one pool. `used` counts the frames handed out of either. As many
+//   behind the budget are owned as are lent.
 // - No more slabs are missing (kept for a pool that does not own them) than are free, unless others
 //   had them before or took them with Kept::kTaken, or more are kept than there are.
 // - A retired frame is handed out again only when every reader that could have found it has left.
@@ -52,19 +58,23 @@ struct ArenaOptions {
 class FramePool {
  public:
   uint64_t frame_bytes() const { return frame_bytes_; }
+  /// Else it takes whole slabs alone.
+  bool takes_parts() const { return takes_parts_; }
 
  private:
   friend class HostArena;
   FramePool(uint64_t frame_bytes, std::string owner)
-      : frame_bytes_(frame_bytes), owner_(std::move(owner)) {}
+      : frame_bytes_(frame_bytes), takes_parts_(FitsParts(frame_bytes)), owner_(std::move(owner)) {}
 
   uint64_t missing() const { return kept_ > owned_ ? kept_ - owned_ : 0; }
 
   const uint64_t frame_bytes_;
+  const bool takes_parts_;
   const std::string owner_;
-  std::set<uint32_t> partial_;   // Slabs with a free frame, lowest first.
+  std::set<uint32_t> partial_;   // Slabs (their first part) and parts with a free frame, in order.
   std::vector<uint32_t> spare_;  // The first slabs of empty runs that it had and are kept for it.
   uint64_t owned_ = 0;           // Slabs, those of spare runs included.
+  uint64_t parts_ = 0;           // Of shared slabs, beside them.
   uint64_t kept_ = 0;            // Slabs.
   uint64_t kept_since_ = 0;      // Which call of Keep that was: those before it come first.
   bool dropped_ = false;
@@ -119,10 +129,15 @@ class HostArena {
   uint64_t slab_count() const { return budget_bytes_ / kSlabBytes; }
   /// Frames that the pool could have without anybody else's giving some up, retired ones included.
   uint64_t FramesAvailable(const FramePool* pool);
-  /// Slabs that the pool has.
+  /// Slabs that the pool has, beside its parts of shared ones.
   uint64_t SlabsOwned(const FramePool* pool) const;
-  /// Frames handed out of a slab (of a large frame: its first one), retired ones included.
-  uint64_t FramesUsed(uint32_t slab) const;
+  /// Of slabs and of parts.
+  uint64_t BytesOwned(const FramePool* pool) const;
+  /// Those that are shared, by number.
+  std::vector<uint32_t> SharedNow() const;
+  /// Frames handed out of the slab (of a large frame: its first one) that begins with a part, or of
+  /// that part, where it is one of a shared slab; retired ones included.
+  uint64_t FramesUsed(uint32_t part) const;
   /// Bytes of frames handed out, retired ones included.
   uint64_t used_bytes() const;
   /// Pools that are there; a dropped one is while it has frames.
@@ -131,9 +146,11 @@ class HostArena {
   const std::string& page_kind() const { return page_kind_; }
 
  private:
+  /// A slab, or a part of one.
   struct Slab {
     FramePool* owner = nullptr;
     uint32_t used = 0;
+    uint32_t frames = 0;              // That it holds; 0 for frames larger than a slab.
     std::vector<uint64_t> free_bits;  // One per frame; none for frames larger than a slab.
   };
   struct Retired {
@@ -146,6 +163,19 @@ class HostArena {
 
   bool TakeFree(FramePool* pool, Kept kept, FrameRef* frame) GEARDB_REQUIRES(mutex_);
   bool TakeFreeRun(FramePool* pool, Kept kept, FrameRef* frame) GEARDB_REQUIRES(mutex_);
+  // Slabs and parts by the number of their first part.
+  /// A part of a shared slab, or of a free one that is shared from now on.
+  std::optional<uint32_t> TakePart(FramePool* pool, bool of_free_slab) GEARDB_REQUIRES(mutex_);
+  /// Somewhere for small frames of a pool that has none free.
+  std::optional<uint32_t> TakeSmall(FramePool* pool, Kept kept) GEARDB_REQUIRES(mutex_);
+  void FreeSmall(FramePool* pool, uint32_t part) GEARDB_REQUIRES(mutex_);
+  bool IsWhole(uint32_t slab) const GEARDB_REQUIRES(mutex_) {
+    return slabs_[slab].owner != nullptr;
+  }
+  /// What a frame lies in.
+  uint32_t PartOf(FrameRef frame) const GEARDB_REQUIRES(mutex_);
+  Slab& At(uint32_t part) GEARDB_REQUIRES(mutex_);
+  const Slab& At(uint32_t part) const GEARDB_REQUIRES(mutex_);
   /// Slabs side by side for one more frame, or for small frames, of a pool that has none free.
   std::optional<uint32_t> TakeSlabs(FramePool* pool, Kept kept) GEARDB_REQUIRES(mutex_);
   /// Slabs behind the budget, for as many free ones that are lent for it.
@@ -174,12 +204,15 @@ class HostArena {
   CondVar freed_;
   std::vector<std::unique_ptr<FramePool>> pools_ GEARDB_GUARDED_BY(mutex_);
   std::vector<Slab> slabs_ GEARDB_GUARDED_BY(mutex_);
+  SharedSlabs shared_ GEARDB_GUARDED_BY(mutex_);
+  std::map<uint32_t, Slab> parts_ GEARDB_GUARDED_BY(mutex_);  // Of shared slabs.
   SlabSet free_slabs_ GEARDB_GUARDED_BY(mutex_);
   SlabSet behind_ GEARDB_GUARDED_BY(mutex_);  // Free ones behind the budget, numbered from it.
   /// By the first slab of a run behind the budget: what is lent for it.
   std::map<uint32_t, std::vector<uint32_t>> lent_ GEARDB_GUARDED_BY(mutex_);
-  uint64_t kept_slabs_ GEARDB_GUARDED_BY(mutex_) = 0;  // Of all pools.
-  uint64_t keeps_ GEARDB_GUARDED_BY(mutex_) = 0;       // Calls of Keep.
+  uint64_t wanted_slabs_ GEARDB_GUARDED_BY(mutex_) = 0;  // Of all pools: each for two frames.
+  uint64_t kept_slabs_ GEARDB_GUARDED_BY(mutex_) = 0;    // Of all pools.
+  uint64_t keeps_ GEARDB_GUARDED_BY(mutex_) = 0;         // Calls of Keep.
   std::deque<Retired> retired_ GEARDB_GUARDED_BY(mutex_);
   uint64_t used_bytes_ GEARDB_GUARDED_BY(mutex_) = 0;
 };

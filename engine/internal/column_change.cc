@@ -45,9 +45,13 @@ Result<CompanionChange> PrepareCompanions(DatabaseCore* database, const TableCor
 /// Whether the frames and the log take pages with columns that come.
 Status CheckFits(const DatabaseCore& database, const TableCore& table, const TableHistory& after) {
   const TableLayout layout(after, after.version, table.layout().id());
-  if (layout.group_count() == table.layout().group_count()) return Status::Ok();
+  if (layout.group_count() == table.layout().group_count() &&
+      layout.companions().size() == table.layout().companions().size()) {
+    return Status::Ok();
+  }
   GEARDB_RETURN_IF_ERROR(CheckTableFits(database, layout));
-  return CheckFitsBesideOthers(database, layout);
+  GEARDB_RETURN_IF_ERROR(CheckFitsBesideOthers(database, layout));
+  return CheckAllFit(database, layout);
 }
 
 Status ChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,

@@ -52,14 +52,16 @@ uint64_t Evictor::DropOwn(const Owner& owner, const Need& need, bool* too_new) {
   return dropped;
 }
 
-uint64_t Evictor::DropOther(const Owner& owner, const Need& need, bool* too_new) {
+uint64_t Evictor::DropOther(const Owner& owner, const Need& need, TableFrames::Lying lying,
+                            bool* too_new) {
   // As many of its frames as have the bytes that are wanted.
   const uint64_t bytes = need.frames * need.pool->frame_bytes();
   const LockUnlessHeld lock(owner.state, need.held);
   const auto outcome =
       owner.state->frames().DropSlabs({.group = owner.group,
                                        .frames = bytes / owner.pool->frame_bytes() + 1,
-                                       .log = database_->readable_log()});
+                                       .log = database_->readable_log()},
+                                      lying);
   *too_new |= outcome.too_new > 0;
   return outcome.dropped;
 }
@@ -71,22 +73,32 @@ uint64_t Evictor::DropOnce(const Need& need, bool* too_new) {
     TableState* state = table->state.get();
     for (size_t g = 0; g < state->layout().group_count(); ++g) {
       FramePool* pool = state->pool(g);
-      owners.push_back({state, g, pool, database_->arena->SlabsOwned(pool)});
+      owners.push_back({state, g, pool, database_->arena->BytesOwned(pool)});
     }
   }
   std::sort(owners.begin(), owners.end(),
-            [](const Owner& a, const Owner& b) { return a.slabs > b.slabs; });
+            [](const Owner& a, const Owner& b) { return a.bytes > b.bytes; });
   const auto own = std::find_if(owners.begin(), owners.end(),
                                 [&](const Owner& owner) { return owner.pool == need.pool; });
   uint64_t dropped = 0;
-  if (own != owners.end() && 2 * own->slabs >= owners.front().slabs) {
+  if (own != owners.end() && 2 * own->bytes >= owners.front().bytes) {
     dropped = DropOwn(*own, need, too_new);
   }
+  const bool takes_parts = need.pool->takes_parts();
+  const auto lying = takes_parts ? TableFrames::Lying::kAnywhere : TableFrames::Lying::kInOwnSlabs;
   for (const Owner& owner : owners) {
     if (dropped > 0) return dropped;
-    if (owner.pool != need.pool && owner.slabs > 0) dropped = DropOther(owner, need, too_new);
+    if (owner.pool != need.pool && owner.bytes > 0) {
+      dropped = DropOther(owner, need, lying, too_new);
+    }
   }
   if (dropped == 0 && own != owners.end()) dropped = DropOwn(*own, need, too_new);
+  if (dropped > 0 || takes_parts) return dropped;
+  // A slab comes free when all parts of it do, whose they may be.
+  for (const Owner& owner : owners) {
+    if (owner.bytes == 0) continue;
+    dropped += DropOther(owner, need, TableFrames::Lying::kInSharedSlabs, too_new);
+  }
   return dropped;
 }
 
@@ -96,7 +108,7 @@ uint64_t Evictor::MakeRoom(FramePool* pool, uint64_t frames, TableState* held) {
   HostArena& arena = *database_->arena;
   const uint64_t available = arena.FramesAvailable(pool);
   if (available >= frames) return 0;
-  const uint64_t owned = FramesIn(arena.SlabsOwned(pool), pool->frame_bytes());
+  const uint64_t owned = arena.BytesOwned(pool) / pool->frame_bytes();
   const Need need{pool, frames - available + owned / kShareAhead, held};
   bool too_new = false;
   const uint64_t dropped = DropOnce(need, &too_new);

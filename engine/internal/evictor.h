@@ -1,5 +1,6 @@
 // Evictor: which pages lose their frames when somebody needs some. A pool first gives up frames of
-// its own; where it has few of the budget's slabs, the pools that have most give up whole ones.
+// its own; where it has little of the budget, the pools that have most give up whole slabs, and
+// parts of shared ones. For frames that need slabs, where none can be had, all parts go that can.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ class Evictor {
     TableState* state = nullptr;
     size_t group = 0;
     FramePool* pool = nullptr;
-    uint64_t slabs = 0;
+    uint64_t bytes = 0;  // Of slabs and of parts of shared ones.
   };
   struct Need {
     FramePool* pool = nullptr;
@@ -41,8 +42,8 @@ class Evictor {
 
   /// Drops frames of the pool itself.
   uint64_t DropOwn(const Owner& owner, const Need& need, bool* too_new);
-  /// Drops slabs of another.
-  uint64_t DropOther(const Owner& owner, const Need& need, bool* too_new);
+  /// Drops slabs or parts of another.
+  uint64_t DropOther(const Owner& owner, const Need& need, TableFrames::Lying lying, bool* too_new);
   uint64_t DropOnce(const Need& need, bool* too_new);
 
   DatabaseCore* const database_;

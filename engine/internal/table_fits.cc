@@ -17,6 +17,54 @@ uint64_t ForCalls(uint64_t frames) {
   return std::min(std::max<uint64_t>(frames / kCallsShare, 1), frames);
 }
 
+/// Of each group: the last page of an open trajectory, which stays, and the page after it.
+constexpr uint64_t kPagesAtOnce = 2;
+
+/// What frames have to have at once, of several pools.
+struct FrameNeed {
+  uint64_t slabs = 0;  ///< Of pools that take only whole ones.
+  uint64_t parts = 0;  ///< Of pools that may share some.
+
+  uint64_t bytes() const {
+    return (slabs + (parts + kPartsPerSlab - 1) / kPartsPerSlab) * kSlabBytes;
+  }
+};
+
+/// Adds those of a table, with what is kept for its bound. `state`: of one that is there.
+void AddNeed(const DatabaseCore& database, const TableLayout& layout, const TableState* state,
+             FrameNeed* need) {
+  for (size_t g = 0; g < layout.group_count(); ++g) {
+    const GroupLayout& group = layout.group(g);
+    if (group.dropped) continue;
+    const bool keeps = database.options.resident || !group.logged();
+    const uint64_t kept = keeps ? PagesKept(layout) : 0;
+    const uint64_t defaults = group.may_be_unwritten() ? 1 : 0;
+    const uint64_t frame_bytes = group.pages.frame_bytes();
+    if (kept > 0 || !FitsParts(frame_bytes)) {
+      need->slabs += SlabsFor(std::max(kept, kPagesAtOnce) + defaults, frame_bytes);
+      continue;
+    }
+    // Each may lie in a part of its own, or in a slab that the pool took when there were enough.
+    const uint64_t at_once = kPagesAtOnce + defaults;
+    const uint64_t slabs = state == nullptr || g >= state->layout().group_count()
+                               ? 0
+                               : database.arena->SlabsOwned(state->pool(g));
+    need->slabs += std::min(slabs, at_once);
+    need->parts += at_once - std::min(slabs, at_once);
+  }
+}
+
+Status CheckNeed(const DatabaseCore& database, const FrameNeed& need) {
+  const uint64_t budget_bytes = database.arena->budget_bytes();
+  if (need.bytes() <= budget_bytes) return Status::Ok();
+  return Status::InvalidArgument(
+      "the frame budget of ", budget_bytes,
+      " bytes (budgets.frames_bytes) is less than what all tables have to have in memory at once, "
+      "two pages of each column group and of each column of values, and what is kept for bounds: "
+      "use at least ",
+      need.bytes());
+}
+
 /// The pages of as many steps, in one trajectory.
 uint64_t PagesOfSteps(const TableLayout& layout) {
   return layout.spec().steps_max / layout.steps_per_page() +
@@ -45,7 +93,20 @@ uint64_t SlabsOfPages(uint64_t pages, const TableLayout& layout) {
   return slabs;
 }
 
-uint64_t PagesIn(uint64_t slabs, const TableLayout& layout) {
+uint64_t RoomOfPages(uint64_t pages, const TableLayout& layout) {
+  uint64_t bytes = 0;
+  for (const GroupLayout& group : layout.groups()) {
+    if (group.dropped) continue;
+    bytes += RoomFor(pages + (group.may_be_unwritten() ? 1 : 0), group.pages.frame_bytes());
+  }
+  return bytes;
+}
+
+namespace {
+
+/// The most pages, of as many as so many slabs have frames for, that `fits` says fit.
+template <typename Fits>
+uint64_t MostPages(uint64_t slabs, const TableLayout& layout, const Fits& fits) {
   uint64_t most = UINT64_MAX;
   for (const GroupLayout& group : layout.groups()) {
     if (group.dropped) continue;
@@ -54,13 +115,26 @@ uint64_t PagesIn(uint64_t slabs, const TableLayout& layout) {
   uint64_t fit = 0;
   while (fit < most) {
     const uint64_t middle = fit + (most - fit + 1) / 2;
-    if (SlabsOfPages(middle, layout) <= slabs) {
+    if (fits(middle)) {
       fit = middle;
     } else {
       most = middle - 1;
     }
   }
   return fit;
+}
+
+}  // namespace
+
+uint64_t PagesIn(uint64_t slabs, const TableLayout& layout) {
+  return MostPages(slabs, layout,
+                   [&](uint64_t pages) { return SlabsOfPages(pages, layout) <= slabs; });
+}
+
+uint64_t PagesMax(const HostArena& arena, const TableLayout& layout) {
+  return MostPages(arena.slab_count(), layout, [&](uint64_t pages) {
+    return RoomOfPages(pages, layout) <= arena.budget_bytes();
+  });
 }
 
 uint64_t PagesKept(const TableLayout& layout) {
@@ -94,19 +168,13 @@ Status CheckTableFits(const DatabaseCore& database, const TableLayout& layout) {
         kRecordOverhead, "): use a larger ring_bytes or a smaller steps_per_page");
   }
   const uint64_t page_bytes = layout.page_bytes();
-  const uint64_t pages_max = PagesMax(*database.arena, layout);
-  const uint64_t for_calls = ForCalls(pages_max);
-  if (pages_max == 0) {
-    return Status::InvalidArgument("table '", spec.name, "': a page of ", layout.steps_per_page(),
-                                   " steps takes ", page_bytes, " bytes; the frame budget of ",
-                                   database.arena->budget_bytes(),
-                                   " bytes (budgets.frames_bytes) has no such frame");
-  }
   if (spec.bytes_max > 0 && spec.bytes_max < 2 * page_bytes) {
     return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
                                    " bytes, less than two pages of ", page_bytes);
   }
   if (!database.options.resident) return Status::Ok();
+  const uint64_t pages_max = PagesIn(database.arena->slab_count(), layout);
+  const uint64_t for_calls = ForCalls(pages_max);
   const uint64_t most = (pages_max - for_calls) * page_bytes;
   if (spec.bytes_max > most) {
     return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
@@ -128,6 +196,41 @@ Status CheckCompanionsFit(const DatabaseCore& database, const TableLayout& layou
                                .WithContext("column '" + column.name + "'"));
   }
   return Status::Ok();
+}
+
+Status CheckAllFit(const DatabaseCore& database, const TableLayout& layout) {
+  FrameNeed need;
+  const auto there = database.AllTables();
+  const auto find = [&](TableId id) -> const TableState* {
+    for (const auto& table : there) {
+      if (table->layout().id() == id) return table->state.get();
+    }
+    return nullptr;
+  };
+  AddNeed(database, layout, find(layout.id()), &need);
+  for (const CompanionColumn& column : layout.companions()) {
+    if (column.dropped || find(column.id) != nullptr) continue;
+    AddNeed(database, TableLayout(column.spec, column.id), nullptr, &need);
+  }
+  for (const auto& table : there) {
+    if (table->layout().id() == layout.id()) continue;
+    AddNeed(database, table->layout(), table->state.get(), &need);
+  }
+  return CheckNeed(database, need).WithContext("table '" + layout.spec().name + "'");
+}
+
+Status CheckOpenFits(const DatabaseCore& database) {
+  FrameNeed need;
+  for (const auto& table : database.AllTables()) {
+    for (const GroupLayout& group : table->layout().groups()) {
+      if (group.dropped) continue;
+      const uint64_t frames = kPagesAtOnce + (group.may_be_unwritten() ? 1 : 0);
+      const bool in_parts = FitsParts(group.pages.frame_bytes());
+      (in_parts ? need.parts : need.slabs) +=
+          in_parts ? frames : SlabsFor(frames, group.pages.frame_bytes());
+    }
+  }
+  return CheckNeed(database, need).WithContext("database '" + database.directory + "'");
 }
 
 Status CheckFitsBesideOthers(const DatabaseCore& database, const TableLayout& layout) {

@@ -1,5 +1,6 @@
 #include "engine/internal/table_frames.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
@@ -272,20 +273,26 @@ TableFrames::DropOutcome TableFrames::Drop(const DropRequest& request) {
   return outcome;
 }
 
-TableFrames::DropOutcome TableFrames::DropSlabs(const DropRequest& request) {
+TableFrames::DropOutcome TableFrames::DropSlabs(const DropRequest& request, Lying lying) {
   DropOutcome outcome;
-  std::unordered_map<uint64_t, std::vector<Lpn>> may_go;  // By slab.
+  const std::vector<uint32_t> shared = memory_.arena->SharedNow();
+  std::unordered_map<uint64_t, std::vector<Lpn>> may_go;  // By first part.
   for (Lpn lpn = 0; lpn < pages_->reserved(); ++lpn) {
     ++outcome.looks;
     const FrameRef frame = FrameOf(request.group, lpn);
     if (!frame.valid()) continue;
+    const bool in_part = std::binary_search(shared.begin(), shared.end(),
+                                            static_cast<uint32_t>(frame.offset() / kSlabBytes));
+    if (lying == (in_part ? Lying::kInOwnSlabs : Lying::kInSharedSlabs)) continue;
     const Fate fate = FateOf(request.group, lpn, request.log);
     if (fate == Fate::kTooNew) ++outcome.too_new;
-    if (fate == Fate::kGo) may_go[frame.offset() / kSlabBytes].push_back(lpn);
+    if (fate != Fate::kGo) continue;
+    const uint64_t begin = AlignDown(frame.offset(), in_part ? kPartBytes : kSlabBytes);
+    may_go[begin / kPartBytes].push_back(lpn);
   }
-  for (const auto& [slab, pages] : may_go) {
-    if (outcome.dropped >= request.frames) break;
-    if (memory_.arena->FramesUsed(static_cast<uint32_t>(slab)) != pages.size()) continue;
+  for (const auto& [part, pages] : may_go) {
+    if (outcome.dropped >= request.frames && lying != Lying::kInSharedSlabs) break;
+    if (memory_.arena->FramesUsed(static_cast<uint32_t>(part)) != pages.size()) continue;
     for (const Lpn lpn : pages) DropFrame(request.group, lpn);
     outcome.dropped += pages.size();
   }

@@ -171,9 +171,15 @@ class TableFrames {
   };
   /// Drops frames of pages that nobody asked for since the last look, round and round.
   DropOutcome Drop(const DropRequest& request);
-  /// Drops all frames of a slab (or of several) of which all can go; see DropRequest for `frames`:
-  /// about so many.
-  DropOutcome DropSlabs(const DropRequest& request);
+  /// Where frames lie that are dropped together.
+  enum class Lying : uint8_t {
+    kAnywhere,
+    kInOwnSlabs,     ///< Slabs of the pool alone come free.
+    kInSharedSlabs,  ///< All that can go of the parts, however many are asked for.
+  };
+  /// Drops all frames of a slab or part (or of several) of which all can go; see DropRequest for
+  /// `frames`: about so many.
+  DropOutcome DropSlabs(const DropRequest& request, Lying lying);
 
   // For the cleaner. Calls that walk over pages look at some from `*next` on, which is kNoLpn after
   // the last.

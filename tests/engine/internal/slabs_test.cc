@@ -76,5 +76,39 @@ TEST(SlabsTest, AgreesWithASetOfNumbers) {
   }
 }
 
+TEST(SlabsTest, RoomIsOfSlabsAndAtLastOfParts) {
+  EXPECT_EQ(RoomFor(0, 64 << 10), 0u);
+  EXPECT_EQ(RoomFor(1, 64 << 10), kPartBytes);
+  EXPECT_EQ(RoomFor(4, 64 << 10), kPartBytes);
+  EXPECT_EQ(RoomFor(5, 64 << 10), 2 * kPartBytes);
+  EXPECT_EQ(RoomFor(32, 64 << 10), kSlabBytes);
+  EXPECT_EQ(RoomFor(33, 64 << 10), kSlabBytes + kPartBytes);
+  // 21 to a slab, and 2 to a part.
+  EXPECT_EQ(RoomFor(20, 96 << 10), kSlabBytes);
+  EXPECT_EQ(RoomFor(1, 512 << 10), kSlabBytes);
+  EXPECT_EQ(RoomFor(2, 3 * kSlabBytes), 6 * kSlabBytes);
+  for (const uint64_t frame_bytes : {uint64_t{128}, kPartBytes, kSlabBytes, 9 * kSlabBytes}) {
+    EXPECT_EQ(RoomFor(UINT64_MAX, frame_bytes), uint64_t{1} << 56) << frame_bytes;
+  }
+}
+
+TEST(SlabsTest, PartsOfTheFullestSlabGoFirst) {
+  SharedSlabs shared;
+  EXPECT_EQ(shared.Take(), std::nullopt);
+  shared.Add(7);
+  shared.Add(3);
+  EXPECT_EQ(shared.free_count(), 16u);
+  EXPECT_EQ(shared.Take(), 24u);  // Of equals the lower.
+  EXPECT_EQ(shared.Take(), 25u);
+  EXPECT_FALSE(shared.Put(24));
+  EXPECT_EQ(shared.Take(), 24u);
+  for (uint32_t part = 26; part < 32; ++part) EXPECT_EQ(shared.Take(), part);
+  EXPECT_EQ(shared.Take(), 56u);
+  EXPECT_EQ(shared.slabs(), (std::vector<uint32_t>{3, 7}));
+  EXPECT_TRUE(shared.Put(56));
+  EXPECT_EQ(shared.slabs(), std::vector<uint32_t>{3});
+  EXPECT_EQ(shared.free_count(), 0u);
+}
+
 }  // namespace
 }  // namespace geardb::engine
