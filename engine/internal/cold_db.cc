@@ -1,7 +1,5 @@
 #include "engine/internal/cold_db.h"
 
-#include <rocksdb/write_batch.h>
-
 #include <cstring>
 
 #include "base/concatenate.h"

@@ -14,6 +14,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/statistics.h>
+#include <rocksdb/write_batch.h>
 
 #include <array>
 #include <atomic>

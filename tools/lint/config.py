@@ -59,7 +59,7 @@ SYSTEM_HEADERS = {
     "engine/internal/cold_chunks.h": {"rocksdb/db.h"},
     "engine/internal/cold_codec.cc": {"lz4.h", "zstd.h"},
     "engine/internal/cold_db.h": {"rocksdb/cache.h", "rocksdb/db.h", "rocksdb/listener.h",
-                                  "rocksdb/statistics.h"},
+                                  "rocksdb/statistics.h", "rocksdb/write_batch.h"},
     "engine/internal/cold_manifest.h": {"rocksdb/file_system.h"},
     "engine/internal/cold_open.cc": {"rocksdb/convenience.h", "rocksdb/file_system.h",
                                      "rocksdb/filter_policy.h", "rocksdb/table.h",

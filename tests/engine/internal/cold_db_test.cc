@@ -1,7 +1,6 @@
 #include "engine/internal/cold_db.h"
 
 #include <gtest/gtest.h>
-#include <rocksdb/write_batch.h>
 
 #include <functional>
 #include <memory>
