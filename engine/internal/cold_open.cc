@@ -261,6 +261,10 @@ Status OpenDamaged(ColdDb* store, const Status& why) {
   if (own.code() == StatusCode::kUnsupported) return own;
   // Files that are missing may have been replaced since the manifest seems to end.
   if (own.ok()) return CompareWithLog(*store);
+  // Nor is it known then whether the pages that it still leads to are the newest.
+  if (!store->manifests->doubt().empty()) {
+    return Status::Corruption(own.message(), "; ", store->manifests->doubt());
+  }
   store->listener->AddDamage(std::string(own.message()));
   return Status::Ok();
 }
