@@ -145,11 +145,8 @@ Status ColdStore::WriteOnce(ColdBatch* batch, const ColdPosition& position,
   GEARDB_RETURN_IF_ERROR(WriteWornAgain(db_.get()));
   rocksdb::WriteBatch& changes = batch->rep_->changes;
   changes.SetSavePoint();
-  rocksdb::Status status =
-      changes.Put(db_->meta, SliceOf(kColdLsnKey), EncodeColdPosition(position));
-  for (const ColdRemoval& removal : removals) {
-    if (status.ok()) status = changes.Put(db_->meta, ColdSpace::RecordKey(removal), {});
-  }
+  const ColdOwn own = {.position = position, .removals = space_->Unreclaimed(removals)};
+  rocksdb::Status status = PutColdOwn(*db_, own, &changes);
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
   if (status.ok()) status = db_->db->Write(unlogged, &changes);

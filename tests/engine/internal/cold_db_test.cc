@@ -7,16 +7,6 @@
 namespace geardb::engine {
 namespace {
 
-TEST(ColdDbTest, PositionsComeBackAndAreFrozen) {
-  const std::string bytes = EncodeColdPosition({0x0807060504030201, 0x100F0E0D0C0B0A09});
-  ASSERT_EQ(bytes.size(), 16u);
-  for (size_t i = 0; i < bytes.size(); ++i) EXPECT_EQ(bytes[i], static_cast<char>(i + 1));
-  ASSERT_OK_AND_ASSIGN(const ColdPosition position, DecodeColdPosition(bytes));
-  EXPECT_EQ(position.lsn, 0x0807060504030201u);
-  EXPECT_EQ(position.batch, 0x100F0E0D0C0B0A09u);
-  EXPECT_STATUS(kCorruption, DecodeColdPosition(bytes.substr(1)), "15 bytes");
-}
-
 TEST(ColdDbTest, RocksErrorsKeepTheirMeaning) {
   using Rocks = rocksdb::Status;
   EXPECT_OK(FromRocks(Rocks::OK(), "x"));
