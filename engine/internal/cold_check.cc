@@ -80,7 +80,6 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory) {
   });
   found.mendable = db->listener->worn.Take().any() || !found.manifest.empty();
   const Status marks[kChunkCopies] = {FindMark(*db, 0), FindMark(*db, 1)};
-  found.single = !marks[0].ok() && !marks[1].ok() && db->chunks[1] == nullptr;
   const Status read = LookAtCopies(
       *db, &found.chunks,
       [&](const ColdChunkKey& key, size_t copy, const Status& why) {

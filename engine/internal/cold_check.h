@@ -20,8 +20,6 @@ Result<bool> HoldsColdStore(Env* env, const std::string& directory);
 
 struct ColdCheck {
   uint64_t chunks = 0;  ///< That at least one of the copies has.
-  /// The store is from before there were copies: the next open for writing makes them.
-  bool single = false;
   /// What is wrong, a line each: files that are missing, of pages too, and copies that are damaged,
   /// by chunk.
   std::vector<std::string> files = {};

@@ -35,7 +35,7 @@ rocksdb::ReadOptions ReadingAll() {
 }
 
 /// Calls `visit` for every key of the family with its value, the mark left out; the first error,
-/// also of a value that is no chunk.
+/// also of a value that is no chunk, nor what the store says of itself.
 Status ReadFamily(
     const ColdDb& db, size_t copy,
     const std::function<Status(const rocksdb::Slice&, const rocksdb::Slice&)>& visit) {
@@ -44,6 +44,11 @@ Status ReadFamily(
   std::unique_ptr<rocksdb::Iterator> values(db.db->NewIterator(ReadingAll(), family));
   for (values->SeekToFirst(); values->Valid(); values->Next()) {
     if (ViewOf(values->key()) == kWholeMark) continue;
+    if (ViewOf(values->key()) == kColdOwnKey) {
+      GEARDB_RETURN_IF_ERROR(DecodeColdOwn(ViewOf(values->value())).status());
+      GEARDB_RETURN_IF_ERROR(visit(values->key(), values->value()));
+      continue;
+    }
     const auto key = DecodeColdChunkKey(ViewOf(values->key()));
     if (!key) return Status::Corruption("a key in ", db.directory, " is no chunk's");
     GEARDB_RETURN_IF_ERROR(DecodeColdChunk(*key, ViewOf(values->value())).status());
@@ -52,9 +57,11 @@ Status ReadFamily(
   return FromRocks(values->status(), db.directory);
 }
 
+/// But for what the store says of itself, which an open writes before anything else.
 bool IsEmpty(const ColdDb& db, size_t copy) {
   std::unique_ptr<rocksdb::Iterator> keys(db.db->NewIterator(ReadingAll(), db.chunks[copy]));
   keys->SeekToFirst();
+  if (keys->Valid() && ViewOf(keys->key()) == kColdOwnKey) keys->Next();
   return !keys->Valid() && keys->status().ok();
 }
 
@@ -262,11 +269,16 @@ Status MakeFamilyAnew(ColdDb* db, size_t copy) {
   rocksdb::ColumnFamilyHandle*& family = db->chunks[copy];
   rocksdb::ColumnFamilyDescriptor described;
   GEARDB_RETURN_IF_ERROR(FromRocks(family->GetDescriptor(&described), db->directory));
+  auto others = db->chunks;
+  others[copy] = nullptr;
+  db->listener->Watch(others);
   GEARDB_RETURN_IF_ERROR(FromRocks(db->db->DropColumnFamily(family), db->directory));
   GEARDB_RETURN_IF_ERROR(FromRocks(db->db->DestroyColumnFamilyHandle(family), db->directory));
   family = nullptr;
-  return FromRocks(db->db->CreateColumnFamily(described.options, described.name, &family),
-                   db->directory);
+  const rocksdb::Status made =
+      db->db->CreateColumnFamily(described.options, described.name, &family);
+  db->listener->Watch(db->chunks);
+  return FromRocks(made, db->directory);
 }
 
 /// Everything of the other copy, which is whole; marks behind it.
@@ -275,7 +287,7 @@ Status CopyFrom(ColdDb* db, size_t source) {
   rocksdb::WriteBatch batch;
   bool any = false;
   const Status copied = ReadFamily(*db, source, [&](const auto& key, const auto& value) {
-    any = true;
+    any = any || ViewOf(key) != kColdOwnKey;
     GEARDB_RETURN_IF_ERROR(FromRocks(batch.Put(db->chunks[target], key, value), db->directory));
     if (batch.GetDataSize() < kCopyBytes) return Status::Ok();
     GEARDB_RETURN_IF_ERROR(db->Write(&batch));
@@ -319,7 +331,7 @@ Status KeepTwice(ColdDb* db) {
   if (good[0] && good[1]) return Status::Ok();
   size_t source = good[1] ? 1 : 0;
   if (!good[0] && !good[1]) {
-    // Without any mark it is a new store, or one from before there were copies.
+    // Without any mark it is a new store, or one that died before it had them.
     const bool unmarked =
         marks[0].code() == StatusCode::kNotFound && marks[1].code() == StatusCode::kNotFound;
     if (worn.any() || !unmarked) return MendEach(db);

@@ -9,8 +9,8 @@
 // A family that has all chunks says so by a *mark*, a key before all others, which is put last when
 // the family is made from the other. The mark leaves when damage is found in the family; the next
 // open for writing drops such a family and makes it anew, so nothing stays of its bad files. Until
-// then, chunks that a read has found damaged are written again by the next batch. A store written
-// before there were copies has no mark: its "copies" are made by the first open for writing.
+// then, chunks that a read has found damaged are written again by the next batch. What the store
+// says of itself lies between the mark and the chunks, and goes with them (cold_own.h).
 #pragma once
 
 #include <rocksdb/db.h>

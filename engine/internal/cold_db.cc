@@ -1,7 +1,5 @@
 #include "engine/internal/cold_db.h"
 
-#include <cstring>
-
 #include "base/concatenate.h"
 
 namespace geardb::engine {
@@ -21,21 +19,6 @@ bool IsFull(const Status& status) { return status.code() == StatusCode::kResourc
 
 }  // namespace
 
-std::string EncodeColdPosition(const ColdPosition& position) {
-  std::string bytes(sizeof(position), '\0');
-  std::memcpy(bytes.data(), &position, sizeof(position));
-  return bytes;
-}
-
-Result<ColdPosition> DecodeColdPosition(std::string_view bytes) {
-  ColdPosition position;
-  if (bytes.size() != sizeof(position)) {
-    return Status::Corruption("an LSN of ", bytes.size(), " bytes");
-  }
-  std::memcpy(&position, bytes.data(), sizeof(position));
-  return position;
-}
-
 Status FromRocks(const rocksdb::Status& status, std::string_view context) {
   if (status.ok()) return Status::Ok();
   const std::string text = Concatenate(context, ": ", status.ToString());
@@ -50,6 +33,11 @@ Status FromRocks(const rocksdb::Status& status, std::string_view context) {
   return Status(StatusCode::kIoError, text);
 }
 
+void ColdListener::Watch(const std::array<rocksdb::ColumnFamilyHandle*, kChunkCopies>& copies) {
+  MutexLock lock(&watched_mutex_);
+  watched_ = copies;
+}
+
 void ColdListener::OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& /*flush*/) {
   flushes_.Add();
   // An error here is one of reading back: the LSN stays where it was, which is safe.
@@ -60,12 +48,11 @@ Status ColdListener::ReadFlushed(rocksdb::DB* db) {
   // What is in memory is skipped: this is what an open would find.
   rocksdb::ReadOptions persisted;
   persisted.read_tier = rocksdb::kPersistedTier;
-  std::string value;
-  const rocksdb::Status read =
-      db->Get(persisted, db->DefaultColumnFamily(), SliceOf(kColdLsnKey), &value);
-  if (read.IsNotFound()) return Status::Ok();
-  GEARDB_RETURN_IF_ERROR(FromRocks(read, directory_));
-  GEARDB_ASSIGN_OR_RETURN(const ColdPosition found, DecodeColdPosition(value));
+  MutexLock watching(&watched_mutex_);
+  const auto own = ReadColdOwn(db, watched_, persisted, this);
+  if (own.status().code() == StatusCode::kNotFound) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(own.status());
+  const ColdPosition found = own->position;
   MutexLock lock(&mutex_);
   if (found.batch > flushed_.batch) flushed_ = found;
   changed_.NotifyAll();
@@ -170,7 +157,7 @@ Status ColdDb::Write(rocksdb::WriteBatch* batch, std::string_view newest_page) {
   const auto touch = [&](rocksdb::ColumnFamilyHandle* family, std::string_view key) {
     return family == nullptr ? rocksdb::Status::OK() : batch->Delete(family, SliceOf(key));
   };
-  rocksdb::Status status = touch(meta, kNoKey);
+  rocksdb::Status status;
   for (rocksdb::ColumnFamilyHandle* copy : chunks) {
     if (status.ok()) status = touch(copy, kNoKey);
   }
@@ -224,12 +211,13 @@ Status ColdDb::FlushUntil(uint64_t batch) {
 Status ColdDb::Close() {
   closed = true;
   if (db == nullptr) return Status::Ok();
+  listener->Watch({});
   Status first;
   for (rocksdb::ColumnFamilyHandle* family : families()) {
     const Status freed = FromRocks(db->DestroyColumnFamilyHandle(family), directory);
     if (first.ok()) first = freed;
   }
-  meta = pages = nullptr;
+  empty = pages = nullptr;
   chunks = {};
   const Status closing = FromRocks(db->Close(), directory);
   if (first.ok()) first = closing;
@@ -240,7 +228,7 @@ Status ColdDb::Close() {
 }
 
 std::vector<rocksdb::ColumnFamilyHandle*> ColdDb::families() const {
-  std::vector<rocksdb::ColumnFamilyHandle*> all = {meta, pages, chunks[0], chunks[1]};
+  std::vector<rocksdb::ColumnFamilyHandle*> all = {empty, pages, chunks[0], chunks[1]};
   std::erase(all, nullptr);
   return all;
 }

@@ -1,13 +1,9 @@
 // The RocksDB under a cold store: how it is opened, what its background threads report, and its
 // errors as Status. Seen by engine/internal/cold_*.cc alone.
 //
-// Column families: the default one holds the store's own keys (below), "pages" the pages, "chunks"
-// and "copies" the index chunks (cold_chunks.h). The store's own keys, all values little-endian,
-// frozen:
-//   "format"   u32 version (2; 1 before there was the family "copies")
-//   "lsn"      u64 LSN of the batch it is in, u64 number of that batch, from 1
-//   "reclaim/" + one byte ('p' pages, 'c' chunks) + u32 big-endian length of the first key + first
-//              key + end key: a removed range whose files are still to be dropped; no value
+// Column families: "pages" has the pages, "chunks" and "copies" the index chunks (cold_chunks.h)
+// and what the store says of itself (cold_own.h), both the same. The default one, which RocksDB has
+// to have, is empty.
 #pragma once
 
 #include <rocksdb/cache.h>
@@ -28,25 +24,12 @@
 #include "base/mutex.h"
 #include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_manifest.h"
+#include "engine/internal/cold_own.h"
 #include "engine/internal/cold_reserve.h"
 #include "engine/internal/cold_store.h"
 #include "engine/internal/cold_threads.h"
 
 namespace geardb::engine {
-
-inline constexpr std::string_view kColdFormatKey = "format";
-inline constexpr std::string_view kColdLsnKey = "lsn";
-inline constexpr std::string_view kColdReclaimPrefix = "reclaim/";
-inline constexpr uint32_t kColdFormat = 2;
-
-/// What the key "lsn" holds.
-struct ColdPosition {
-  uint64_t lsn = 0;
-  uint64_t batch = 0;
-};
-std::string EncodeColdPosition(const ColdPosition& position);
-/// Corruption unless there are 16 bytes.
-Result<ColdPosition> DecodeColdPosition(std::string_view bytes);
 
 inline rocksdb::Slice SliceOf(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string_view ViewOf(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
@@ -67,6 +50,8 @@ class ColdListener : public rocksdb::EventListener {
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status error,
                             bool* recover) override;
 
+  /// The families that have the position, from here on; waits for who reads them. Null: none.
+  void Watch(const std::array<rocksdb::ColumnFamilyHandle*, kChunkCopies>& copies);
   /// Reads what the files hold now, and keeps it. Called after each flush.
   Status ReadFlushed(rocksdb::DB* db);
   /// Waits a moment for a finished flush to cover the batch; whether one does. The error that stops
@@ -87,6 +72,9 @@ class ColdListener : public rocksdb::EventListener {
 
  private:
   const std::string directory_;
+  Mutex watched_mutex_;  // Before `mutex_`.
+  std::array<rocksdb::ColumnFamilyHandle*, kChunkCopies> watched_
+      GEARDB_GUARDED_BY(watched_mutex_) = {};
   mutable Mutex mutex_;
   CondVar changed_;
   ColdPosition flushed_ GEARDB_GUARDED_BY(mutex_);
@@ -109,12 +97,12 @@ struct ColdDb {
   /// may each fail since one has looked last, so both are tried several times; the last error where
   /// the disk is still full. With `may_use_reserve` that is given up before.
   Status Resuming(const std::function<Status()>& attempt);
-  /// Writes the batch, without RocksDB's log, and to all column families at once: what it does not
-  /// touch gets a deletion of a key that is not there. So either all of them have something to
-  /// flush or none, as CompactRange needs: it chooses what it flushes before it may have to wait
-  /// for room, and a flush of others that was begun meanwhile aborts the process in Debian's build
-  /// (an assertion in AtomicFlushMemTablesToOutputFiles that all have one reason). `newest_page`:
-  /// the last key of a page that the batch puts, if any.
+  /// Writes the batch, without RocksDB's log, and to all column families that are used at once:
+  /// what it does not touch gets a deletion of a key that is not there. So either all of them have
+  /// something to flush or none, as CompactRange needs: it chooses what it flushes before it may
+  /// have to wait for room, and a flush of others that was begun meanwhile aborts the process in
+  /// Debian's build (an assertion in AtomicFlushMemTablesToOutputFiles that all have one reason).
+  /// `newest_page`: the last key of a page that the batch puts, if any.
   Status Write(rocksdb::WriteBatch* batch, std::string_view newest_page = {});
   /// Flushes all that was written up to this batch.
   Status FlushUntil(uint64_t batch);
@@ -135,7 +123,7 @@ struct ColdDb {
   std::shared_ptr<rocksdb::Statistics> statistics;
   std::shared_ptr<ColdListener> listener;
   std::unique_ptr<rocksdb::DB> db;
-  rocksdb::ColumnFamilyHandle* meta = nullptr;
+  rocksdb::ColumnFamilyHandle* empty = nullptr;  ///< The default one.
   rocksdb::ColumnFamilyHandle* pages = nullptr;
   std::array<rocksdb::ColumnFamilyHandle*, kChunkCopies> chunks = {};  ///< By copy.
   bool read_only = false;

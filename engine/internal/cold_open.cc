@@ -4,11 +4,11 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/table_properties_collectors.h>
+#include <rocksdb/write_batch.h>
 #include <rocksdb/write_buffer_manager.h>
 
 #include <algorithm>
 #include <cstdarg>
-#include <cstring>
 #include <set>
 
 #include "base/concatenate.h"
@@ -107,7 +107,7 @@ std::string RangeText(const rocksdb::LiveFileMetaData& file) {
   if (first_chunk && last_chunk) {
     return Concatenate(ColdKeyText(*first_chunk), " to ", ColdKeyText(*last_chunk));
   }
-  return "keys of the store's own, or whole tables";
+  return "what the store says of itself, or whole tables";
 }
 
 // RocksDB's names of files begin with a slash.
@@ -193,43 +193,32 @@ rocksdb::Status OpenRocks(ColdDb* store, bool degraded) {
           : rocksdb::DB::Open(options, store->directory, families, &handles, &db);
   if (!opened.ok()) return opened;
   store->db.reset(db);
-  store->meta = handles[0];
+  store->empty = handles[0];
   store->pages = handles[1];
   for (size_t i = 0; i < copies.size(); ++i) store->chunks[copies[i]] = handles[2 + i];
+  store->listener->Watch(store->chunks);
   return opened;
 }
 
-/// The store's own keys. A new store has none.
-Status ReadOwnKeys(ColdDb* store) {
-  std::string format;
-  const rocksdb::Status read =
-      store->db->Get(rocksdb::ReadOptions(), store->meta, SliceOf(kColdFormatKey), &format);
-  if (read.IsNotFound()) {
+/// What the store says of itself. A new one says nothing.
+Result<ColdOwn> ReadOwnKeys(ColdDb* store) {
+  auto own = ReadColdOwn(*store);
+  if (own.status().code() == StatusCode::kNotFound) {
     if (store->Property(store->pages, rocksdb::DB::Properties::kLiveSstFilesSize) != 0) {
       return Status::Corruption(store->directory, " has pages, but does not say up to what LSN");
     }
-    return Status::Ok();
+    return ColdOwn{};
   }
-  GEARDB_RETURN_IF_ERROR(FromRocks(read, store->directory));
-  uint32_t version = 0;
-  if (format.size() != sizeof(version)) {
-    return Status::Corruption(store->directory, ": a format of ", format.size(), " bytes");
-  }
-  std::memcpy(&version, format.data(), sizeof(version));
-  if (version == 0 || version > kColdFormat) {
-    return Status::Unsupported(store->directory, " has format ", version, ", known is ",
-                               kColdFormat);
-  }
-  return store->listener->ReadFlushed(store->db.get()).WithContext(store->directory);
+  if (!own.ok()) return own.status().WithContext(store->directory);
+  GEARDB_RETURN_IF_ERROR(
+      store->listener->ReadFlushed(store->db.get()).WithContext(store->directory));
+  return own;
 }
 
 // Any write makes RocksDB tell apart from now on what is only in memory; nobody reads yet.
-Status WriteFormat(ColdDb* store) {
-  std::string bytes(sizeof(kColdFormat), '\0');
-  std::memcpy(bytes.data(), &kColdFormat, sizeof(kColdFormat));
+Status WriteOwnKeys(ColdDb* store, const ColdOwn& own) {
   rocksdb::WriteBatch batch;
-  GEARDB_RETURN_IF_ERROR(
-      FromRocks(batch.Put(store->meta, SliceOf(kColdFormatKey), SliceOf(bytes)), store->directory));
+  GEARDB_RETURN_IF_ERROR(FromRocks(PutColdOwn(*store, own, &batch), store->directory));
   return store->Write(&batch);
 }
 
@@ -239,9 +228,8 @@ Status OpenWhole(ColdDb* store) {
     return Status::Corruption(opened.message(), "; ", store->manifests->doubt());
   }
   GEARDB_RETURN_IF_ERROR(opened);
-  GEARDB_RETURN_IF_ERROR(ReadOwnKeys(store));
-  if (!store->read_only) GEARDB_RETURN_IF_ERROR(WriteFormat(store));
-  return Status::Ok();
+  GEARDB_ASSIGN_OR_RETURN(const ColdOwn own, ReadOwnKeys(store));
+  return store->read_only ? Status::Ok() : WriteOwnKeys(store, own);
 }
 
 Status CompareWithLog(const ColdDb& store) {
@@ -257,7 +245,7 @@ Status OpenDamaged(ColdDb* store, const Status& why) {
   const Status opened = FromRocks(OpenRocks(store, /*degraded=*/true), store->directory);
   if (!opened.ok()) return why;
   store->listener->AddDamage(store->degraded);
-  const Status own = ReadOwnKeys(store);
+  const Status own = ReadOwnKeys(store).status();
   if (own.code() == StatusCode::kUnsupported) return own;
   // Files that are missing may have been replaced since the manifest seems to end.
   if (own.ok()) return CompareWithLog(*store);
@@ -299,10 +287,8 @@ Status CheckReachesLog(const std::string& directory, const ColdStoreOptions& opt
   // Column families are missing: nothing was ever flushed, it seems.
   if (opened.IsInvalidArgument()) return FromRocks(opened, directory);
   if (!opened.ok()) return Status::Ok();
-  std::string format;
-  const rocksdb::Status read =
-      store->db->Get(rocksdb::ReadOptions(), store->meta, SliceOf(kColdFormatKey), &format);
-  if (!read.IsNotFound() && !ReadOwnKeys(store.get()).ok()) return Status::Ok();
+  const bool says_nothing = ReadColdOwn(*store).status().code() == StatusCode::kNotFound;
+  if (!says_nothing && !ReadOwnKeys(store.get()).ok()) return Status::Ok();
   return CompareWithLog(*store);
 }
 

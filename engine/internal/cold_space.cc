@@ -19,25 +19,6 @@ constexpr size_t kGroupPrefixBytes = 8;  // Table, partition, group.
 constexpr uint64_t kSteps = 8;
 constexpr uint64_t kKeysPartMost = 16;
 
-Result<ColdRemoval> DecodeRecordKey(std::string_view key) {
-  key.remove_prefix(kColdReclaimPrefix.size());
-  if (key.size() < 5 || (key[0] != 'p' && key[0] != 'c')) {
-    return Status::Corruption("a record of a removal of ", key.size(), " bytes");
-  }
-  ColdRemoval removal;
-  removal.of_chunks = key[0] == 'c';
-  size_t first_bytes = 0;
-  for (size_t i = 1; i < 5; ++i) first_bytes = first_bytes << 8 | static_cast<uint8_t>(key[i]);
-  key.remove_prefix(5);
-  if (first_bytes > key.size()) {
-    return Status::Corruption("a record of a removal with a key of ", first_bytes, " bytes, where ",
-                              key.size(), " are left");
-  }
-  removal.keys.begin = key.substr(0, first_bytes);
-  removal.keys.end = key.substr(first_bytes);
-  return removal;
-}
-
 bool IsTable(const ColdRemoval& removal) { return removal.keys.begin.size() < kGroupPrefixBytes; }
 
 /// Ranges that overlap or touch become one.
@@ -61,33 +42,36 @@ std::vector<rocksdb::ColumnFamilyHandle*> FamiliesOf(const ColdDb& db, bool of_c
 
 }  // namespace
 
-std::string ColdSpace::RecordKey(const ColdRemoval& removal) {
-  std::string key(kColdReclaimPrefix);
-  key.push_back(removal.of_chunks ? 'c' : 'p');
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    key.push_back(static_cast<char>(removal.keys.begin.size() >> shift & 0xff));
-  }
-  return key + removal.keys.begin + removal.keys.end;
-}
-
 Status ColdSpace::Load() {
+  auto own = ReadColdOwn(*db_);
+  if (own.status().code() == StatusCode::kNotFound) return Status::Ok();
+  if (!own.ok()) return own.status().WithContext(db_->directory);
   std::vector<Pending> found;
-  {
-    std::unique_ptr<rocksdb::Iterator> keys(
-        db_->db->NewIterator(rocksdb::ReadOptions(), db_->meta));
-    keys->Seek(SliceOf(kColdReclaimPrefix));
-    for (; keys->Valid() && keys->key().starts_with(SliceOf(kColdReclaimPrefix)); keys->Next()) {
-      auto removal = DecodeRecordKey(ViewOf(keys->key()));
-      if (!removal.ok()) return removal.status().WithContext(db_->directory);
-      found.push_back({std::move(*removal), 0});
-    }
-    GEARDB_RETURN_IF_ERROR(FromRocks(keys->status(), db_->directory));
-  }
+  for (ColdRemoval& removal : own->removals) found.push_back({std::move(removal), 0});
   if (found.empty() || db_->read_only) return Status::Ok();
-  GEARDB_RETURN_IF_ERROR(Cover(found, /*finish=*/false));
+  GEARDB_RETURN_IF_ERROR(Cover(found, nullptr));
   MutexLock lock(&mutex_);
   pending_ = std::move(found);
   return Status::Ok();
+}
+
+std::vector<ColdRemoval> ColdSpace::Unreclaimed(std::vector<ColdRemoval> more) const {
+  std::vector<ColdRemoval> all = std::move(more);
+  {
+    MutexLock lock(&mutex_);
+    for (const Pending& pending : pending_) all.push_back(pending.removal);
+  }
+  std::vector<ColdRemoval> merged;
+  for (const bool of_chunks : {false, true}) {
+    std::vector<ColdKeyRange> ranges;
+    for (const ColdRemoval& removal : all) {
+      if (removal.of_chunks == of_chunks) ranges.push_back(removal.keys);
+    }
+    for (ColdKeyRange& range : Merged(std::move(ranges))) {
+      merged.push_back({of_chunks, std::move(range)});
+    }
+  }
+  return merged;
 }
 
 std::vector<ColdRemoval> ColdSpace::Joined(std::vector<ColdRemoval> removals) const {
@@ -154,14 +138,28 @@ Status ColdSpace::Reclaim() {
   CrashPoint("cold_files_dropped");
   const uint64_t dropped = before - std::min(before, DiskBytes(db_->pages));
   removed_bytes_ -= std::min(removed_bytes_.load(), dropped);
-  GEARDB_RETURN_IF_ERROR(Cover(due, /*finish=*/true));
+  GEARDB_RETURN_IF_ERROR(Finish(due));
   CrashPoint("cold_covered");
   for (const Pending& pending : due) {
     if (IsTable(pending.removal)) wants_compaction_ = true;
   }
-  MutexLock lock(&mutex_);
-  std::erase_if(pending_, [&](const Pending& pending) { return pending.batch <= flushed; });
   return Status::Ok();
+}
+
+Status ColdSpace::Finish(const std::vector<Pending>& due) {
+  // A batch that is written meanwhile would say again what it found still to be reclaimed.
+  MutexLock writing(&db_->write_mutex);
+  {
+    MutexLock lock(&mutex_);
+    // What was flushed when these were looked for comes before all others.
+    pending_.erase(pending_.begin(), pending_.begin() + static_cast<ptrdiff_t>(due.size()));
+  }
+  const ColdOwn own = {.position = db_->written, .removals = Unreclaimed({})};
+  const Status covered = Cover(due, &own);
+  if (covered.ok()) return covered;
+  MutexLock lock(&mutex_);
+  pending_.insert(pending_.begin(), due.begin(), due.end());
+  return covered;
 }
 
 bool ColdSpace::ValuesGoWith(const std::vector<ColdKeyRange>& ranges) const {
@@ -186,7 +184,7 @@ bool ColdSpace::ValuesGoWith(const std::vector<ColdKeyRange>& ranges) const {
   return going <= staying;
 }
 
-Status ColdSpace::Cover(const std::vector<Pending>& ranges, bool finish) {
+Status ColdSpace::Cover(const std::vector<Pending>& ranges, const ColdOwn* own) {
   rocksdb::WriteBatch batch;
   rocksdb::Status status;
   for (const bool of_chunks : {false, true}) {
@@ -200,9 +198,7 @@ Status ColdSpace::Cover(const std::vector<Pending>& ranges, bool finish) {
       }
     }
   }
-  for (const Pending& pending : ranges) {
-    if (finish && status.ok()) status = batch.Delete(db_->meta, RecordKey(pending.removal));
-  }
+  if (own != nullptr && status.ok()) status = PutColdOwn(*db_, *own, &batch);
   GEARDB_RETURN_IF_ERROR(FromRocks(status, db_->directory));
   return db_->Write(&batch);
 }
@@ -228,7 +224,6 @@ Status ColdSpace::Compact() {
 }
 
 Status ColdSpace::CompactAll() {
-  GEARDB_RETURN_IF_ERROR(CompactRange(db_->meta, 1.0));
   for (rocksdb::ColumnFamilyHandle* family : db_->chunks) {
     GEARDB_RETURN_IF_ERROR(CompactRange(family, 1.0));
   }

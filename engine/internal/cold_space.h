@@ -2,8 +2,9 @@
 //
 // The order in which a removed range is reclaimed, and why, is in cold_store.h (*Removal*).
 //
-// Invariants: a range is in `pending_` iff its record is among the store's own keys, in files or in
-// memory; files are dropped only for ranges whose batch a finished flush covers.
+// Invariants: `pending_` is what the store says of itself is still to be reclaimed, in files or in
+// memory, in the order of the batches; files are dropped only for ranges whose batch a finished
+// flush covers.
 #pragma once
 
 #include <atomic>
@@ -18,28 +19,22 @@
 
 namespace geardb::engine {
 
-/// A range that a batch removes.
-struct ColdRemoval {
-  bool of_chunks = false;
-  ColdKeyRange keys;
-};
-
 /// Thread-safe.
 class ColdSpace {
  public:
   explicit ColdSpace(ColdDb* db) : db_(db) {}
 
-  /// Takes up what the store's own keys say is still to be reclaimed, and covers it again. Before
-  /// anything is read or written.
+  /// Takes up what the store says is still to be reclaimed, and covers it again. Before anything is
+  /// read or written.
   Status Load();
 
   /// The removals of a batch about to be written, as they are to be recorded: one that goes on
   /// where the range before it in the same group ended becomes one with it, so that a file which
   /// straddles both can go.
   std::vector<ColdRemoval> Joined(std::vector<ColdRemoval> removals) const;
-  /// The key of a removal's record.
-  static std::string RecordKey(const ColdRemoval& removal);
-  /// The batch with these records was written.
+  /// What a batch with these removals is to say of what is still to be reclaimed.
+  std::vector<ColdRemoval> Unreclaimed(std::vector<ColdRemoval> more) const;
+  /// The batch with these removals was written.
   void Add(std::vector<ColdRemoval> removals, uint64_t batch);
 
   /// Reclaims what finished flushes cover; while Compact runs, nothing: files that are being
@@ -80,8 +75,10 @@ class ColdSpace {
   Status CompactRange(rocksdb::ColumnFamilyHandle* family, double share);
   /// Bytes of all files.
   uint64_t DiskBytes(rocksdb::ColumnFamilyHandle* family) const;
-  /// Second tombstones over the ranges, in one batch with what `finish` says of their records.
-  Status Cover(const std::vector<Pending>& ranges, bool finish);
+  /// Second tombstones over the ranges, in one batch with what the store says then, unless null.
+  Status Cover(const std::vector<Pending>& ranges, const ColdOwn* own);
+  /// The files of these ranges were dropped.
+  Status Finish(const std::vector<Pending>& due);
 
   ColdDb* const db_;
   std::atomic<bool> wants_compaction_{false};
@@ -89,7 +86,7 @@ class ColdSpace {
   /// In removals, but for files that went with them, since the last compaction.
   std::atomic<uint64_t> removed_bytes_{0};
   Mutex one_compaction_;  // Held by the one who compacts; before `reclaiming_`.
-  Mutex reclaiming_;      // Held by the one who reclaims; before `mutex_`.
+  Mutex reclaiming_;  // Held by the one who reclaims; before the store's `write_mutex`, `mutex_`.
   bool compacting_ GEARDB_GUARDED_BY(reclaiming_) = false;
   mutable Mutex mutex_;
   std::vector<Pending> pending_ GEARDB_GUARDED_BY(mutex_);

@@ -148,12 +148,8 @@ Status ColdStore::WriteOnce(ColdBatch* batch, const ColdPosition& position,
   GEARDB_RETURN_IF_ERROR(WriteWornAgain(db_.get()));
   rocksdb::WriteBatch& changes = batch->rep_->changes;
   changes.SetSavePoint();
-  rocksdb::Status status =
-      changes.Put(db_->meta, SliceOf(kColdLsnKey), EncodeColdPosition(position));
-  for (const ColdRemoval& removal : removals) {
-    if (status.ok()) status = changes.Put(db_->meta, ColdSpace::RecordKey(removal), {});
-  }
-  Status written = FromRocks(status, db_->directory);
+  const ColdOwn own = {.position = position, .removals = space_->Unreclaimed(removals)};
+  Status written = FromRocks(PutColdOwn(*db_, own, &changes), db_->directory);
   if (written.ok()) written = db_->Write(&changes, batch->rep_->newest_page);
   if (!written.ok()) ColdBatch::Rep::Check(changes.RollbackToSavePoint());
   return written;

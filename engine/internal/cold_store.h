@@ -11,7 +11,7 @@
 //
 // **Removal.** A range of ids (or a table) is removed by a range tombstone in its batch, which is
 // exact, but frees nothing by itself. Files that lie wholly inside the range are dropped later:
-//   1. the batch holds the tombstone, its LSN, and a record that the range is to be reclaimed;
+//   1. the batch holds the tombstone, its LSN, and (cold_own.h) that the range is to be reclaimed;
 //   2. a flush makes that durable;
 //   3. only then are whole files dropped, a change of RocksDB's manifest that is durable at once;
 //   4. a second tombstone over the range, in one batch with the end of the record.
@@ -26,7 +26,7 @@
 // **Damage.** What a read finds damaged costs the pages that were read, by name: a bad block of an
 // SST file the pages whose keys it has, a bad blob record its page; a bad or missing file the pages
 // in it. Never an older version: RocksDB asks the newest file first and stops at an error. Index
-// chunks are there twice, in files of their own (cold_chunks.h), so one bad file costs none. A
+// chunks and the LSN are in two files each (cold_chunks.h), so that one bad file costs none. A
 // compaction that meets damage is given up and compaction switched off (reads and writes go on)
 // until the next open; `damage()` says what was found. Where RocksDB cannot open the directory for
 // bad files, but for those of one copy, it is opened for reading; writes are FailedPrecondition.

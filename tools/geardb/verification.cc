@@ -349,11 +349,6 @@ Status Verification::CheckCold() {
                    "; where the other copy is good, nothing is lost, and geardb repair writes "
                    "this one again");
   }
-  if (found->single) {
-    notes_.push_back("'" + Printable(directory) +
-                     "' is from before index chunks were kept twice; the next open for writing "
-                     "makes the second copies");
-  }
   return Status::Ok();
 }
 

@@ -48,7 +48,6 @@ class ColdCheckTest : public ::testing::Test {
     if (!found.ok()) return {};
     EXPECT_EQ(found->chunks, Keys().size());
     EXPECT_EQ(found->mendable, !found->copies.empty());
-    EXPECT_FALSE(found->single);
     EXPECT_TRUE(found->files.empty());
     return found->damage();
   }

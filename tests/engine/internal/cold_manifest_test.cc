@@ -363,8 +363,8 @@ TEST(MergeManifestsTest, RecordsOfSeveralBlocksAreTakenFromEither) {
     unlogged.disableWAL = true;
     for (int flush = 0; manifest.size() < size_t{100} << 10; ++flush) {
       const std::string key(2000, static_cast<char>('a' + flush % 26));
-      ASSERT_TRUE(db->db->Put(unlogged, db->meta, key, "").ok());
-      ASSERT_TRUE(db->db->Flush({}, db->meta).ok());
+      ASSERT_TRUE(db->db->Put(unlogged, db->empty, key, "").ok());
+      ASSERT_TRUE(db->db->Flush({}, db->empty).ok());
       for (const auto& [path, bytes] : FilesOf(directory)) {
         if (path.find("/MANIFEST-") != std::string::npos) manifest = bytes;
       }

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <span>
 
+#include "base/hash.h"
 #include "engine/internal/cold_db.h"
 #include "tests/testing/files.h"
 #include "tests/testing/matchers.h"
@@ -12,16 +14,37 @@ namespace {
 
 using testing::TempDir;
 
-TEST(ColdOpenTest, AnotherFormatIsUnsupported) {
+TEST(ColdOpenTest, AFormatBeforeIsUnsupported) {
   TempDir dir;
   {
     ASSERT_OK_AND_ASSIGN(auto store, OpenColdDb(dir.File("cold"), {}));
     rocksdb::WriteOptions unlogged;
     unlogged.disableWAL = true;
-    ASSERT_TRUE(store->db->Put(unlogged, store->meta, "format", std::string("\3\0\0\0", 4)).ok());
-    ASSERT_TRUE(store->db->Flush({}, store->meta).ok());
+    ASSERT_TRUE(store->db->Put(unlogged, store->empty, "format", std::string("\2\0\0\0", 4)).ok());
+    for (rocksdb::ColumnFamilyHandle* family : store->chunks) {
+      ASSERT_TRUE(store->db->Delete(unlogged, family, SliceOf(kColdOwnKey)).ok());
+    }
+    ASSERT_TRUE(store->db->Flush({}, store->families()).ok());
   }
-  EXPECT_STATUS(kUnsupported, OpenColdDb(dir.File("cold"), {}), "has format 3, known is 2");
+  EXPECT_STATUS(kUnsupported, OpenColdDb(dir.File("cold"), {}), "has format 2, known is 3");
+  EXPECT_STATUS(kUnsupported, OpenColdDb(dir.File("cold"), {.read_only = true}), "has format 2");
+}
+
+TEST(ColdOpenTest, ANewerFormatIsUnsupported) {
+  TempDir dir;
+  {
+    ASSERT_OK_AND_ASSIGN(auto store, OpenColdDb(dir.File("cold"), {}));
+    std::string body("\4\0\0\0and more", 12);
+    const uint64_t checksum = Hash64(std::as_bytes(std::span(body)), 0);
+    body.insert(0, reinterpret_cast<const char*>(&checksum), sizeof(checksum));
+    rocksdb::WriteOptions unlogged;
+    unlogged.disableWAL = true;
+    for (rocksdb::ColumnFamilyHandle* family : store->chunks) {
+      ASSERT_TRUE(store->db->Put(unlogged, family, SliceOf(kColdOwnKey), body).ok());
+    }
+    ASSERT_TRUE(store->db->Flush({}, store->families()).ok());
+  }
+  EXPECT_STATUS(kUnsupported, OpenColdDb(dir.File("cold"), {}), "has format 4, known is 3");
 }
 
 TEST(ColdOpenTest, ADirectoryThatCannotBeMadeIsIoError) {
@@ -47,8 +70,10 @@ TEST(ColdOpenTest, PagesWithoutTheStoresOwnKeysAreDamage) {
     rocksdb::WriteOptions unlogged;
     unlogged.disableWAL = true;
     ASSERT_TRUE(store->db->Put(unlogged, store->pages, "a", "b").ok());
-    ASSERT_TRUE(store->db->Delete(unlogged, store->meta, "format").ok());
-    ASSERT_TRUE(store->db->Flush({}, {store->meta, store->pages}).ok());
+    for (rocksdb::ColumnFamilyHandle* family : store->chunks) {
+      ASSERT_TRUE(store->db->Delete(unlogged, family, SliceOf(kColdOwnKey)).ok());
+    }
+    ASSERT_TRUE(store->db->Flush({}, store->families()).ok());
   }
   ASSERT_OK_AND_ASSIGN(auto store, OpenColdDb(dir.File("cold"), {}));
   EXPECT_TRUE(store->read_only);

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "engine/internal/cold_db.h"
 #include "engine/internal/cold_store.h"
 #include "tests/engine/internal/cold_fixture.h"
 #include "tests/testing/files.h"
@@ -238,8 +239,17 @@ TEST_F(ColdStoreDamageTest, AMissingFileCostsItsPagesAndIsNamed) {
   EXPECT_EQ(lost.size(), kIds);  // Each page was in some of them.
 }
 
-TEST_F(ColdStoreDamageTest, AMissingSstFileLeavesAStoreForReading) {
-  std::filesystem::remove(FilesEndingWith(".sst").back());
+TEST_F(ColdStoreDamageTest, AMissingSstFileOfPagesLeavesAStoreForReading) {
+  std::string of_pages;
+  {
+    ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, {.read_only = true}));
+    std::vector<rocksdb::LiveFileMetaData> tables;
+    db->db->GetLiveFilesMetaData(&tables);
+    for (const auto& table : tables) {
+      if (table.column_family_name == "pages") of_pages = directory_ + table.name;
+    }
+  }
+  ASSERT_TRUE(std::filesystem::remove(of_pages));
   ASSERT_OK_AND_ASSIGN(auto store, ColdStore::Open(directory_, SmallColdOptions()));
   EXPECT_TRUE(store->read_only());
   ColdBatch batch(*store);
