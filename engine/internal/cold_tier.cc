@@ -131,6 +131,12 @@ ImageSource ColdTier::CurrentImage() {
   };
 }
 
+std::vector<ImageChunk> ColdTier::ImageChunks() const {
+  std::vector<ImageChunk> chunks;
+  for (const auto& [chunk, version] : versions_.all()) chunks.push_back(chunk);
+  return chunks;
+}
+
 Status ColdTier::PutHead(const ImageHead& head, const ImageVersions& next, ColdBatch* batch) const {
   for (const auto& [chunk, version] : versions_.all()) {
     const ChunkVersion* const stays = next.Find(chunk);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/env.h"
 #include "base/mutex.h"
@@ -72,8 +73,10 @@ class ColdTier {
   uint64_t next_image() const { return head_.number + 1; }
   /// Begins an image as of `lsn`. Until the next SetHead.
   NextImage BeginImage(Lsn lsn) const { return NextImage(versions_, lsn); }
-  /// Reads chunks of the current image.
+  /// Reads chunks of the current image; thread-safe.
   ImageSource CurrentImage();
+  /// All of them, in their order.
+  std::vector<ImageChunk> ImageChunks() const;
   /// Makes `image`, all of whose chunks have been written, and its head current, with the rest of
   /// `batch`, and waits until they are durable. A batch that could not be written is as it was.
   Status SetHead(ColdBatch* batch, const ImageHead& head, NextImage image);
