@@ -15,6 +15,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -107,6 +108,7 @@ struct ColdDb {
   const std::string directory;
   const ColdStoreOptions options;
   std::shared_ptr<ManifestFiles> manifests;
+  std::set<std::string> missing_in;  ///< Column families that the open misses files of.
   Status found;  ///< NotFound: there is no store yet; Corruption: nothing says what it has.
   std::unique_ptr<ColdThreads> threads;
   std::unique_ptr<ColdReserve> reserve;
@@ -134,6 +136,11 @@ struct ColdDb {
 
   Mutex resume_mutex_;  // One resumes at a time.
 };
+
+/// Where SST files of pages are missing, or nothing can be read of them: drops them from the store,
+/// which RocksDB then opens. Older versions of what was in them may come up: nothing that is
+/// still asked for may have been in them. Corruption where `log_start` is ahead of the store.
+Status DropMissingPages(const std::string& directory, const ColdStoreOptions& options);
 
 /// Opens the directory as cold_store.h says.
 Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
