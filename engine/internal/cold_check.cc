@@ -1,5 +1,6 @@
 #include "engine/internal/cold_check.h"
 
+#include <rocksdb/sst_file_reader.h>
 #include <rocksdb/utilities/debug.h>
 #include <rocksdb/write_batch.h>
 
@@ -136,13 +137,85 @@ Status DeletePagesIn(const std::set<uint64_t>& blob_files, ColdDb* db) {
   }
 }
 
+/// The keys of an SST file that can be read: those before the first bad block, those behind the
+/// last one, and what a look at the begin of each trajectory between them finds.
+std::set<std::string> KeysLeft(const ColdDb& db, const rocksdb::LiveFileMetaData& file) {
+  constexpr uint64_t kLooksMax = 100000;
+  rocksdb::Options options;
+  options.env = db.threads.get();
+  rocksdb::SstFileReader reader(options);
+  std::set<std::string> keys;
+  if (!reader.Open(Concatenate(db.directory, "/", file.relative_filename)).ok()) return keys;
+  const auto iterator = [&] {
+    return std::unique_ptr<rocksdb::Iterator>(reader.NewIterator(rocksdb::ReadOptions()));
+  };
+  std::string before = file.smallestkey;
+  auto at = iterator();
+  for (at->SeekToFirst(); at->Valid(); at->Next()) {
+    before = at->key().ToString();
+    keys.insert(before);
+  }
+  if (at->status().ok()) return keys;
+  std::string behind = file.largestkey;
+  at = iterator();
+  for (at->SeekToLast(); at->Valid() && ViewOf(at->key()) > before; at->Prev()) {
+    behind = at->key().ToString();
+    keys.insert(behind);
+  }
+  auto next = DecodeColdPageKey(before);
+  for (uint64_t looks = 0; next && looks < kLooksMax; ++looks) {
+    *next = {next->table, next->partition, next->group, next->trajectory + 1, 0};
+    if (EncodeColdKey(*next) >= behind) break;
+    at = iterator();
+    for (at->Seek(EncodeColdKey(*next)); at->Valid() && ViewOf(at->key()) < behind; at->Next()) {
+      keys.insert(at->key().ToString());
+      next = DecodeColdPageKey(ViewOf(at->key()));
+      if (!next) break;
+    }
+  }
+  return keys;
+}
+
+/// Writes what can be read of these files again.
+Status WritePagesAgain(const std::vector<LostFile>& files, ColdDb* db) {
+  constexpr size_t kAtOnce = size_t{4} << 20;
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  rocksdb::WriteBatch batch;
+  for (const LostFile& lost : files) {
+    for (const std::string& key : KeysLeft(*db, lost.file)) {
+      rocksdb::PinnableSlice value;
+      // What has left since is not found; what a newer file has is as good as before.
+      if (!db->db->Get(rocksdb::ReadOptions(), db->pages, key, &value).ok()) continue;
+      rocksdb::Status status = batch.Put(db->pages, key, value);
+      if (status.ok() && batch.GetDataSize() >= kAtOnce) {
+        status = db->db->Write(unlogged, &batch);
+        batch.Clear();
+      }
+      GEARDB_RETURN_IF_ERROR(FromRocks(status, db->directory));
+    }
+  }
+  GEARDB_RETURN_IF_ERROR(FromRocks(db->db->Write(unlogged, &batch), db->directory));
+  rocksdb::FlushOptions waiting;
+  waiting.allow_write_stall = true;
+  return FromRocks(db->db->Flush(waiting, db->families()), db->directory);
+}
+
 }  // namespace
 
 Status MendColdPages(const std::string& directory, uint64_t log_start) {
   const ColdStoreOptions options = {.log_start = log_start};
-  GEARDB_RETURN_IF_ERROR(DropMissingPages(directory, options));
-  GEARDB_ASSIGN_OR_RETURN(const auto db, OpenColdDb(directory, options));
+  GEARDB_RETURN_IF_ERROR(DropLostPages(directory, options, LostPages::kUnreadable));
+  GEARDB_ASSIGN_OR_RETURN(auto db, OpenColdDb(directory, options));
   GEARDB_RETURN_IF_ERROR(db->Writable());
+  const std::vector<LostFile> damaged = FindLostPages(*db, LostPages::kDamaged);
+  if (!damaged.empty()) {
+    GEARDB_RETURN_IF_ERROR(WritePagesAgain(damaged, db.get()));
+    GEARDB_RETURN_IF_ERROR(db->Close());
+    GEARDB_RETURN_IF_ERROR(DropLostPages(directory, options, LostPages::kDamaged));
+    GEARDB_ASSIGN_OR_RETURN(db, OpenColdDb(directory, options));
+    GEARDB_RETURN_IF_ERROR(db->Writable());
+  }
   const std::set<uint64_t> missing = MissingBlobFiles(*db);
   if (missing.empty()) return db->Close();
   GEARDB_RETURN_IF_ERROR(DeletePagesIn(missing, db.get()));
@@ -167,6 +240,10 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory) {
     return std::ranges::count(found.manifest, text) > 0;
   });
   found.pages = db->missing_in.contains(db->pages->GetName());
+  for (const LostFile& lost : FindLostPages(*db, LostPages::kDamaged)) {
+    found.pages = true;
+    if (std::ranges::count(found.files, lost.why) == 0) found.files.push_back(lost.why);
+  }
   found.mendable = db->listener->worn.Take().any() || !found.manifest.empty();
   const Status marks[kChunkCopies] = {FindMark(*db, 0), FindMark(*db, 1)};
   const Status read = LookAtCopies(

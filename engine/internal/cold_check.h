@@ -45,9 +45,10 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory);
 /// damage to something else leaves the store for reading only.
 Status MendColdChunks(const std::string& directory, uint64_t log_start);
 
-/// Drops files of pages that are missing from what the store consists of, and the pages whose
-/// values were in them. Older versions of pages may come up: nothing that is still asked for may
-/// have been in them. Errors as of MendColdChunks.
+/// Drops files of pages that are missing or damaged from what the store consists of, after what can
+/// be read of them was written again, and the pages whose values were in them. Older versions of
+/// pages may come up: nothing that is still asked for may be there that cannot be read. Errors as
+/// of MendColdChunks.
 Status MendColdPages(const std::string& directory, uint64_t log_start);
 
 }  // namespace geardb::engine

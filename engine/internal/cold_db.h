@@ -137,10 +137,18 @@ struct ColdDb {
   Mutex resume_mutex_;  // One resumes at a time.
 };
 
-/// Where SST files of pages are missing, or nothing can be read of them: drops them from the store,
-/// which RocksDB then opens. Older versions of what was in them may come up: nothing that is
-/// still asked for may have been in them. Corruption where `log_start` is ahead of the store.
-Status DropMissingPages(const std::string& directory, const ColdStoreOptions& options);
+/// SST files of pages of which nothing can be read, or, of those with bad blocks, not all.
+enum class LostPages : uint8_t { kUnreadable, kDamaged };
+struct LostFile {
+  rocksdb::LiveFileMetaData file;
+  std::string why;
+};
+/// Reads all keys of pages that lie in files.
+std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which);
+/// Drops these from the store. Older versions of what was in them may come up: nothing that is
+/// still asked for may have been in them alone. Corruption where `log_start` is ahead of the store.
+Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,
+                     LostPages which);
 
 /// Opens the directory as cold_store.h says.
 Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,

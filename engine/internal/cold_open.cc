@@ -119,8 +119,8 @@ std::string_view Unrooted(std::string_view name) {
   return name.starts_with('/') ? name.substr(1) : name;
 }
 
-/// What keeps RocksDB from reading anything of an SST file; empty: nothing.
-std::string WhyUnreadable(const ColdDb& store, const rocksdb::LiveFileMetaData& table) {
+/// What keeps RocksDB from reading anything of an SST file, or all of it; empty: nothing.
+std::string WhyLost(const ColdDb& store, const rocksdb::LiveFileMetaData& table, LostPages which) {
   const std::string path = Concatenate(store.directory, "/", Unrooted(table.name));
   uint64_t size = 0;
   if (!store.manifests->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr).ok()) {
@@ -131,8 +131,10 @@ std::string WhyUnreadable(const ColdDb& store, const rocksdb::LiveFileMetaData& 
   }
   rocksdb::Options options;
   options.env = store.threads.get();
-  const rocksdb::Status opened = rocksdb::SstFileReader(options).Open(path);
-  return opened.IsCorruption() ? Concatenate(path, " cannot be read: ", opened.ToString()) : "";
+  rocksdb::SstFileReader reader(options);
+  rocksdb::Status read = reader.Open(path);
+  if (read.ok() && which == LostPages::kDamaged) read = reader.VerifyChecksum();
+  return read.IsCorruption() ? Concatenate(path, " cannot be read: ", read.ToString()) : "";
 }
 
 /// Notes the files that the manifest names, but that are not there or have another size; where that
@@ -151,7 +153,7 @@ std::set<std::string> NoteMissingFiles(const ColdDb& store) {
       store.listener->AddDamage(Concatenate(path, " is missing, with ", RangeText(table)));
       missing_in.insert(table.column_family_name);
     } else if (size != table.size || !store.degraded.empty()) {
-      const std::string why = WhyUnreadable(store, table);
+      const std::string why = WhyLost(store, table, LostPages::kUnreadable);
       if (why.empty()) continue;
       store.listener->AddDamage(Concatenate(why, ", with ", RangeText(table)));
       missing_in.insert(table.column_family_name);
@@ -404,7 +406,22 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
   return store;
 }
 
-Status DropMissingPages(const std::string& directory, const ColdStoreOptions& options) {
+std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which) {
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  store.db->GetLiveFilesMetaData(&tables);
+  std::vector<LostFile> lost;
+  for (rocksdb::LiveFileMetaData& table : tables) {
+    if (table.column_family_name != store.pages->GetName()) continue;
+    const std::string why = WhyLost(store, table, which);
+    if (why.empty()) continue;
+    const std::string text = Concatenate(why, ", with ", RangeText(table));
+    lost.push_back({.file = std::move(table), .why = text});
+  }
+  return lost;
+}
+
+Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,
+                     LostPages which) {
   ColdStoreOptions reading = options;
   reading.read_only = true;
   GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(directory, reading));
@@ -413,15 +430,11 @@ Status DropMissingPages(const std::string& directory, const ColdStoreOptions& op
   // As in DropDamagedCopy.
   GEARDB_RETURN_IF_ERROR(ReadOwnKeys(store.get()).status());
   GEARDB_RETURN_IF_ERROR(CompareWithLog(*store));
-  std::vector<rocksdb::LiveFileMetaData> tables;
-  store->db->GetLiveFilesMetaData(&tables);
   std::vector<ManifestFile> lost;
-  for (const rocksdb::LiveFileMetaData& table : tables) {
-    if (table.column_family_name != store->pages->GetName()) continue;
-    if (WhyUnreadable(*store, table).empty()) continue;
+  for (const LostFile& found : FindLostPages(*store, which)) {
     lost.push_back({.family = store->pages->GetID(),
-                    .level = static_cast<uint32_t>(table.level),
-                    .number = table.file_number});
+                    .level = static_cast<uint32_t>(found.file.level),
+                    .number = found.file.file_number});
   }
   if (lost.empty()) return Status::Ok();
   GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));

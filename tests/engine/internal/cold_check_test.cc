@@ -166,6 +166,63 @@ TEST_F(ColdCheckTest, PagesWhoseFilesAreLostAreDoneWithout) {
   }
 }
 
+TEST_F(ColdCheckTest, WhatCanBeReadOfADamagedFileOfPagesIsWrittenAgain) {
+  constexpr uint64_t kLast = 80;
+  ColdStoreOptions options = testing::SmallColdOptions();
+  options.blob_bytes_min = uint64_t{1} << 20;  // Values lie beside the keys, in many blocks.
+  {
+    ASSERT_OK_AND_ASSIGN(auto store, ColdStore::Open(directory_, options));
+    ColdBatch batch(*store);
+    for (uint64_t id = 1; id <= kLast; ++id) {
+      ASSERT_OK(testing::PutColdPage({1, 0, 0, id, 0}, {2, 2}, &batch));
+    }
+    ASSERT_OK(store->Write(&batch, kLsn));
+    ASSERT_OK(store->Close());
+  }
+  const auto files = testing::FilesOf(directory_);
+  std::string of_pages;
+  {
+    ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, {.read_only = true}));
+    std::vector<rocksdb::LiveFileMetaData> tables;
+    db->db->GetLiveFilesMetaData(&tables);
+    for (const auto& table : tables) {
+      if (table.column_family_name == "pages") of_pages = directory_ + table.name;
+    }
+  }
+  const uint64_t bytes = files.at(of_pages).size();
+  // A block in the middle, the first one, two.
+  for (const std::vector<uint64_t>& flips :
+       std::vector<std::vector<uint64_t>>{{bytes / 2}, {3}, {bytes / 4, bytes * 3 / 4}}) {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+    for (const auto& [name, content] : files) testing::WriteBytes(name, content);
+    for (const uint64_t at : flips) testing::FlipByte(of_pages, at);
+    std::set<uint64_t> lost;
+    {
+      ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, {.read_only = true}));
+      for (uint64_t id = 1; id <= kLast; ++id) {
+        if (!testing::CheckColdPage(store.get(), {1, 0, 0, id, 0}, {2, 2}).ok()) lost.insert(id);
+      }
+    }
+    EXPECT_GE(lost.size(), flips.size());
+    EXPECT_LT(lost.size(), kLast / 4);
+    ASSERT_OK_AND_ASSIGN(const ColdCheck before, CheckColdChunks(directory_));
+    EXPECT_TRUE(before.pages);
+    ASSERT_EQ(before.files.size(), 1u);
+    EXPECT_NE(before.files[0].find(of_pages + " cannot be read: "), std::string::npos);
+    ASSERT_OK(MendColdPages(directory_, kLsn));
+    ASSERT_OK_AND_ASSIGN(const ColdCheck after, CheckColdChunks(directory_));
+    EXPECT_TRUE(after.damage().empty()) << after.damage()[0];
+    ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, options));
+    for (uint64_t id = 1; id <= kLast; ++id) {
+      const Status page = testing::CheckColdPage(store.get(), {1, 0, 0, id, 0}, {2, 2});
+      EXPECT_EQ(page.code(), lost.contains(id) ? StatusCode::kNotFound : StatusCode::kOk) << page;
+    }
+    EXPECT_OK(store->CompactForSpace());
+    EXPECT_TRUE(store->damage().empty());
+  }
+}
+
 TEST_F(ColdCheckTest, WithoutAStoreThereIsNothingToLookAt) {
   EXPECT_STATUS(kNotFound, CheckColdChunks(dir_.File("other")), "no cold store");
 }
