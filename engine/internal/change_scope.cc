@@ -1,5 +1,7 @@
 #include "engine/internal/change_scope.h"
 
+#include <string_view>
+
 #include "base/check.h"
 #include "engine/internal/log_sizes.h"
 
@@ -7,11 +9,20 @@ namespace geardb::engine {
 
 namespace {
 
-/// What wants room in a log that no pass of the cleaner will make any is refused for closing.
+/// What wants room in a log that no pass of the cleaner will make any is refused for closing, or
+/// for what has failed.
 Status OrClosing(DatabaseCore* database, const Status& refused) {
   const bool full = refused.code() == StatusCode::kResourceExhausted;
-  if (!full || database->cleaner == nullptr || !database->cleaner->stopped()) return refused;
-  return Status::Cancelled("database '", database->directory, "' is being closed");
+  if (!full || database->cleaner == nullptr) return refused;
+  if (database->cleaner->stopped()) {
+    return Status::Cancelled("database '", database->directory, "' is being closed");
+  }
+  // It was refused before the pass that has failed.
+  const Status last = database->cleaner->stats().last;
+  const bool said = refused.message().find(last.message()) != std::string_view::npos;
+  if (last.ok() || said) return refused;
+  return Status::ResourceExhausted(refused.message(),
+                                   "; the cleaner makes no room, it failed: ", last.message());
 }
 
 }  // namespace

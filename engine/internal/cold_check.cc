@@ -1,7 +1,13 @@
 #include "engine/internal/cold_check.h"
 
+#include <rocksdb/sst_file_reader.h>
+#include <rocksdb/utilities/debug.h>
+#include <rocksdb/write_batch.h>
+
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "base/concatenate.h"
@@ -70,6 +76,161 @@ std::vector<std::string> ColdCheck::damage() const {
   return all;
 }
 
+namespace {
+
+/// Of a value as RocksDB's keys have it: the number of its blob file.
+std::optional<uint64_t> BlobFileOf(const rocksdb::KeyVersion& version) {
+  constexpr int kBlobIndex = 0x11;
+  constexpr char kInFile = 1;
+  if (version.type != kBlobIndex || version.value.empty() || version.value[0] != kInFile) {
+    return std::nullopt;
+  }
+  uint64_t number = 0;
+  for (size_t i = 1; i < version.value.size() && i <= 9; ++i) {
+    const auto byte = static_cast<uint8_t>(version.value[i]);
+    number |= uint64_t{byte & 0x7Fu} << 7 * (i - 1);
+    if (byte < 0x80) return number;
+  }
+  return std::nullopt;
+}
+
+std::set<uint64_t> MissingBlobFiles(const ColdDb& db) {
+  std::set<uint64_t> missing;
+  rocksdb::ColumnFamilyMetaData meta;
+  db.db->GetColumnFamilyMetaData(db.pages, &meta);
+  for (const rocksdb::BlobMetaData& blob : meta.blob_files) {
+    const std::string name = blob.blob_file_name.substr(blob.blob_file_name.find_last_of('/') + 1);
+    const std::string path = Concatenate(db.directory, "/", name);
+    if (!db.manifests->FileExists(path, rocksdb::IOOptions(), nullptr).ok()) {
+      missing.insert(blob.blob_file_number);
+    }
+  }
+  return missing;
+}
+
+/// Deletes the pages that refer to these.
+Status DeletePagesIn(const std::set<uint64_t>& blob_files, ColdDb* db) {
+  constexpr size_t kAtOnce = 10000;
+  const std::string end(64, '\xff');  // Behind every key.
+  std::string from;
+  for (;;) {
+    std::vector<rocksdb::KeyVersion> versions;
+    GEARDB_RETURN_IF_ERROR(FromRocks(
+        rocksdb::GetAllKeyVersions(db->db.get(), db->pages, from, end, kAtOnce, &versions),
+        db->directory));
+    if (versions.empty()) return Status::Ok();
+    rocksdb::WriteBatch batch;
+    rocksdb::Status status;
+    for (size_t i = 0; i < versions.size(); ++i) {
+      // The newest comes first.
+      const bool newest = i == 0 || versions[i].user_key != versions[i - 1].user_key;
+      const auto file = BlobFileOf(versions[i]);
+      if (newest && file && blob_files.contains(*file) && status.ok()) {
+        status = batch.Delete(db->pages, versions[i].user_key);
+      }
+    }
+    rocksdb::WriteOptions unlogged;
+    unlogged.disableWAL = true;
+    if (status.ok()) status = db->db->Write(unlogged, &batch);
+    GEARDB_RETURN_IF_ERROR(FromRocks(status, db->directory));
+    from = versions.back().user_key + '\0';
+  }
+}
+
+/// The keys of an SST file that can be read: those before the first bad block, those behind the
+/// last one, and what a look at the begin of each trajectory between them finds.
+std::set<std::string> KeysLeft(const ColdDb& db, const rocksdb::LiveFileMetaData& file) {
+  constexpr uint64_t kLooksMax = 100000;
+  rocksdb::Options options;
+  options.env = db.threads.get();
+  rocksdb::SstFileReader reader(options);
+  std::set<std::string> keys;
+  if (!reader.Open(Concatenate(db.directory, "/", file.relative_filename)).ok()) return keys;
+  const auto iterator = [&] {
+    return std::unique_ptr<rocksdb::Iterator>(reader.NewIterator(rocksdb::ReadOptions()));
+  };
+  std::string before = file.smallestkey;
+  auto at = iterator();
+  for (at->SeekToFirst(); at->Valid(); at->Next()) {
+    before = at->key().ToString();
+    keys.insert(before);
+  }
+  if (at->status().ok()) return keys;
+  std::string behind = file.largestkey;
+  at = iterator();
+  for (at->SeekToLast(); at->Valid() && ViewOf(at->key()) > before; at->Prev()) {
+    behind = at->key().ToString();
+    keys.insert(behind);
+  }
+  auto next = DecodeColdPageKey(before);
+  for (uint64_t looks = 0; next && looks < kLooksMax; ++looks) {
+    *next = {next->table, next->partition, next->group, next->trajectory + 1, 0};
+    if (EncodeColdKey(*next) >= behind) break;
+    at = iterator();
+    for (at->Seek(EncodeColdKey(*next)); at->Valid() && ViewOf(at->key()) < behind; at->Next()) {
+      keys.insert(at->key().ToString());
+      next = DecodeColdPageKey(ViewOf(at->key()));
+      if (!next) break;
+    }
+  }
+  return keys;
+}
+
+/// Writes what can be read of these files again.
+Status WritePagesAgain(const std::vector<LostFile>& files, ColdDb* db) {
+  constexpr size_t kAtOnce = size_t{4} << 20;
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  rocksdb::WriteBatch batch;
+  for (const LostFile& lost : files) {
+    for (const std::string& key : KeysLeft(*db, lost.file)) {
+      rocksdb::PinnableSlice value;
+      // What has left since is not found; what a newer file has is as good as before.
+      if (!db->db->Get(rocksdb::ReadOptions(), db->pages, key, &value).ok()) continue;
+      rocksdb::Status status = batch.Put(db->pages, key, value);
+      if (status.ok() && batch.GetDataSize() >= kAtOnce) {
+        status = db->db->Write(unlogged, &batch);
+        batch.Clear();
+      }
+      GEARDB_RETURN_IF_ERROR(FromRocks(status, db->directory));
+    }
+  }
+  GEARDB_RETURN_IF_ERROR(FromRocks(db->db->Write(unlogged, &batch), db->directory));
+  rocksdb::FlushOptions waiting;
+  waiting.allow_write_stall = true;
+  return FromRocks(db->db->Flush(waiting, db->families()), db->directory);
+}
+
+}  // namespace
+
+Status MendColdPages(const std::string& directory, uint64_t log_start) {
+  const ColdStoreOptions options = {.log_start = log_start};
+  GEARDB_RETURN_IF_ERROR(DropLostPages(directory, options, LostPages::kUnreadable));
+  GEARDB_ASSIGN_OR_RETURN(auto db, OpenColdDb(directory, options));
+  GEARDB_RETURN_IF_ERROR(db->Writable());
+  const std::vector<LostFile> damaged = FindLostPages(*db, LostPages::kDamaged);
+  if (!damaged.empty()) {
+    GEARDB_RETURN_IF_ERROR(WritePagesAgain(damaged, db.get()));
+    GEARDB_RETURN_IF_ERROR(db->Close());
+    GEARDB_RETURN_IF_ERROR(DropLostPages(directory, options, LostPages::kDamaged));
+    GEARDB_ASSIGN_OR_RETURN(db, OpenColdDb(directory, options));
+    GEARDB_RETURN_IF_ERROR(db->Writable());
+  }
+  const std::set<uint64_t> missing = MissingBlobFiles(*db);
+  if (missing.empty()) return db->Close();
+  GEARDB_RETURN_IF_ERROR(DeletePagesIn(missing, db.get()));
+  rocksdb::FlushOptions waiting;
+  waiting.allow_write_stall = true;
+  GEARDB_RETURN_IF_ERROR(FromRocks(db->db->Flush(waiting, db->families()), directory));
+  // Once no key refers to a file, it leaves. Values are not read for that.
+  rocksdb::CompactRangeOptions keys;
+  keys.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
+  keys.blob_garbage_collection_policy = rocksdb::BlobGarbageCollectionPolicy::kDisable;
+  GEARDB_RETURN_IF_ERROR(
+      FromRocks(db->db->CompactRange(keys, db->pages, nullptr, nullptr), directory));
+  return db->Close();
+}
+
 Result<ColdCheck> CheckColdChunks(const std::string& directory) {
   GEARDB_ASSIGN_OR_RETURN(const auto db, OpenColdDb(directory, {.read_only = true}));
   ColdCheck found{.files = db->listener->damage(),
@@ -78,6 +239,11 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory) {
   std::erase_if(found.files, [&](const std::string& text) {
     return std::ranges::count(found.manifest, text) > 0;
   });
+  found.pages = db->missing_in.contains(db->pages->GetName());
+  for (const LostFile& lost : FindLostPages(*db, LostPages::kDamaged)) {
+    found.pages = true;
+    if (std::ranges::count(found.files, lost.why) == 0) found.files.push_back(lost.why);
+  }
   found.mendable = db->listener->worn.Take().any() || !found.manifest.empty();
   const Status marks[kChunkCopies] = {FindMark(*db, 0), FindMark(*db, 1)};
   const Status read = LookAtCopies(

@@ -28,6 +28,8 @@ struct ColdCheck {
   std::vector<std::string> manifest = {};
   /// What is no damage.
   std::vector<std::string> notes = {};
+  /// Of `files`, some are of pages (MendColdPages).
+  bool pages = false;
   /// Something of that is one of the copies', and the other may have it.
   bool mendable = false;
 
@@ -42,5 +44,11 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory);
 /// neither copy has stays as it is. `log_start` as in ColdStoreOptions. FailedPrecondition where
 /// damage to something else leaves the store for reading only.
 Status MendColdChunks(const std::string& directory, uint64_t log_start);
+
+/// Drops files of pages that are missing or damaged from what the store consists of, after what can
+/// be read of them was written again, and the pages whose values were in them. Older versions of
+/// pages may come up: nothing that is still asked for may be there that cannot be read. Errors as
+/// of MendColdChunks.
+Status MendColdPages(const std::string& directory, uint64_t log_start);
 
 }  // namespace geardb::engine

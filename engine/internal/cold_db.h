@@ -16,6 +16,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -115,6 +116,7 @@ struct ColdDb {
   const std::string directory;
   const ColdStoreOptions options;
   std::shared_ptr<ManifestFiles> manifests;
+  std::set<std::string> missing_in;  ///< Column families that the open misses files of.
   Status found;  ///< NotFound: there is no store yet; Corruption: nothing says what it has.
   std::unique_ptr<ColdThreads> threads;
   std::unique_ptr<ColdReserve> reserve;
@@ -145,6 +147,19 @@ struct ColdDb {
   /// The file of a deletion behind it still lies within what a removal of its trajectory covers.
   std::string newest_page_ GEARDB_GUARDED_BY(newest_mutex_);
 };
+
+/// SST files of pages of which nothing can be read, or, of those with bad blocks, not all.
+enum class LostPages : uint8_t { kUnreadable, kDamaged };
+struct LostFile {
+  rocksdb::LiveFileMetaData file;
+  std::string why;
+};
+/// Reads all keys of pages that lie in files.
+std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which);
+/// Drops these from the store. Older versions of what was in them may come up: nothing that is
+/// still asked for may have been in them alone. Corruption where `log_start` is ahead of the store.
+Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,
+                     LostPages which);
 
 /// Opens the directory as cold_store.h says.
 Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,

@@ -248,6 +248,32 @@ MergedManifest MergeManifests(std::string_view original, std::string_view copy) 
   return merged;
 }
 
+void AppendDropped(const ManifestFile& file, std::string* manifest) {
+  // Tags of RocksDB's version edits.
+  constexpr uint64_t kDeletedFile = 6;
+  constexpr uint64_t kColumnFamily = 200;
+  std::string edit;
+  for (uint64_t number :
+       {kColumnFamily, uint64_t{file.family}, kDeletedFile, uint64_t{file.level}, file.number}) {
+    for (; number >= 0x80; number >>= 7) edit.push_back(static_cast<char>(number | 0x80));
+    edit.push_back(static_cast<char>(number));
+  }
+  constexpr char kWhole = 1, kFirst = 2, kMiddle = 3, kLast = 4;
+  for (bool first = true; first || !edit.empty(); first = false) {
+    manifest->append(PaddingAt(manifest->size()), '\0');
+    const size_t room = kBlockBytes - manifest->size() % kBlockBytes - kHeaderBytes;
+    const auto length = static_cast<uint16_t>(std::min(room, edit.size()));
+    const bool last = length == edit.size();
+    const char type = first ? (last ? kWhole : kFirst) : (last ? kLast : kMiddle);
+    const std::string part = type + edit.substr(0, length);
+    const uint32_t checksum = StoredChecksum(part);
+    manifest->append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
+    manifest->append(reinterpret_cast<const char*>(&length), sizeof(length));
+    manifest->append(part);
+    edit.erase(0, length);
+  }
+}
+
 ManifestFiles::ManifestFiles(std::shared_ptr<rocksdb::FileSystem> files, std::string directory)
     : FileSystemWrapper(std::move(files)), directory_(std::move(directory)) {}
 
@@ -281,6 +307,8 @@ bool ManifestFiles::Take(uint64_t number) {
     doubt_ = Concatenate(of_original, ", and its copy ", of_copy);
   }
   notes_.clear();
+  path_ = original.path;
+  bytes_ = merged.bytes;
   if (merged.mended()) {
     damage_.push_back(
         Concatenate(of_original, "; what it lacks was read from its copy ", copy.path));
@@ -350,6 +378,12 @@ Status ManifestFiles::Look() {
   if (!made.ok() && !current.read.ok() && !current.missing())
     return FromRocks(current.read, directory_);
   return made;
+}
+
+void ManifestFiles::LeaveOut(const std::vector<ManifestFile>& files) {
+  std::string bytes = bytes_;
+  for (const ManifestFile& file : files) AppendDropped(file, &bytes);
+  served_[path_] = std::move(bytes);
 }
 
 Status ManifestFiles::DeleteStrays() {

@@ -42,6 +42,15 @@ struct MergedManifest {
 };
 MergedManifest MergeManifests(std::string_view original, std::string_view copy);
 
+/// An SST file of a column family, as a manifest names it.
+struct ManifestFile {
+  uint32_t family = 0;
+  uint32_t level = 0;
+  uint64_t number = 0;
+};
+/// Adds to a manifest's bytes that the file is no part of the store any more.
+void AppendDropped(const ManifestFile& file, std::string* manifest);
+
 /// The files of a cold store as RocksDB is to see them. Look comes first, and nobody else is there
 /// meanwhile; thread-safe from then on.
 class ManifestFiles : public rocksdb::FileSystemWrapper {
@@ -59,6 +68,9 @@ class ManifestFiles : public rocksdb::FileSystemWrapper {
   const std::vector<std::string>& notes() const { return notes_; }
   /// What is known of a manifest that RocksDB refuses; empty: nothing is wrong with it.
   const std::string& doubt() const { return doubt_; }
+  /// Of a manifest that was found: RocksDB reads that these files are no part of the store. After
+  /// Look, before RocksDB.
+  void LeaveOut(const std::vector<ManifestFile>& files);
   /// Copies of manifests that are gone leave.
   Status DeleteStrays();
 
@@ -100,6 +112,8 @@ class ManifestFiles : public rocksdb::FileSystemWrapper {
   std::vector<std::string> damage_;
   std::vector<std::string> notes_;
   std::string doubt_;
+  std::string path_;   // Of the manifest that was found.
+  std::string bytes_;  // Of it, as far as it can be read.
 };
 
 }  // namespace geardb::engine

@@ -2,6 +2,7 @@
 #include <rocksdb/convenience.h>
 #include <rocksdb/file_system.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/sst_file_reader.h>
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/table_properties_collectors.h>
 #include <rocksdb/write_batch.h>
@@ -115,8 +116,27 @@ std::string_view Unrooted(std::string_view name) {
   return name.starts_with('/') ? name.substr(1) : name;
 }
 
-/// Notes the files that the manifest names, but that are not there or have another size. The names
-/// of their column families.
+/// What keeps RocksDB from reading anything of an SST file, or all of it; empty: nothing.
+std::string WhyLost(const ColdDb& store, const rocksdb::LiveFileMetaData& table, LostPages which) {
+  const std::string path = Concatenate(store.directory, "/", Unrooted(table.name));
+  uint64_t size = 0;
+  if (!store.manifests->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr).ok()) {
+    return path + " is missing";
+  }
+  if (size != table.size) {
+    return Concatenate(path, " has ", size, " bytes, expected ", table.size);
+  }
+  rocksdb::Options options;
+  options.env = store.threads.get();
+  rocksdb::SstFileReader reader(options);
+  rocksdb::Status read = reader.Open(path);
+  if (read.ok() && which == LostPages::kDamaged) read = reader.VerifyChecksum();
+  return read.IsCorruption() ? Concatenate(path, " cannot be read: ", read.ToString()) : "";
+}
+
+/// Notes the files that the manifest names, but that are not there or have another size; where that
+/// keeps the store from being opened, also those of which nothing can be read. The names of their
+/// column families.
 std::set<std::string> NoteMissingFiles(const ColdDb& store) {
   std::set<std::string> missing_in;
   rocksdb::FileSystem* files = store.threads->GetFileSystem().get();
@@ -129,10 +149,11 @@ std::set<std::string> NoteMissingFiles(const ColdDb& store) {
     if (!files->GetFileSize(path, plain, &size, nullptr).ok()) {
       store.listener->AddDamage(Concatenate(path, " is missing, with ", RangeText(table)));
       missing_in.insert(table.column_family_name);
-    } else if (size != table.size) {
+    } else if (size != table.size || !store.degraded.empty()) {
+      const std::string why = WhyLost(store, table, LostPages::kUnreadable);
+      if (why.empty()) continue;
+      store.listener->AddDamage(Concatenate(why, ", with ", RangeText(table)));
       missing_in.insert(table.column_family_name);
-      store.listener->AddDamage(Concatenate(path, " has ", size, " bytes, expected ", table.size,
-                                            ", with ", RangeText(table)));
     }
   }
   for (rocksdb::ColumnFamilyHandle* family : store.families()) {
@@ -373,7 +394,7 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
   for (const std::string& text : damage) store->listener->AddDamage(text);
   // Compactions run already: what they replace stays until it was looked for.
   const bool held = !store->read_only && store->db->DisableFileDeletions().ok();
-  NoteMissingFiles(*store);
+  store->missing_in = NoteMissingFiles(*store);
   if (held) GEARDB_RETURN_IF_ERROR(FromRocks(store->db->EnableFileDeletions(false), directory));
   if (!store->read_only) GEARDB_RETURN_IF_ERROR(MakeCopies(store.get()));
   if (!store->read_only) (void)store->manifests->DeleteStrays();
@@ -381,6 +402,44 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
   MutexLock lock(&store->write_mutex);
   store->written = store->listener->flushed();
   return store;
+}
+
+std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which) {
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  store.db->GetLiveFilesMetaData(&tables);
+  std::vector<LostFile> lost;
+  for (rocksdb::LiveFileMetaData& table : tables) {
+    if (table.column_family_name != store.pages->GetName()) continue;
+    const std::string why = WhyLost(store, table, which);
+    if (why.empty()) continue;
+    const std::string text = Concatenate(why, ", with ", RangeText(table));
+    lost.push_back({.file = std::move(table), .why = text});
+  }
+  return lost;
+}
+
+Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,
+                     LostPages which) {
+  ColdStoreOptions reading = options;
+  reading.read_only = true;
+  GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(directory, reading));
+  GEARDB_RETURN_IF_ERROR(store->found);
+  GEARDB_RETURN_IF_ERROR(FromRocks(OpenRocks(store.get(), /*degraded=*/true), directory));
+  // As in DropDamagedCopy.
+  GEARDB_RETURN_IF_ERROR(ReadOwnKeys(store.get()).status());
+  GEARDB_RETURN_IF_ERROR(CompareWithLog(*store));
+  std::vector<ManifestFile> lost;
+  for (const LostFile& found : FindLostPages(*store, which)) {
+    lost.push_back({.family = store->pages->GetID(),
+                    .level = static_cast<uint32_t>(found.file.level),
+                    .number = found.file.file_number});
+  }
+  if (lost.empty()) return Status::Ok();
+  GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
+  store->manifests->LeaveOut(lost);
+  // It opens with a manifest of its own, without them.
+  GEARDB_RETURN_IF_ERROR(FromRocks(OpenRocks(store.get(), /*degraded=*/true), directory));
+  return store->Close();
 }
 
 }  // namespace geardb::engine

@@ -421,6 +421,11 @@ void DatabaseCore::UseLog(std::unique_ptr<wal::LogWriter> writer) {
   log = log_writer_.get();
   opened_us = clock->WallTimeUs();
   if (log == nullptr) return;
+  if (cold != nullptr && cold->if_open() != nullptr && cold->if_open()->read_only()) {
+    const std::vector<std::string> damage = cold->if_open()->damage();
+    ReleaseLog(log_released.load(), "the cold store, which is damaged and only read: " +
+                                        (damage.empty() ? std::string() : damage.front()));
+  }
   if (cold != nullptr && options.cold_tier) cleaner = std::make_unique<Cleaner>(this, cold.get());
   if (!options.background) return;
   filler = std::make_unique<Filler>(log_writer_.get());

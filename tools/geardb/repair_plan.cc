@@ -67,7 +67,10 @@ class Planner {
   void CutLog(Lsn at, std::string damage);
   bool HasSegmentOf(Lsn end) const;
   void LookAtCold();
-  void AddCopies(const std::vector<std::string>& damage);
+  void AddFirst(const std::vector<std::string>& damage, const std::string& action) {
+    const std::string more = " (and " + std::to_string(damage.size() - 1) + " more)";
+    if (!damage.empty()) Add(damage[0] + (damage.size() == 1 ? "" : more), action);
+  }
   Status ReadAll();
   Status NameLosses();
   void KeepWhatIsWrittenOver(const std::vector<SalvagedRecord>& beyond);
@@ -312,22 +315,18 @@ bool Planner::MendCold(const Status& failure) {
 void Planner::LookAtCold() {
   if (plan_.cold_aside) return;
   const auto found = engine::CheckColdChunks(cold_directory());
-  if (!found.ok() || !found->mendable) return;
+  if (!found.ok() || (!found->mendable && !found->pages)) return;
   for (const std::string& text : found->manifest) {
     Add(text, "what says which files the cold store has is written again, twice");
   }
-  std::vector<std::string> damage = found->files;
-  damage.insert(damage.end(), found->copies.begin(), found->copies.end());
-  if (!damage.empty()) AddCopies(damage);
-  plan_.mend_cold = true;
+  plan_.mend_cold = found->mendable;
+  plan_.drop_cold_pages = found->pages;
+  const char* const copies =
+      "copies of index chunks that are damaged are written again from the others";
+  AddFirst(found->files, found->pages ? "the cold store goes on without it" : copies);
+  AddFirst(found->copies, copies);
   for (const auto& [name, base] : bases_) plan_.log_start = std::min(plan_.log_start, base);
   if (bases_.empty()) plan_.log_start = 0;
-}
-
-void Planner::AddCopies(const std::vector<std::string>& damage) {
-  Add(damage[0] + (damage.size() == 1 ? std::string()
-                                      : " (and " + std::to_string(damage.size() - 1) + " more)"),
-      "copies of index chunks that are damaged are written again from the others");
 }
 
 TableLoss& Planner::LossOf(TableId id) {

@@ -80,8 +80,9 @@ struct RepairPlan {
   std::vector<std::string> aside;        ///< Files of the log's directory that leave.
   std::vector<std::string> kept;         ///< Likewise: they will be written over, and are copied.
   bool make_lock = false;
-  bool mend_cold = false;  ///< Copies of index chunks in the cold store are written again.
-  Lsn log_start = kNoLsn;  ///< Of the log's oldest segment; 0: it has none.
+  bool mend_cold = false;        ///< Copies of index chunks in the cold store are written again.
+  bool drop_cold_pages = false;  ///< The cold store goes on without files of pages that are lost.
+  Lsn log_start = kNoLsn;        ///< Of the log's oldest segment; 0: it has none.
   std::map<std::string, std::vector<TrajectoryId>> remove;  ///< By table.
 
   bool nothing_wrong() const { return damage.empty(); }

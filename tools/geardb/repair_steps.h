@@ -6,6 +6,7 @@
 //   4. the manifest is replaced, in one step: what the log says from here on is decided
 //   5. files that are none of the log's leave it
 //   6. the database is opened for writing, and trajectories leave that cannot be read
+//   7. the cold store goes on without files of pages that are lost, which nobody asks for any more
 //
 // The log is not copied into a new one: an epoch that begins where the damage does makes all behind
 // it void at once, by a manifest that is the old one or the new one whatever happens.

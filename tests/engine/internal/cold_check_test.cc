@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <set>
+
 #include "engine/internal/cold_db.h"
 #include "engine/internal/image_versions.h"
 #include "tests/engine/internal/cold_fixture.h"
@@ -103,6 +106,120 @@ TEST_F(ColdCheckTest, AStoreThatTheLogIsAheadOfIsNotTouched) {
     if (path.ends_with(".sst")) {
       EXPECT_TRUE(after[path] == bytes) << path;
     }
+  }
+}
+
+TEST_F(ColdCheckTest, PagesWhoseFilesAreLostAreDoneWithout) {
+  constexpr uint64_t kLast = 12;
+  {
+    ASSERT_OK_AND_ASSIGN(auto store, ColdStore::Open(directory_, testing::SmallColdOptions()));
+    for (uint64_t id = 1; id <= kLast; ++id) {
+      ColdBatch batch(*store);
+      ASSERT_OK(testing::PutColdPage({1, 0, 0, id, 0}, {2, 8}, &batch));
+      ASSERT_OK(store->Write(&batch, kLsn + id));
+      ASSERT_OK(store->Flush());
+    }
+    ASSERT_OK(store->Close());
+  }
+  const auto files = testing::FilesOf(directory_);
+  std::set<std::string> of_pages;
+  {
+    ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, {.read_only = true}));
+    rocksdb::ColumnFamilyMetaData meta;
+    db->db->GetColumnFamilyMetaData(db->pages, &meta);
+    for (const auto& level : meta.levels) {
+      for (const auto& file : level.files) of_pages.insert(directory_ + file.name);
+    }
+    for (const auto& blob : meta.blob_files) {
+      of_pages.insert(directory_ + blob.blob_file_name.substr(blob.blob_file_name.rfind('/')));
+    }
+  }
+  ASSERT_GT(of_pages.size(), 4u);
+  for (const std::string& path : of_pages) {
+    SCOPED_TRACE(path);
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+    for (const auto& [name, bytes] : files) testing::WriteBytes(name, bytes);
+    std::filesystem::remove(path);
+    ASSERT_OK_AND_ASSIGN(const ColdCheck before, CheckColdChunks(directory_));
+    EXPECT_TRUE(before.pages);
+    EXPECT_FALSE(before.files.empty());
+    EXPECT_STATUS(kCorruption, MendColdPages(directory_, kLsn + kLast + 1), "the log begins at");
+    ASSERT_OK(MendColdPages(directory_, kLsn + kLast));
+    ASSERT_OK_AND_ASSIGN(const ColdCheck after, CheckColdChunks(directory_));
+    EXPECT_FALSE(after.pages);
+    EXPECT_TRUE(after.damage().empty()) << after.damage()[0];
+    ASSERT_OK_AND_ASSIGN(const auto store,
+                         ColdStore::Open(directory_, testing::SmallColdOptions()));
+    EXPECT_FALSE(store->read_only());
+    uint64_t lost = 0;
+    for (uint64_t id = 1; id <= kLast; ++id) {
+      const Status page = testing::CheckColdPage(store.get(), {1, 0, 0, id, 0}, {2, 8});
+      lost += page.code() == StatusCode::kNotFound ? 1u : 0u;
+      if (page.code() != StatusCode::kNotFound) {
+        EXPECT_OK(page) << id;
+      }
+    }
+    EXPECT_GT(lost, 0u);
+    EXPECT_LT(lost, kLast);
+    EXPECT_OK(store->CompactForSpace());
+  }
+}
+
+TEST_F(ColdCheckTest, WhatCanBeReadOfADamagedFileOfPagesIsWrittenAgain) {
+  constexpr uint64_t kLast = 80;
+  ColdStoreOptions options = testing::SmallColdOptions();
+  options.blob_bytes_min = uint64_t{1} << 20;  // Values lie beside the keys, in many blocks.
+  {
+    ASSERT_OK_AND_ASSIGN(auto store, ColdStore::Open(directory_, options));
+    ColdBatch batch(*store);
+    for (uint64_t id = 1; id <= kLast; ++id) {
+      ASSERT_OK(testing::PutColdPage({1, 0, 0, id, 0}, {2, 2}, &batch));
+    }
+    ASSERT_OK(store->Write(&batch, kLsn));
+    ASSERT_OK(store->Close());
+  }
+  const auto files = testing::FilesOf(directory_);
+  std::string of_pages;
+  {
+    ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, {.read_only = true}));
+    std::vector<rocksdb::LiveFileMetaData> tables;
+    db->db->GetLiveFilesMetaData(&tables);
+    for (const auto& table : tables) {
+      if (table.column_family_name == "pages") of_pages = directory_ + table.name;
+    }
+  }
+  const uint64_t bytes = files.at(of_pages).size();
+  // A block in the middle, the first one, two.
+  for (const std::vector<uint64_t>& flips :
+       std::vector<std::vector<uint64_t>>{{bytes / 2}, {3}, {bytes / 4, bytes * 3 / 4}}) {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+    for (const auto& [name, content] : files) testing::WriteBytes(name, content);
+    for (const uint64_t at : flips) testing::FlipByte(of_pages, at);
+    std::set<uint64_t> lost;
+    {
+      ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, {.read_only = true}));
+      for (uint64_t id = 1; id <= kLast; ++id) {
+        if (!testing::CheckColdPage(store.get(), {1, 0, 0, id, 0}, {2, 2}).ok()) lost.insert(id);
+      }
+    }
+    EXPECT_GE(lost.size(), flips.size());
+    EXPECT_LT(lost.size(), kLast / 4);
+    ASSERT_OK_AND_ASSIGN(const ColdCheck before, CheckColdChunks(directory_));
+    EXPECT_TRUE(before.pages);
+    ASSERT_EQ(before.files.size(), 1u);
+    EXPECT_NE(before.files[0].find(of_pages + " cannot be read: "), std::string::npos);
+    ASSERT_OK(MendColdPages(directory_, kLsn));
+    ASSERT_OK_AND_ASSIGN(const ColdCheck after, CheckColdChunks(directory_));
+    EXPECT_TRUE(after.damage().empty()) << after.damage()[0];
+    ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, options));
+    for (uint64_t id = 1; id <= kLast; ++id) {
+      const Status page = testing::CheckColdPage(store.get(), {1, 0, 0, id, 0}, {2, 2});
+      EXPECT_EQ(page.code(), lost.contains(id) ? StatusCode::kNotFound : StatusCode::kOk) << page;
+    }
+    EXPECT_OK(store->CompactForSpace());
+    EXPECT_TRUE(store->damage().empty());
   }
 }
 

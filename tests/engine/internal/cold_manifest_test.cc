@@ -27,6 +27,11 @@ using testing::WriteBytes;
 constexpr uint64_t kPagesPut = 40;
 constexpr uint64_t kManifestLsn = 8;
 
+std::string NumberedSst(uint64_t number) {
+  const std::string digits = std::to_string(number);
+  return std::string(6 - digits.size(), '0') + digits + ".sst";
+}
+
 ColdPageKey ManifestPage(uint64_t id) { return {1, 0, 0, id, 0}; }
 
 /// Fails what is written to the copies of manifests.
@@ -387,6 +392,58 @@ TEST(MergeManifestsTest, RecordsOfSeveralBlocksAreTakenFromEither) {
     EXPECT_TRUE(MergeManifests("", manifest).bytes == manifest);
     EXPECT_TRUE(MergeManifests(manifest.substr(0, at), manifest).bytes == manifest);
   }
+}
+
+TEST(MergeManifestsTest, WhatIsDroppedIsARecordWhereverItBegins) {
+  // Behind a record that leaves so many bytes of the block.
+  const std::string begin = [] {
+    std::string records;
+    while (records.size() < 32768 - 60) AppendDropped({.number = 1}, &records);
+    return records;
+  }();
+  for (uint64_t number = 1; number < uint64_t{1} << 60; number = number * 3 + 1) {
+    for (uint32_t level = 0; level < 1000; level += 200) {
+      std::string manifest = begin;
+      while (manifest.size() < 32768 + 40) {
+        AppendDropped({.family = 1, .level = level, .number = number}, &manifest);
+      }
+      const MergedManifest read = MergeManifests(manifest, "");
+      EXPECT_EQ(read.own_end, manifest.size()) << number << ", " << level;
+    }
+  }
+}
+
+TEST_F(ColdManifestTest, AFileThatIsLeftOutIsNoPartOfTheStore) {
+  std::vector<ManifestFile> files;
+  {
+    ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, {.read_only = true}));
+    std::vector<rocksdb::LiveFileMetaData> tables;
+    db->db->GetLiveFilesMetaData(&tables);
+    for (const auto& table : tables) {
+      if (table.column_family_name != "pages") continue;
+      files.push_back({.family = db->pages->GetID(),
+                       .level = static_cast<uint32_t>(table.level),
+                       .number = table.file_number});
+    }
+  }
+  ASSERT_GT(files.size(), 1u);
+  fs::remove(Concatenate(directory_, "/", NumberedSst(files[0].number)));
+  ASSERT_OK(DropLostPages(directory_, SmallColdOptions(), LostPages::kUnreadable));
+  ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, SmallColdOptions()));
+  EXPECT_FALSE(store->read_only());
+  EXPECT_TRUE(store->damage().empty());
+  EXPECT_EQ(store->flushed_lsn(), kManifestLsn);
+  uint64_t lost = 0;
+  for (uint64_t id = 1; id <= kPagesPut; ++id) {
+    const Status page = testing::CheckColdPage(store.get(), ManifestPage(id), {2, 2});
+    if (page.code() == StatusCode::kNotFound) {
+      ++lost;
+    } else {
+      EXPECT_OK(page) << id;
+    }
+  }
+  EXPECT_GT(lost, 0u);
+  EXPECT_LT(lost, kPagesPut);
 }
 
 }  // namespace
