@@ -137,10 +137,21 @@ Status DeletePagesIn(const std::set<uint64_t>& blob_files, ColdDb* db) {
   }
 }
 
+constexpr uint64_t kLooksMax = 100000;
+
+/// The trajectory at or before the first key that was not read. `before` may be none of a page,
+/// where a deletion of a key that nobody has comes first in a file; nor may `behind`.
+std::optional<ColdPageKey> FirstToLookFor(const std::string& before, const std::string& behind) {
+  auto first = DecodeColdPageKey(std::string_view(before).substr(0, kColdPageKeyBytes));
+  if (first) return first;
+  first = DecodeColdPageKey(std::string_view(behind).substr(0, kColdPageKeyBytes));
+  if (first) first->trajectory -= std::min(first->trajectory, kLooksMax);
+  return first;
+}
+
 /// The keys of an SST file that can be read: those before the first bad block, those behind the
 /// last one, and what a look at the begin of each trajectory between them finds.
 std::set<std::string> KeysLeft(const ColdDb& db, const rocksdb::LiveFileMetaData& file) {
-  constexpr uint64_t kLooksMax = 100000;
   rocksdb::Options options;
   options.env = db.threads.get();
   rocksdb::SstFileReader reader(options);
@@ -162,7 +173,7 @@ std::set<std::string> KeysLeft(const ColdDb& db, const rocksdb::LiveFileMetaData
     behind = at->key().ToString();
     keys.insert(behind);
   }
-  auto next = DecodeColdPageKey(before);
+  auto next = FirstToLookFor(before, behind);
   for (uint64_t looks = 0; next && looks < kLooksMax; ++looks) {
     *next = {next->table, next->partition, next->group, next->trajectory + 1, 0};
     if (EncodeColdKey(*next) >= behind) break;

@@ -5,7 +5,6 @@
 namespace geardb::engine {
 namespace {
 
-constexpr size_t kPageKeyBytes = 24;
 constexpr size_t kChunkKeyBytes = 16;
 
 template <typename Number>
@@ -29,7 +28,7 @@ Number TakeBigEndian(std::string_view* bytes) {
 
 std::string EncodeColdKey(const ColdPageKey& key) {
   std::string bytes;
-  bytes.reserve(kPageKeyBytes);
+  bytes.reserve(kColdPageKeyBytes);
   AppendBigEndian(key.table, &bytes);
   AppendBigEndian(key.partition, &bytes);
   AppendBigEndian(key.group, &bytes);
@@ -49,7 +48,7 @@ std::string EncodeColdKey(const ColdChunkKey& key) {
 }
 
 std::optional<ColdPageKey> DecodeColdPageKey(std::string_view bytes) {
-  if (bytes.size() != kPageKeyBytes) return std::nullopt;
+  if (bytes.size() != kColdPageKeyBytes) return std::nullopt;
   ColdPageKey key;
   key.table = TakeBigEndian<uint32_t>(&bytes);
   key.partition = TakeBigEndian<uint16_t>(&bytes);
@@ -79,7 +78,7 @@ ColdKeyRange ColdKeysOfTable(uint32_t table) {
   ColdKeyRange range;
   AppendBigEndian(table, &range.begin);
   if (table == UINT32_MAX) {
-    range.end.assign(kPageKeyBytes + 1, '\xff');  // Behind every key.
+    range.end.assign(kColdPageKeyBytes + 1, '\xff');  // Behind every key.
   } else {
     AppendBigEndian(table + 1, &range.end);
   }

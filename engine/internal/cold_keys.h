@@ -45,7 +45,9 @@ struct ColdKeyRange {
   auto operator<=>(const ColdKeyRange&) const = default;
 };
 
-/// 24 bytes, 16 bytes.
+inline constexpr size_t kColdPageKeyBytes = 24;
+
+/// kColdPageKeyBytes, 16 bytes.
 std::string EncodeColdKey(const ColdPageKey& key);
 std::string EncodeColdKey(const ColdChunkKey& key);
 /// The keys that these bytes are; nothing where they have another length.

@@ -134,10 +134,10 @@ std::string WhyLost(const ColdDb& store, const rocksdb::LiveFileMetaData& table,
   return read.IsCorruption() ? Concatenate(path, " cannot be read: ", read.ToString()) : "";
 }
 
-/// Notes the files that the manifest names, but that are not there or have another size; where that
-/// keeps the store from being opened, also those of which nothing can be read. The names of their
-/// column families.
-std::set<std::string> NoteMissingFiles(const ColdDb& store) {
+/// Notes the SST files that the manifest names, but that are not there or have another size; where
+/// that keeps the store from being opened, also those of which nothing can be read. The names of
+/// their column families.
+std::set<std::string> NoteMissingTables(const ColdDb& store) {
   std::set<std::string> missing_in;
   rocksdb::FileSystem* files = store.threads->GetFileSystem().get();
   const rocksdb::IOOptions plain;
@@ -156,6 +156,16 @@ std::set<std::string> NoteMissingFiles(const ColdDb& store) {
       missing_in.insert(table.column_family_name);
     }
   }
+  return missing_in;
+}
+
+/// As above, and the blob files, without which a store is opened.
+std::set<std::string> NoteMissingFiles(const ColdDb& store) {
+  std::set<std::string> missing_in = NoteMissingTables(store);
+  rocksdb::FileSystem* files = store.threads->GetFileSystem().get();
+  const rocksdb::IOOptions plain;
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  store.db->GetLiveFilesMetaData(&tables);
   for (rocksdb::ColumnFamilyHandle* family : store.families()) {
     rocksdb::ColumnFamilyMetaData meta;
     store.db->GetColumnFamilyMetaData(family, &meta);
@@ -338,7 +348,7 @@ Result<std::vector<std::string>> DropDamagedCopy(const std::string& directory,
   const bool reaches = ReadOwnKeys(store.get()).ok() && CompareWithLog(*store).ok();
   const size_t copy = reaches ? DamagedCopy(*store) : kChunkCopies;
   if (copy == kChunkCopies) return nothing;
-  std::set<std::string> missing_in = NoteMissingFiles(*store);
+  std::set<std::string> missing_in = NoteMissingTables(*store);
   missing_in.erase(kChunkFamilies[copy]);
   if (!missing_in.empty()) return nothing;
   std::vector<std::string> damage = store->listener->damage();
