@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 
@@ -33,6 +34,16 @@ std::string NumberedSst(uint64_t number) {
 }
 
 ColdPageKey ManifestPage(uint64_t id) { return {1, 0, 0, id, 0}; }
+
+/// The path of the last manifest there is.
+std::string ManifestPath(const std::string& directory) {
+  std::string last;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string path = entry.path().string();
+    if (path.find(kManifestPrefix) != std::string::npos) last = std::max(last, path);
+  }
+  return last;
+}
 
 /// Fails what is written to the copies of manifests.
 class FailingCopies : public rocksdb::FileSystemWrapper {
@@ -346,10 +357,7 @@ TEST_F(ColdManifestTest, ACopyThatCannotBeWrittenLeavesNothingAndComesBack) {
     ASSERT_OK(testing::PutColdPage(ManifestPage(1), {2, 2}, &batch));
     ASSERT_OK(store->Write(&batch, kManifestLsn));
     ASSERT_OK(store->Flush());
-    std::string manifest;
-    for (const auto& [path, bytes] : FilesOf(directory_)) {
-      if (path.find("/MANIFEST-") != std::string::npos) manifest = path;
-    }
+    const std::string manifest = ManifestPath(directory_);
     ASSERT_OK(store->Close());
     store.reset();
     fs::remove(manifest);
@@ -361,20 +369,18 @@ TEST(MergeManifestsTest, RecordsOfSeveralBlocksAreTakenFromEither) {
   // RocksDB's own records: those of a store with many families' worth of changes.
   testing::TempDir dir;
   const std::string directory = dir.File("cold");
-  std::string manifest;
   {
     ASSERT_OK_AND_ASSIGN(auto db, OpenColdDb(directory, SmallColdOptions()));
     rocksdb::WriteOptions unlogged;
     unlogged.disableWAL = true;
-    for (int flush = 0; manifest.size() < size_t{100} << 10; ++flush) {
+    for (int flush = 0; fs::file_size(ManifestPath(directory)) < 100u << 10; ++flush) {
       const std::string key(2000, static_cast<char>('a' + flush % 26));
       ASSERT_TRUE(db->db->Put(unlogged, db->empty, key, "").ok());
       ASSERT_TRUE(db->db->Flush({}, db->empty).ok());
-      for (const auto& [path, bytes] : FilesOf(directory)) {
-        if (path.find("/MANIFEST-") != std::string::npos) manifest = bytes;
-      }
     }
   }
+  // Not before it is closed: until then a compaction may be in the middle of a record.
+  const std::string manifest = ReadBytes(ManifestPath(directory));
   const MergedManifest whole = MergeManifests(manifest, manifest);
   EXPECT_FALSE(whole.mended());
   EXPECT_EQ(whole.own_end, manifest.size());
