@@ -16,6 +16,10 @@ struct MemoryUse {
 };
 MemoryUse OwnMemory();
 
+/// Gives what malloc keeps of freed memory back to the kernel, so that what is measured next does
+/// not live in what earlier work has left resident.
+void GiveBackFreeMemory();
+
 /// Bytes that this process has caused to be written to disk, ever: of buffered files and of shared
 /// maps when a page becomes dirty.
 uint64_t OwnBytesWritten();

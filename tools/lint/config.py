@@ -79,6 +79,7 @@ SYSTEM_HEADERS = {
     "tools/": {"iostream", *_POSIX},
     "tools/bench/": {"benchmark/benchmark.h", "sys/statfs.h", "sys/utsname.h"},
     "tools/bench/rocks_write.cc": {"rocksdb/write_batch.h"},
+    "tools/bench/usage.cc": {"malloc.h"},
     "tools/geardb/": {"CLI/CLI.hpp"},
     "tools/quickstart/": {"CLI/CLI.hpp", "Eigen/Core", "sys/prctl.h"},
     "tests/engine/internal/cold_fault_files.h": {"rocksdb/file_system.h",

@@ -26,6 +26,28 @@ TEST(UsageTest, TouchedMemoryIsResident) {
   EXPECT_GE(after.pss, before.pss + 48 * kMiB);
 }
 
+// Blocks of a size that malloc keeps when they are freed, and some between them that stay.
+TEST(UsageTest, FreedMemoryIsGivenBack) {
+  constexpr size_t kBlocks = 8192;
+  constexpr size_t kBlockBytes = 8 * 1024;
+  std::vector<std::vector<std::byte>> blocks;
+  for (size_t i = 0; i < kBlocks; ++i) blocks.emplace_back(kBlockBytes, std::byte{1});
+  const uint64_t full = OwnMemory().rss;
+  for (size_t i = 0; i < kBlocks; ++i) {
+    if (i % 64 != 0) std::vector<std::byte>().swap(blocks[i]);
+  }
+  GiveBackFreeMemory();
+  const uint64_t left = OwnMemory().rss;
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "a sanitizer keeps what is freed";
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "a sanitizer keeps what is freed";
+#endif
+#endif
+  EXPECT_LT(left + kBlocks * kBlockBytes * 3 / 4, full);
+}
+
 TEST(UsageTest, WrittenBytesAndFilesAreCounted) {
   const testing::TempDir directory;
   const uint64_t before = OwnBytesWritten();
