@@ -190,6 +190,11 @@ class Database {
   /// What this process has done since the open, or, read-only, what the last that had it open for
   /// writing left of itself; and all before.
   DatabaseActivity Activity() const;
+  /// The same of a database that another process may have open: what that has written of itself,
+  /// some two seconds ago at most where it has threads (DatabaseOptions::background). Takes no
+  /// lock, reads no log. NotFound where there is no database, Corruption of a damaged one's
+  /// manifest.
+  static Result<DatabaseActivity> ActivityOf(const std::string& directory);
 
   class Impl;  ///< Defined in engine/internal.
 

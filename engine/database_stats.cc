@@ -7,40 +7,7 @@
 namespace geardb {
 
 DatabaseStats Database::Stats() const {
-  DatabaseStats stats;
-  if (impl_->log != nullptr) {
-    const wal::LogStats log = impl_->log->Stats();
-    stats.log_end = log.end;
-    stats.log_published = log.published;
-    stats.log_drained = log.drained;
-    stats.log_synced = log.synced;
-    stats.log_records = log.records;
-    stats.log_bytes = log.bytes;
-    stats.fdatasyncs = log.fsyncs;
-    stats.fdatasync_p50_us = log.fsync_median_us;
-    stats.log_io = log.write_path;
-    stats.log_segments_live = log.segments_live;
-    stats.log_segments_free = log.segments_free;
-  } else {
-    stats.log_end = stats.log_published = stats.log_drained = impl_->recovery.end;
-    stats.log_synced = impl_->log_files.synced;
-    stats.log_io = "read-only";
-    stats.log_segments_live = impl_->log_files.segments_live;
-    stats.log_segments_free = impl_->log_files.segments_free;
-  }
-  stats.log_start = impl_->log_start.load();
-  stats.log_released = impl_->log_released.load();
-  stats.image_lsn = impl_->image_lsn.load();
-  if (impl_->cleaner != nullptr) stats.cleaner = impl_->cleaner->stats();
-  if (impl_->cold != nullptr) stats.cold = impl_->cold->stats();
-  stats.waits = impl_->WaitsSoFar();
-  stats.frames = {impl_->arena->budget_bytes(), impl_->arena->used_bytes()};
-  stats.index = {impl_->index_memory->budget_bytes(), impl_->index_memory->used_bytes()};
-  stats.batches = {impl_->options.budgets.batch_bytes, impl_->batch_bytes->load()};
-  stats.cold_memory = {impl_->options.budgets.cold_bytes, stats.cold.memory_bytes};
-  stats.frame_pages = impl_->arena->page_kind();
-  stats.log_page_reads = impl_->page_source->log_reads();
-  stats.cold_page_reads = impl_->page_source->cold_reads();
+  DatabaseStats stats = impl_->StatsNow();
   stats.tables = Tables();
   return stats;
 }
@@ -49,9 +16,53 @@ DatabaseActivity Database::Activity() const {
   return impl_->activity == nullptr ? DatabaseActivity() : impl_->activity->activity();
 }
 
+Result<DatabaseActivity> Database::ActivityOf(const std::string& directory) {
+  Env* const env = Env::Posix();
+  GEARDB_ASSIGN_OR_RETURN(const wal::Manifest manifest, wal::ReadManifest(env, directory));
+  return engine::ReadActivity(env, directory, manifest.Seed());
+}
+
 }  // namespace geardb
 
 namespace geardb::engine {
+
+DatabaseStats DatabaseCore::StatsNow() {
+  DatabaseStats stats;
+  if (log != nullptr) {
+    const wal::LogStats found = log->Stats();
+    stats.log_end = found.end;
+    stats.log_published = found.published;
+    stats.log_drained = found.drained;
+    stats.log_synced = found.synced;
+    stats.log_records = found.records;
+    stats.log_bytes = found.bytes;
+    stats.fdatasyncs = found.fsyncs;
+    stats.fdatasync_p50_us = found.fsync_median_us;
+    stats.log_io = found.write_path;
+    stats.log_segments_live = found.segments_live;
+    stats.log_segments_free = found.segments_free;
+  } else {
+    stats.log_end = stats.log_published = stats.log_drained = recovery.end;
+    stats.log_synced = log_files.synced;
+    stats.log_io = "read-only";
+    stats.log_segments_live = log_files.segments_live;
+    stats.log_segments_free = log_files.segments_free;
+  }
+  stats.log_start = log_start.load();
+  stats.log_released = log_released.load();
+  stats.image_lsn = image_lsn.load();
+  if (cleaner != nullptr) stats.cleaner = cleaner->stats();
+  if (cold != nullptr) stats.cold = cold->stats();
+  stats.waits = WaitsSoFar();
+  stats.frames = {arena->budget_bytes(), arena->used_bytes()};
+  stats.index = {index_memory->budget_bytes(), index_memory->used_bytes()};
+  stats.batches = {options.budgets.batch_bytes, batch_bytes->load()};
+  stats.cold_memory = {options.budgets.cold_bytes, stats.cold.memory_bytes};
+  stats.frame_pages = arena->page_kind();
+  stats.log_page_reads = page_source->log_reads();
+  stats.cold_page_reads = page_source->cold_reads();
+  return stats;
+}
 
 WaitStats DatabaseCore::WaitsSoFar() const {
   return {.frames = waits.frames.count(),

@@ -265,6 +265,9 @@ struct DatabaseActivity {
   int64_t written_us = 0;  ///< When it was written; of an open database, now.
   ActivityCounters last = {};
   ActivityCounters total = {};
+  /// As of then, of the log its places, of the cold store its bytes, and the budgets; the rest is
+  /// zero.
+  DatabaseStats stats = {};
 };
 
 }  // namespace geardb

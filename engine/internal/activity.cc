@@ -11,10 +11,12 @@ namespace {
 /// How often the thread writes at most. A death loses as much.
 constexpr int64_t kIntervalMs = 2000;
 
-DatabaseActivity ReadActivity(const ActivityKeeper::Place& place) {
+}  // namespace
+
+DatabaseActivity ReadActivity(Env* env, const std::string& directory, uint64_t seed) {
   DatabaseActivity none;
-  const std::string path = JoinPath(place.directory, kCountersName);
-  const auto bytes = ReadWholeFile(place.env.get(), path, kCountersBytesMax);
+  const std::string path = JoinPath(directory, kCountersName);
+  const auto bytes = ReadWholeFile(env, path, kCountersBytesMax);
   if (bytes.status().code() == StatusCode::kNotFound) {
     none.note = "there is no file '" + path + "'";
     return none;
@@ -23,16 +25,15 @@ DatabaseActivity ReadActivity(const ActivityKeeper::Place& place) {
     none.note = bytes.status().message();
     return none;
   }
-  auto activity = DecodeActivity(*bytes, place.seed);
+  auto activity = DecodeActivity(*bytes, seed);
   if (activity.ok()) return std::move(*activity);
   none.note = "'" + path + "' cannot be used: " + std::string(activity.status().message());
   return none;
 }
 
-}  // namespace
-
 ActivityKeeper::ActivityKeeper(Place place)
-    : place_(std::move(place)), found_(ReadActivity(place_)) {}
+    : place_(std::move(place)),
+      found_(ReadActivity(place_.env.get(), place_.directory, place_.seed)) {}
 
 void ActivityKeeper::Begin(Opening opening) {
   const bool background = opening.background;
@@ -45,41 +46,48 @@ void ActivityKeeper::Begin(Opening opening) {
   thread_ = std::move(thread).value();
 }
 
-DatabaseActivity ActivityKeeper::WithThis(const ActivityCounters& done) const {
+DatabaseActivity ActivityKeeper::WithThis() const {
+  const ActivityCounters done = opening_.collect();
   return {.known = true,
           .note = {},
           .opening = opening_.number,
           .since = found_.known ? found_.since : opening_.number,
           .opened_us = opened_us_,
-          .written_us = place_.clock->WallTimeUs(),
+          .written_us = 0,
           .last = done,
-          .total = Sum(found_.total, done)};
+          .total = Sum(found_.total, done),
+          .stats = opening_.stats ? opening_.stats() : DatabaseStats()};
 }
 
 DatabaseActivity ActivityKeeper::activity() {
-  return opening_.number == 0 ? found_ : WithThis(opening_.collect());
+  if (opening_.number == 0) return found_;
+  DatabaseActivity activity = WithThis();
+  activity.written_us = place_.clock->WallTimeUs();
+  return activity;
 }
 
 Status ActivityKeeper::Write() {
   if (opening_.number == 0) return Status::Ok();
   MutexLock one(&write_mutex_);
-  const ActivityCounters done = opening_.collect();
-  if (written_ && done == last_written_) return Status::Ok();
+  DatabaseActivity activity = WithThis();
+  std::vector<std::byte> now = EncodeActivity(activity, place_.seed);
+  if (now == last_written_) return Status::Ok();
+  activity.written_us = place_.clock->WallTimeUs();
   const std::string path = JoinPath(place_.directory, kCountersName);
   const std::string beside = path + ".new";
   {
     GEARDB_ASSIGN_OR_RETURN(const auto file,
                             place_.env->OpenFile(beside, {.mode = FileMode::kCreate}));
-    GEARDB_RETURN_IF_ERROR(file->Write(0, EncodeActivity(WithThis(done), place_.seed)));
+    GEARDB_RETURN_IF_ERROR(file->Write(0, EncodeActivity(activity, place_.seed)));
   }
   GEARDB_RETURN_IF_ERROR(place_.env->Rename(beside, path));
-  written_ = true;
-  last_written_ = done;
+  last_written_ = std::move(now);
   return Status::Ok();
 }
 
 void ActivityKeeper::Run() {
   for (;;) {
+    (void)Write();
     {
       MutexLock lock(&mutex_);
       const Deadline next = Deadline::AfterMs(kIntervalMs);
@@ -87,7 +95,6 @@ void ActivityKeeper::Run() {
       }
       if (stop_) return;
     }
-    (void)Write();
   }
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/env.h"
@@ -18,6 +19,10 @@
 #include "engine/stats.h"
 
 namespace geardb::engine {
+
+/// What the last process wrote that had the database in a directory open for writing, or has it
+/// open. `seed` is that of the database's checksums.
+DatabaseActivity ReadActivity(Env* env, const std::string& directory, uint64_t seed);
 
 /// Thread-safe.
 class ActivityKeeper {
@@ -35,10 +40,12 @@ class ActivityKeeper {
   ActivityKeeper& operator=(const ActivityKeeper&) = delete;
 
   /// Opening number `opening` of the database for writing begins; `collect` says what it has done
-  /// so far, until Stop. With `background`, a thread writes now and then, if one can be had.
+  /// so far, until Stop, and `stats`, where there is one, how things stand. With `background`, a
+  /// thread writes now and then, if one can be had.
   struct Opening {
     uint32_t number = 0;
     std::function<ActivityCounters()> collect;
+    std::function<DatabaseStats()> stats = {};
     bool background = false;
   };
   void Begin(Opening opening);
@@ -52,17 +59,16 @@ class ActivityKeeper {
 
  private:
   void Run();
-  /// `found_` with what this opening has done.
-  DatabaseActivity WithThis(const ActivityCounters& done) const;
+  /// `found_` with what this opening has done, as of now, but for the time.
+  DatabaseActivity WithThis() const;
 
   const Place place_;
   DatabaseActivity found_;  // As of the open.
   Opening opening_;         // Number 0: none.
   int64_t opened_us_ = 0;
 
-  Mutex write_mutex_;  // One writes at a time.
-  bool written_ GEARDB_GUARDED_BY(write_mutex_) = false;
-  ActivityCounters last_written_ GEARDB_GUARDED_BY(write_mutex_);
+  Mutex write_mutex_;                                                    // One writes at a time.
+  std::vector<std::byte> last_written_ GEARDB_GUARDED_BY(write_mutex_);  // But for the time.
 
   Mutex mutex_;
   CondVar stopped_;

@@ -9,8 +9,9 @@ namespace geardb::engine {
 namespace {
 
 constexpr char kMagic[9] = "GEARCNT\n";
-constexpr uint32_t kVersion = 1;
-/// No version has more counters.
+/// Version 1 has no levels.
+constexpr uint32_t kVersion = 2;
+/// No version has more counters, or levels.
 constexpr uint64_t kCountersMax = 1024;
 
 /// In the order of the file: frozen; what is new goes to the end.
@@ -47,6 +48,31 @@ constexpr std::array kCounters = {
 };
 static_assert(kCounters.size() * sizeof(uint64_t) == sizeof(ActivityCounters));
 
+using Level = uint64_t* (*)(DatabaseStats*);
+
+/// In the order of the file: frozen; what is new goes to the end.
+constexpr std::array kLevels = {
+    Level{[](DatabaseStats* stats) { return &stats->log_end; }},
+    Level{[](DatabaseStats* stats) { return &stats->log_published; }},
+    Level{[](DatabaseStats* stats) { return &stats->log_drained; }},
+    Level{[](DatabaseStats* stats) { return &stats->log_synced; }},
+    Level{[](DatabaseStats* stats) { return &stats->log_start; }},
+    Level{[](DatabaseStats* stats) { return &stats->log_released; }},
+    Level{[](DatabaseStats* stats) { return &stats->image_lsn; }},
+    Level{[](DatabaseStats* stats) { return &stats->log_segments_live; }},
+    Level{[](DatabaseStats* stats) { return &stats->log_segments_free; }},
+    Level{[](DatabaseStats* stats) { return &stats->cold.disk_bytes; }},
+    Level{[](DatabaseStats* stats) { return &stats->cold.live_bytes; }},
+    Level{[](DatabaseStats* stats) { return &stats->frames.limit_bytes; }},
+    Level{[](DatabaseStats* stats) { return &stats->frames.used_bytes; }},
+    Level{[](DatabaseStats* stats) { return &stats->index.limit_bytes; }},
+    Level{[](DatabaseStats* stats) { return &stats->index.used_bytes; }},
+    Level{[](DatabaseStats* stats) { return &stats->batches.limit_bytes; }},
+    Level{[](DatabaseStats* stats) { return &stats->batches.used_bytes; }},
+    Level{[](DatabaseStats* stats) { return &stats->cold_memory.limit_bytes; }},
+    Level{[](DatabaseStats* stats) { return &stats->cold_memory.used_bytes; }},
+};
+
 /// What stands before the counters.
 struct Head {
   char magic[8];
@@ -60,9 +86,8 @@ struct Head {
 };
 static_assert(sizeof(Head) == 48);
 
-uint64_t LengthWith(uint64_t counters) {
-  return sizeof(Head) + 2 * counters * sizeof(uint64_t) + sizeof(uint64_t);
-}
+/// Of a file that has `words` numbers between its head and its checksum.
+uint64_t LengthWith(uint64_t words) { return sizeof(Head) + (words + 1) * sizeof(uint64_t); }
 
 }  // namespace
 
@@ -73,7 +98,7 @@ ActivityCounters Sum(const ActivityCounters& a, const ActivityCounters& b) {
 }
 
 std::vector<std::byte> EncodeActivity(const DatabaseActivity& activity, uint64_t seed) {
-  std::vector<std::byte> bytes(LengthWith(kCounters.size()));
+  std::vector<std::byte> bytes(LengthWith(2 * kCounters.size() + 1 + kLevels.size()));
   Head head{.magic = {},
             .version = kVersion,
             .length = static_cast<uint32_t>(bytes.size()),
@@ -91,6 +116,9 @@ std::vector<std::byte> EncodeActivity(const DatabaseActivity& activity, uint64_t
   };
   for (const auto counter : kCounters) put(activity.last.*counter);
   for (const auto counter : kCounters) put(activity.total.*counter);
+  put(kLevels.size());
+  DatabaseStats stats = activity.stats;
+  for (const Level level : kLevels) put(*level(&stats));
   put(Hash64(std::span(bytes).first(at), seed));
   return bytes;
 }
@@ -108,8 +136,21 @@ Result<DatabaseActivity> DecodeActivity(std::span<const std::byte> bytes, uint64
     return Status::Unsupported("written by a newer GearDB: it has version ", head.version,
                                "; this one knows ", kVersion);
   }
-  if (head.version != kVersion || head.counters > kCountersMax ||
-      head.length != LengthWith(head.counters) || head.length > bytes.size()) {
+  const auto get = [&](uint64_t number) {
+    uint64_t value = 0;
+    std::memcpy(&value, bytes.data() + sizeof(head) + number * sizeof(value), sizeof(value));
+    return value;
+  };
+  bool fits = head.version > 0 && head.counters <= kCountersMax && head.length <= bytes.size();
+  uint64_t words = 2 * head.counters;
+  uint64_t levels = 0;
+  if (fits && head.version > 1) {
+    fits = LengthWith(words + 1) <= head.length;
+    levels = fits ? get(words) : 0;
+    fits = fits && levels <= kCountersMax;
+    words += 1 + levels;
+  }
+  if (!fits || head.length != LengthWith(words)) {
     return Status::Corruption("version ", head.version, ", ", head.counters, " counters in ",
                               head.length, " bytes, of which ", bytes.size(), " are there");
   }
@@ -125,14 +166,12 @@ Result<DatabaseActivity> DecodeActivity(std::span<const std::byte> bytes, uint64
                             .since = head.since,
                             .opened_us = head.opened_us,
                             .written_us = head.written_us};
-  const auto get = [&](uint64_t number) {
-    uint64_t value = 0;
-    std::memcpy(&value, bytes.data() + sizeof(head) + number * sizeof(value), sizeof(value));
-    return value;
-  };
   for (size_t i = 0; i < kCounters.size() && i < head.counters; ++i) {
     activity.last.*kCounters[i] = get(i);
     activity.total.*kCounters[i] = get(head.counters + i);
+  }
+  for (size_t i = 0; i < kLevels.size() && i < levels; ++i) {
+    *kLevels[i](&activity.stats) = get(2 * head.counters + 1 + i);
   }
   return activity;
 }

@@ -438,6 +438,7 @@ void DatabaseCore::KeepActivity(std::shared_ptr<Env> held) {
   if (log == nullptr) return;
   activity->Begin({.number = manifest.epoch.open,
                    .collect = [this] { return Counters(); },
+                   .stats = [this] { return StatsNow(); },
                    .background = options.background});
 }
 

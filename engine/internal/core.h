@@ -159,6 +159,8 @@ class DatabaseCore {
     WaitCounter frames, log_room, limiters, table_room;
   } waits;
   WaitStats WaitsSoFar() const;
+  /// But for the names of tables.
+  DatabaseStats StatsNow();
   /// What has been done since the open.
   ActivityCounters Counters();
   /// Pages are read from the log of `held`'s directory, described by `manifest`.

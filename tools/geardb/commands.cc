@@ -98,7 +98,9 @@ constexpr std::array kCommands = {
     Command{.name = "info",
             .arguments = kSummaryArguments,
             .run = RunSummary,
-            .help = "What a database holds: tables, priority tables, tags, and its log"},
+            .help =
+                "What a database holds: tables, priority tables, tags, and its log. Of one that "
+                "is running: its log, its lags, what it waited for, its memory"},
     Command{.name = "head",
             .arguments = kHeadArguments,
             .run = RunHead,
@@ -263,8 +265,8 @@ std::span<const Command> Commands() { return kCommands; }
 
 int RunGeardb(std::span<const std::string> words, const Streams& streams) {
   CLI::App app(
-      "Looks into a GearDB database that is not running. Nothing is written to it, but by "
-      "'repair'.",
+      "Looks into a GearDB database that is not running; of one that is, 'info' shows what its "
+      "owner writes of itself. Nothing is written to it, but by 'repair'.",
       "geardb");
   app.footer(kExitCodes);
   app.require_subcommand(1);

@@ -1,4 +1,4 @@
-// geardb: looks into a database that is not running. `geardb --help` lists what it does.
+// geardb: looks into a database. `geardb --help` lists what it does.
 
 #include <iostream>
 #include <string>

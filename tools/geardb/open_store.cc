@@ -71,6 +71,12 @@ int WarnOfDamage(const Invocation& invocation, const Status& damage) {
 }
 
 Result<StoreFiles> OpenFiles(const Invocation& invocation) {
+  auto files = TakeFiles(invocation);
+  if (files.ok()) return files;
+  return ExplainRefusal(invocation.arguments.Text("directory"), files.status());
+}
+
+Result<StoreFiles> TakeFiles(const Invocation& invocation) {
   Env* env = Env::Posix();
   StoreFiles files;
   files.directory = invocation.arguments.Text("directory");
@@ -82,10 +88,13 @@ Result<StoreFiles> OpenFiles(const Invocation& invocation) {
     return Status::NotFound("there is no file '", JoinPath(files.directory, wal::kLockName),
                             "', by which owners exclude one another; make an empty one");
   }
-  if (!lock.ok()) return ExplainRefusal(files.directory, lock.status());
-  files.lock = std::move(lock).value();
-  GEARDB_ASSIGN_OR_RETURN(files.manifest, wal::ReadManifest(env, files.directory));
+  GEARDB_ASSIGN_OR_RETURN(files.lock, std::move(lock));
+  GEARDB_ASSIGN_OR_RETURN(files.manifest, ReadManifest(files.directory));
   return files;
+}
+
+Result<wal::Manifest> ReadManifest(const std::string& directory) {
+  return wal::ReadManifest(Env::Posix(), directory);
 }
 
 Result<std::string> TableName(const Invocation& invocation, const Database& database) {

@@ -22,8 +22,14 @@ struct StoreFiles {
   std::string ring_path() const { return JoinPath(log_directory(), wal::kRingName); }
 };
 
-/// Takes the lock and reads the manifest. NotFound when there is no database.
+/// Takes the lock and reads the manifest. NotFound when there is no database; FailedPrecondition
+/// names the owner of one that is running.
+Result<StoreFiles> TakeFiles(const Invocation& invocation);
+/// The same, for what needs all of it: says that a running one has to be closed first.
 Result<StoreFiles> OpenFiles(const Invocation& invocation);
+
+/// Of a database that may be running.
+Result<wal::Manifest> ReadManifest(const std::string& directory);
 
 /// Replays the log and gives the database, read-only. FailedPrecondition names the owner of one
 /// that is running; ResourceExhausted says what --memory to give.

@@ -108,6 +108,39 @@ constexpr std::array kRows = {
         }},
 };
 
+using Budget = std::pair<const char*, BudgetStats DatabaseStats::*>;
+
+/// By their names in JSON.
+constexpr std::array kBudgets = {
+    Budget{"frames", &DatabaseStats::frames}, Budget{"index", &DatabaseStats::index},
+    Budget{"batches", &DatabaseStats::batches}, Budget{"cold", &DatabaseStats::cold_memory}};
+
+void PrintBudgets(const DatabaseStats& stats, std::ostream* out) {
+  if (stats.frames.limit_bytes == 0) return;  // Written before they were.
+  *out << "memory    ";
+  const char* between = "";
+  for (const auto& [name, budget] : kBudgets) {
+    const BudgetStats& of = stats.*budget;
+    *out << between << name << ' ' << BytesText(of.used_bytes) << " of "
+         << BytesText(of.limit_bytes);
+    between = ", ";
+  }
+  *out << '\n';
+}
+
+void WriteBudgets(const DatabaseStats& stats, JsonWriter* json) {
+  json->Key("budgets");
+  json->BeginObject();
+  for (const auto& [name, budget] : kBudgets) {
+    json->Key(name);
+    json->BeginObject();
+    json->Field("used_bytes", (stats.*budget).used_bytes);
+    json->Field("limit_bytes", (stats.*budget).limit_bytes);
+    json->EndObject();
+  }
+  json->EndObject();
+}
+
 void WriteCounters(std::string_view key, const ActivityCounters& counters, JsonWriter* json) {
   json->Key(key);
   json->BeginObject();
@@ -173,6 +206,14 @@ void PrintActivity(const DatabaseActivity& activity, std::ostream* out) {
     rows.Add({name, text(activity.last), text(activity.total)});
   }
   rows.Print(out);
+  PrintBudgets(activity.stats, out);
+}
+
+void WriteManifest(const wal::Manifest& manifest, JsonWriter* json) {
+  json->Field("format", wal::kFormatVersion);
+  json->Field("uuid", wal::UuidText(manifest.uuid));
+  json->Field("term", manifest.epoch.term);
+  json->Field("open_count", manifest.epoch.open);
 }
 
 void WriteLogPlaces(const DatabaseStats& stats, JsonWriter* json) {
@@ -206,6 +247,7 @@ void WriteActivity(const DatabaseActivity& activity, JsonWriter* json) {
   json->Field("written_us", activity.written_us);
   WriteCounters("last", activity.last, json);
   WriteCounters("total", activity.total, json);
+  WriteBudgets(activity.stats, json);
   json->EndObject();
 }
 

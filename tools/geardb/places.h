@@ -17,6 +17,8 @@ void PrintTablePlaces(const TableSummary& table, std::ostream* out);
 /// What was done, of the last opening and of all; says why where it is unknown.
 void PrintActivity(const DatabaseActivity& activity, std::ostream* out);
 
+/// Fields of a database's object: what its manifest says, but for its log.
+void WriteManifest(const wal::Manifest& manifest, JsonWriter* json);
 /// Fields of the object "log".
 void WriteLogPlaces(const DatabaseStats& stats, JsonWriter* json);
 /// "cold", "activity", and "places" of a table: keys and values.

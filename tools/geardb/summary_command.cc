@@ -6,6 +6,7 @@
 #include "tools/geardb/json_writer.h"
 #include "tools/geardb/open_store.h"
 #include "tools/geardb/places.h"
+#include "tools/geardb/running_store.h"
 #include "tools/geardb/store_summary.h"
 #include "tools/geardb/text_table.h"
 #include "tools/geardb/words.h"
@@ -384,10 +385,8 @@ void WriteSummary(const StoreFiles& files, const StoreSummary& summary, JsonWrit
   const wal::Manifest& manifest = summary.manifest;
   json->BeginObject();
   json->Field("directory", files.directory);
-  json->Field("format", wal::kFormatVersion);
-  json->Field("uuid", wal::UuidText(manifest.uuid));
-  json->Field("term", manifest.epoch.term);
-  json->Field("open_count", manifest.epoch.open);
+  json->Field("running", false);
+  WriteManifest(manifest, json);
   json->Key("log");
   json->BeginObject();
   json->Field("start", summary.recovery.start);
@@ -422,7 +421,11 @@ void WriteSummary(const StoreFiles& files, const StoreSummary& summary, JsonWrit
 }  // namespace
 
 Result<int> RunSummary(const Invocation& invocation) {
-  GEARDB_ASSIGN_OR_RETURN(const auto files, OpenFiles(invocation));
+  auto taken = TakeFiles(invocation);
+  if (taken.status().code() == StatusCode::kFailedPrecondition) {
+    return ShowRunning(invocation, taken.status().message());
+  }
+  GEARDB_ASSIGN_OR_RETURN(const StoreFiles files, std::move(taken));
   GEARDB_ASSIGN_OR_RETURN(const auto database, OpenStore(invocation, files));
   GEARDB_ASSIGN_OR_RETURN(const StoreSummary summary, Summarize(files, database.get()));
   const Status damage = DamageOf(*database);

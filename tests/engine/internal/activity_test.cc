@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
+#include <span>
+#include <vector>
 
+#include "base/hash.h"
 #include "engine/internal/activity_file.h"
 #include "tests/testing/files.h"
 #include "tests/testing/matchers.h"
@@ -69,6 +73,46 @@ TEST_F(ActivityTest, NothingIsWrittenWhereNothingHasChanged) {
   ASSERT_OK(keeper->Write());
   EXPECT_TRUE(std::filesystem::exists(path()));
   EXPECT_FALSE(std::filesystem::exists(path() + ".new"));
+}
+
+TEST_F(ActivityTest, HowThingsStandIsWrittenToo) {
+  DatabaseStats now;
+  const auto keeper = Keeper();
+  keeper->Begin(
+      {.number = 1, .collect = [this] { return done_; }, .stats = [&now] { return now; }});
+  now.log_published = 70;
+  now.log_synced = 50;
+  now.image_lsn = 20;
+  now.cold.disk_bytes = 9;
+  now.cold_memory = {.limit_bytes = 5, .used_bytes = 4};
+  ASSERT_OK(keeper->Write());
+  const DatabaseActivity found = ReadActivity(Env::Posix(), dir_.path(), 5);
+  EXPECT_TRUE(found.known) << found.note;
+  EXPECT_EQ(found.stats.log_lag_bytes(), 20u);
+  EXPECT_EQ(found.stats.cleaner_lag_bytes(), 50u);
+  EXPECT_EQ(found.stats.cold.disk_bytes, 9u);
+  EXPECT_EQ(found.stats.cold_memory.limit_bytes, 5u);
+  EXPECT_EQ(found.stats.cold_memory.used_bytes, 4u);
+  now.log_synced = 70;
+  ASSERT_OK(keeper->Write());
+  EXPECT_EQ(ReadActivity(Env::Posix(), dir_.path(), 5).stats.log_lag_bytes(), 0u);
+}
+
+TEST_F(ActivityTest, AFileWithoutLevelsIsRead) {
+  done_.log_records = 7;
+  DatabaseActivity written{.known = true, .opening = 3, .since = 1, .last = done_, .total = done_};
+  std::vector<std::byte> bytes = EncodeActivity(written, 5);
+  constexpr size_t kEnd = 48 + 2 * sizeof(ActivityCounters);
+  constexpr uint32_t kVersion = 1, kLength = kEnd + 8;
+  std::memcpy(bytes.data() + 8, &kVersion, sizeof(kVersion));
+  std::memcpy(bytes.data() + 12, &kLength, sizeof(kLength));
+  const uint64_t checksum = Hash64(std::span(bytes).first(kEnd), 5);
+  std::memcpy(bytes.data() + kEnd, &checksum, sizeof(checksum));
+  bytes.resize(kLength);
+  ASSERT_OK_AND_ASSIGN(const DatabaseActivity found, DecodeActivity(bytes, 5));
+  EXPECT_EQ(found.opening, 3u);
+  EXPECT_EQ(found.last, done_);
+  EXPECT_EQ(found.stats.frames.limit_bytes, 0u);
 }
 
 TEST_F(ActivityTest, ADamagedFileIsUnknownAndCountingBeginsAnew) {

@@ -32,15 +32,15 @@ const Json& Named(const Json& array, const std::string& name) {
 
 TEST_F(SummaryCommandTest, KeysOfJsonAreStable) {
   const Json json = RunJson("info");
-  EXPECT_EQ(json.keys(), (Keys{"directory", "format", "uuid", "term", "open_count", "log", "cold",
-                               "activity", "recovery", "tables", "tags"}));
+  EXPECT_EQ(json.keys(), (Keys{"directory", "running", "format", "uuid", "term", "open_count",
+                               "log", "cold", "activity", "recovery", "tables", "tags"}));
   EXPECT_EQ(json["log"].keys(),
             (Keys{"start", "end", "segment_bytes", "segment_files", "ring_bytes", "synced",
                   "lag_bytes", "pages_from", "released", "segments_live", "segments_free", "image",
                   "cleaner_lag_bytes"}));
   EXPECT_EQ(json["cold"].keys(), (Keys{"disk_bytes", "live_bytes", "space_amplification"}));
   EXPECT_EQ(json["activity"].keys(), (Keys{"known", "note", "opening", "since", "opened_us",
-                                           "written_us", "last", "total"}));
+                                           "written_us", "last", "total", "budgets"}));
   EXPECT_EQ(json["recovery"].keys(),
             (Keys{"records", "bytes", "ring_records", "orphaned", "damaged_pages",
                   "damaged_priorities", "damaged_tags", "clean", "seconds", "note", "damage"}));
