@@ -22,10 +22,11 @@ class MemoryScene final : public Scene {
 };
 
 Row MemoryRow(const AppendKind& kind) {
-  std::string peer;
+  PeerWork peer;
   if (kind.prioritized) {
-    peer = "insert --payload " + std::to_string(kind.payload_bytes) + " --batch " +
-           std::to_string(std::max<uint64_t>(kind.batch_bytes / kind.payload_bytes, 1));
+    peer = {"cpprb",
+            "insert --payload " + std::to_string(kind.payload_bytes) + " --batch " +
+                std::to_string(std::max<uint64_t>(kind.batch_bytes / kind.payload_bytes, 1))};
   }
   return {.name = std::string("append.memory") + (kind.prioritized ? ".prioritized" : ""),
           .size = static_cast<int64_t>(kind.payload_bytes),

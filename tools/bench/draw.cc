@@ -223,21 +223,22 @@ Row NextRow(const DrawKind& kind) {
     target = {Target::Kind::kValueAtMost, kind.window == 1 ? 20.0 : 100.0};
   }
   const bool peer = kind.window == 1 && kind.gather && kind.selector == SelectorKind::kPrioritized;
-  return {.name = DrawName(kind),
-          .size = kind.steps,
-          .size_of = kind.window == 1 ? "items" : "steps",
-          .what = std::string("Sampler::Next of 256 ") +
-                  (kind.window == 1 ? "steps" : "windows of 64 steps") +
-                  " of 4 bytes with items, weights and the hand-over's log record, after 2 000 "
-                  "calls, " +
-                  (kind.gather ? "gather included" : "no gather"),
-          .ceiling = std::string("the selector's draw alone") +
-                     (kind.gather ? " and a bare copy of as many rows" : ""),
-          .unit = Unit::kMicroseconds,
-          .target = target,
-          .make = [kind](Bench* bench) { return NextScene::Make(bench, kind); },
-          .peer = peer ? "sample --items " + std::to_string(kind.steps) : "",
-          .keeps = true};
+  return {
+      .name = DrawName(kind),
+      .size = kind.steps,
+      .size_of = kind.window == 1 ? "items" : "steps",
+      .what = std::string("Sampler::Next of 256 ") +
+              (kind.window == 1 ? "steps" : "windows of 64 steps") +
+              " of 4 bytes with items, weights and the hand-over's log record, after 2 000 "
+              "calls, " +
+              (kind.gather ? "gather included" : "no gather"),
+      .ceiling = std::string("the selector's draw alone") +
+                 (kind.gather ? " and a bare copy of as many rows" : ""),
+      .unit = Unit::kMicroseconds,
+      .target = target,
+      .make = [kind](Bench* bench) { return NextScene::Make(bench, kind); },
+      .peer = peer ? PeerWork{"cpprb", "sample --items " + std::to_string(kind.steps)} : PeerWork(),
+      .keeps = true};
 }
 
 Row SetRow(int64_t items) {
@@ -249,7 +250,7 @@ Row SetRow(int64_t items) {
           .unit = Unit::kMicroseconds,
           .target = items == 10'000'000 ? Target{Target::Kind::kValueAtMost, 15} : Target{},
           .make = [items](Bench* bench) { return SetScene::Make(bench, items); },
-          .peer = "update --items " + std::to_string(items),
+          .peer = {"cpprb", "update --items " + std::to_string(items)},
           .keeps = true};
 }
 

@@ -40,6 +40,14 @@ def sizes(row):
     return f"{row['size']:,}".replace(",", "\u202f") + " " + row["size_of"]
 
 
+def peer_of(row):
+    """The name of the peer that was measured beside a row, and its figure."""
+    for name in ("cpprb", "reverb"):
+        if name in row:
+            return name, row[name]
+    return None, None
+
+
 def is_ahead(peer, own, unit):
     """Of times the shorter, of rates the larger."""
     return peer > own if unit.endswith("/s") else peer < own
@@ -74,18 +82,21 @@ def line(row, others):
         target = f"{rounded(row['growth'])} x the smallest size"
         if "flag" in row:
             target += f": **{row['flag']}**"
-    peer = with_unit(row["cpprb"], row["unit"]) if "cpprb" in row else ""
-    if peer and is_ahead(row["cpprb"], row["value"]["median"], row["unit"]):
-        peer = f"**{peer}**"
+    peer, figure = peer_of(row)
+    if peer:
+        ahead = is_ahead(figure, row["value"]["median"], row["unit"])
+        peer = f"{peer} {with_unit(figure, row['unit'])}"
+        if ahead:
+            peer = f"**{peer}**"
     value = with_unit(row["value"]["median"], row["unit"])
-    cells = [row["row"], sizes(row), value, ceiling, ratio, target, peer]
+    cells = [row["row"], sizes(row), value, ceiling, ratio, target, peer or ""]
     return "| " + " | ".join(cells) + f" |{short}"
 
 
 def is_told(row, rows):
     """The README shows rows with a target or a peer, what is flagged, and of rows that must not
     grow with their size the largest; the results file has all."""
-    if "reached" in row or "cpprb" in row or "error" in row or "flag" in row or row.get("told"):
+    if "reached" in row or peer_of(row)[0] or "error" in row or "flag" in row or row.get("told"):
         return True
     return "growth" in row and row["size"] == max(
         other["size"] for other in rows if other["row"] == row["row"])
@@ -102,7 +113,7 @@ def section(results, path, others):
     text = [
         f"Taken with `tools/dev bench` on {machine_text(results)}: each figure beside its "
         "ceiling (a bare loop doing what cannot be left out) measured in the same repetition; "
-        "medians, and the quartiles of the ratio; cpprb's figure is bold where it is ahead. ",
+        "medians, and the quartiles of the ratio; a peer's figure is bold where it is ahead. ",
     ]
     if others:
         machines = "; ".join(machine_text(found) for found, _ in others)
@@ -114,7 +125,7 @@ def section(results, path, others):
     if any(row.get("void") for found, _ in files for row in found["rows"]):
         text += ["**Void**: a compiler was running beside some of these rows.", ""]
     heads = "".join(f" {found['machine']['processors']} cores |" for found, _ in others)
-    text += ["| row | size | GearDB | ceiling | of the ceiling | target | cpprb |" + heads,
+    text += ["| row | size | GearDB | ceiling | of the ceiling | target | peer |" + heads,
              "| --- | --- | --- | --- | --- | --- | --- |" + " --- |" * len(others)]
     tables = [{(row["row"], row["size"]): row for row in found["rows"]} for found, _ in others]
     for row in results["rows"]:

@@ -22,7 +22,7 @@ constexpr const char* kHelp =
     "geardb_bench [options] [--benchmark_filter=<regex>] [--benchmark_list_tests]\n"
     "  --directory=<dir>  where stores are made and removed; on the disk to measure (default .)\n"
     "  --out=<file>       results as JSON\n"
-    "  --peers=<venv>     a Python environment with cpprb: measures it beside\n"
+    "  --peers=<venv>     a Python environment with cpprb and dm-reverb: measures them\n"
     "  --allow-busy       measure beside a running compiler; the figures are void\n"
     "  --repetitions=<n>  of each row, instead of its own number\n"
     "  --scale=<n>        whole stores of an n-th of their size\n"

@@ -7,9 +7,9 @@
 namespace geardb::bench {
 
 std::optional<double> MeasurePeer(const Settings& settings, const Row& row, std::string* note) {
-  if (settings.peers.empty() || row.peer.empty()) return std::nullopt;
-  const std::string command =
-      "'" + settings.peers + "/bin/python' tools/bench/peers/cpprb_peer.py " + row.peer;
+  if (settings.peers.empty() || row.peer.name.empty()) return std::nullopt;
+  const std::string command = "'" + settings.peers + "/bin/python' tools/bench/peers/" +
+                              row.peer.name + "_peer.py " + row.peer.arguments;
   const auto close = [](std::FILE* pipe) { ::pclose(pipe); };
   const std::unique_ptr<std::FILE, decltype(close)> pipe(::popen(command.c_str(), "r"), close);
   char line[64] = {};

@@ -8,9 +8,9 @@
 
 namespace geardb::bench {
 
-/// Runs tools/bench/peers/cpprb_peer.py with the row's arguments in the environment that the
-/// settings name, and returns its figure in the row's unit. Nothing when there is no environment or
-/// no peer for this row; when it fails, nothing and a word in `note`.
+/// Runs the row's peer in the environment that the settings name, and returns its figure in the
+/// row's unit. Nothing when there is no environment or no peer for this row; when it fails, nothing
+/// and a word in `note`.
 std::optional<double> MeasurePeer(const Settings& settings, const Row& row, std::string* note);
 
 }  // namespace geardb::bench

@@ -83,7 +83,7 @@ std::string Json(const RowResult& result) {
   out << ",\n     \"target\": " << Quoted(TargetText(row));
   if (const auto reached = Reached(result))
     out << ", \"reached\": " << (*reached ? "true" : "false");
-  if (result.peer) out << ", \"cpprb\": " << Number(*result.peer);
+  if (result.peer) out << ", " << Quoted(row.peer.name) << ": " << Number(*result.peer);
   out << ", \"repetitions\": " << result.repetitions << ", \"load\": " << Number(result.load)
       << ", \"void\": " << (result.is_void ? "true" : "false");
   for (const auto& [name, value] : result.more)
@@ -110,6 +110,10 @@ std::optional<bool> Reached(const RowResult& result) {
       return result.ratio.median <= target.bound;
     case Target::Kind::kValueAtMost:
       return result.value.median <= target.bound;
+    case Target::Kind::kTimesPeerAtLeast:
+      if (result.ratio.median >= target.ratio) return true;
+      if (!result.peer) return std::nullopt;
+      return result.value.median >= target.bound * *result.peer;
   }
   return std::nullopt;
 }
@@ -142,13 +146,16 @@ std::string TargetText(const Row& row) {
       return "<= " + Rounded(row.target.bound) + " x";
     case Target::Kind::kValueAtMost:
       return "<= " + FigureText(row.unit, row.target.bound);
+    case Target::Kind::kTimesPeerAtLeast:
+      return ">= " + Rounded(row.target.bound) + " x " + row.peer.name + " or " +
+             Percent(row.target.ratio);
   }
   return "";
 }
 
 bool RowReporter::ReportContext(const Context&) {
   std::printf("%-34s %10s  %12s %12s  %24s  %10s  %12s  %s\n", "row", "size", "GearDB", "ceiling",
-              "value / ceiling", "target", "cpprb", "load");
+              "value / ceiling", "target", "peer", "load");
   return true;
 }
 

@@ -50,9 +50,19 @@ struct Target {
     kRatioAtLeast,  ///< value / ceiling, for rates.
     kRatioAtMost,   ///< value / ceiling, for times.
     kValueAtMost,   ///< value.
+    /// So many times the peer's rate or, where that is less, `ratio` of the ceiling.
+    kTimesPeerAtLeast,
   };
   Kind kind = Kind::kReported;
   double bound = 0;
+  double ratio = 0;
+};
+
+/// The same work done by another library, from Python: tools/bench/peers/<name>_peer.py with these
+/// arguments. No name: no peer does it.
+struct PeerWork {
+  std::string name = {};
+  std::string arguments = {};
 };
 
 /// What stays from one repetition to the next: a store, buffers.
@@ -108,8 +118,7 @@ struct Row {
   Target target = {};
   int repetitions = 11;
   std::function<Result<std::unique_ptr<Scene>>(Bench*)> make = {};
-  /// Arguments of tools/bench/peers/cpprb_peer.py for the same work; empty: no peer does it.
-  std::string peer = {};
+  PeerWork peer = {};
   bool keeps = false;  ///< Uses the keeper; otherwise what is kept is dropped before.
   /// A time that may grow as the logarithm of the size: one of more than kGrowthMax times that of
   /// the row of this name measured first, which has the smallest size, is flagged.
@@ -136,6 +145,7 @@ std::vector<Row> AppendSyncRows(const Settings& settings);
 std::vector<Row> RecoveryRows(const Settings& settings);
 std::vector<Row> BytesRows(const Settings& settings);
 std::vector<Row> TagRows(const Settings& settings);
+std::vector<Row> AgainstReverbRows(const Settings& settings);
 
 /// All of them, in the order of the table.
 std::vector<Row> AllRows(const Settings& settings);

@@ -8,10 +8,10 @@ namespace geardb::bench {
 std::vector<Row> AllRows(const Settings& settings) {
   using Family = std::vector<Row> (*)(const Settings&);
   constexpr Family kFamilies[] = {
-      GatherRows,         SelectorRows,    DrawRows,       AppendMemoryRows,  AppendLogRows,
-      AppendStepRows,     AppendSyncRows,  RecoveryRows,   BytesRows,         TagRows,
-      SelectorGrowthRows, CleanerRows,     FirstBatchRows, AmplificationRows, MemoryRows,
-      AppendCleanerRows,  AppendStallRows, ColdDrawRows};
+      GatherRows,        SelectorRows,       DrawRows,        AppendMemoryRows, AppendLogRows,
+      AppendStepRows,    AppendSyncRows,     RecoveryRows,    BytesRows,        TagRows,
+      AgainstReverbRows, SelectorGrowthRows, CleanerRows,     FirstBatchRows,   AmplificationRows,
+      MemoryRows,        AppendCleanerRows,  AppendStallRows, ColdDrawRows};
   std::vector<Row> rows;
   for (const Family family : kFamilies) {
     std::vector<Row> more = family(settings);

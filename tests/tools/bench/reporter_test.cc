@@ -29,6 +29,21 @@ TEST(ReporterTest, TargetsAreReachedFromTheirOwnSide) {
   EXPECT_EQ(Reached(ResultOf(&row, 21, 0)), std::nullopt);
 }
 
+TEST(ReporterTest, TimesThePeerAreWantedUpToAShareOfTheCeiling) {
+  Row row;
+  row.peer.name = "reverb";
+  row.target = {Target::Kind::kTimesPeerAtLeast, 50, 0.7};
+  RowResult result = ResultOf(&row, 500, 0.69);
+  EXPECT_EQ(Reached(result), std::nullopt) << "no peer was measured";
+  result.peer = 10;
+  EXPECT_EQ(Reached(result), true);
+  result.peer = 10.1;
+  EXPECT_EQ(Reached(result), false);
+  result.ratio.median = 0.7;
+  EXPECT_EQ(Reached(result), true);
+  EXPECT_EQ(TargetText(row), ">= 50.0 x reverb or 70.0 %");
+}
+
 TEST(ReporterTest, RowThatFailedReachesNothing) {
   Row row;
   row.target = {Target::Kind::kRatioAtLeast, 0.9};

@@ -42,6 +42,7 @@ TEST(RowsTest, ColdDrawRowsMeasure) { MeasureAll(ColdDrawRows); }
 TEST(RowsTest, CleanerRowsMeasure) { MeasureAll(CleanerRows); }
 TEST(RowsTest, SyncRowsMeasure) { MeasureAll(AppendSyncRows); }
 TEST(RowsTest, RecoveryRowsMeasure) { MeasureAll(RecoveryRows); }
+TEST(RowsTest, AgainstReverbRowsMeasure) { MeasureAll(AgainstReverbRows); }
 TEST(RowsTest, TagRowsMeasure) { MeasureAll(TagRows); }
 
 TEST(RowsTest, BytesOfALongTrajectoryAreNearItsTrueBytes) {
