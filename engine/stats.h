@@ -48,6 +48,7 @@ struct ColdStats {
   uint64_t disk_bytes = 0;        ///< Of all SST and blob files.
   uint64_t live_bytes = 0;        ///< Of those, not known to be garbage.
   uint64_t pending_compaction_bytes = 0;
+  bool compacting = false;  ///< A compaction is under way, or about to begin.
   uint64_t memory_bytes = 0;
 };
 

@@ -296,6 +296,9 @@ void ColdSpace::AddTo(ColdStats* stats) const {
     stats->live_bytes += db_->Property(family, Properties::kEstimateLiveDataSize);
     stats->pending_compaction_bytes +=
         db_->Property(family, Properties::kEstimatePendingCompactionBytes);
+    // In this order: what is pending runs next.
+    stats->compacting |= db_->Property(family, Properties::kCompactionPending) > 0 ||
+                         db_->Property(family, Properties::kNumRunningCompactions) > 0;
   }
 }
 

@@ -55,10 +55,14 @@ class ColdSpaceTest : public ::testing::Test {
     }
     return bytes;
   }
-  /// Once RocksDB has removed the files that a compaction has left behind.
+  /// Once no compaction of RocksDB's own runs, which would hold on to its input, and the files are
+  /// removed that one has left behind.
   uint64_t SettledBytes() {
-    while (DiskBytes() != store_->stats().disk_bytes) std::this_thread::yield();
-    return DiskBytes();
+    for (;;) {
+      const ColdStats stats = store_->stats();
+      if (!stats.compacting && DiskBytes() == stats.disk_bytes) return stats.disk_bytes;
+      std::this_thread::yield();
+    }
   }
   void ExpectPages(uint64_t removed_end) {
     for (uint64_t id = 1; id < kIds; ++id) {
