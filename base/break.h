@@ -33,7 +33,27 @@
   X(stay_in_patched_page, "FaultEnv|Kill", "a writer goes on where its page was before a patch") \
   X(forget_filled, "FaultEnv|Kill", "a patch's record lacks how far its late groups are filled") \
   X(draw_before_filled, "FaultEnv|Kill", "items do not wait for a late group that is required") \
-  X(split_batch, "WriteBatch|Kill|Conformance", "a batch of several operations is two records")
+  X(split_batch, "WriteBatch|Kill|Conformance", "a batch of several operations is two records") \
+  X(recycle_unmoved, "Cleaner|Cold|Kill", "the log goes on over pages that were not moved") \
+  X(recycle_unflushed, "Cold|KillTest", "segments go before what replaced them is flushed") \
+  X(move_as_it_was, "Cleaner|Cold|Kill", "a page that grew while it was moved is read as it was") \
+  X(image_in_place, "Image|Cold|Kill", "an image is written over the current one's chunks") \
+  X(image_forgets_parts, "Cleaner|Cold|Image|Kill", "a change in parts is cut off by an image") \
+  X(keep_removed, "Cleaner|Cold", "what has left the tables stays in the cold store") \
+  X(never_compact, "Cold|Compact", "the space of what was removed is never given back") \
+  X(skip_cold_checksum, "Cold", "a cold page with a wrong checksum is taken for good") \
+  X(read_newest_piece, "PageSource|Eviction|Cold", "a page in the log lacks its older pieces") \
+  X(drop_only_frame, "Eviction|Frames|Groups", "a page that is nowhere else loses its frame") \
+  X(evict_newest, "Capacity|Conformance", "a full table gives up its newest trajectory") \
+  X(admit_at_deadline, "RateLimit|Limit", "an append that was refused takes effect") \
+  X(keep_reserved, "RateLimit|Sampler|Limit", "what was drawn and never handed over counts") \
+  X(give_place_twice, "RateLimit|Limit|Removals", "what left a queue gives its place back twice") \
+  X(cover_nothing, "Epoch", "what an epoch handed over is handed over again") \
+  X(group_too_small, "Group", "a draw group is complete with a member less") \
+  X(filter_new_items_alone, "Filter|Removals", "what begins to fail a filter is still drawn") \
+  X(goal_from_past, "RowDraw|Differential", "goals of the future come from the past, too") \
+  X(keep_values, "Value|Companion", "what was removed leaves its values of any length behind") \
+  X(audit_first_row, "Audit|Sampler|Log", "an audit has the first row's probability for all")
 // clang-format on
 
 #ifndef GEARDB_BREAK_NAME

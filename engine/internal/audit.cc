@@ -1,5 +1,6 @@
 #include "engine/internal/audit.h"
 
+#include "base/break.h"
 #include "engine/internal/priority_state.h"
 
 namespace geardb::engine {
@@ -17,7 +18,8 @@ AuditedDraw AuditDraw(const AuditedPart& part) {
   draw.rows.reserve(part.leaves.size());
   for (size_t i = 0; i < part.leaves.size(); ++i) {
     const DrawnLeaf& leaf = part.leaves[i];
-    draw.rows.emplace_back(part.ids[i], part.anchors[i], part.probabilities[i],
+    draw.rows.emplace_back(part.ids[i], part.anchors[i],
+                           part.probabilities[kBreak.audit_first_row ? 0 : i],
                            priority.raw_priority(leaf.leaf), leaf.key.row);
   }
   draw.seed = priority.seed;

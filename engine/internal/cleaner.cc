@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "base/break.h"
 #include "base/crash_point.h"
 #include "base/thread.h"
 #include "engine/internal/column_compression.h"
@@ -277,6 +278,7 @@ Cleaner::Choice Cleaner::ChooseStart(Aim aim) {
 }
 
 Status Cleaner::PutPages(Lsn log_start) {
+  if constexpr (kBreak.recycle_unmoved) return Status::Ok();
   for (const auto& table : database_->AllTables()) {
     if (table->dropped.load()) continue;
     GEARDB_RETURN_IF_ERROR(PutPagesOf(table, log_start));
@@ -423,7 +425,8 @@ Result<Cleaner::TakenImage> Cleaner::TakeImage(Lsn log_start) {
     GEARDB_RETURN_IF_ERROR(database_->CatchUp());
     head.lsn = head.log_from = database_->log->end();
     const auto& groups = database_->open_groups;
-    if (!groups.empty()) head.log_from = std::min(head.lsn, *groups.begin());
+    if (!groups.empty() && !kBreak.image_forgets_parts)
+      head.log_from = std::min(head.lsn, *groups.begin());
     image = std::make_unique<DatabaseImage>(database_, head.lsn);
     // What has left by then is not in the image.
     const Gone gone = CountGone();

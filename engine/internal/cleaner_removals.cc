@@ -2,6 +2,7 @@
 // deletions.
 #include <algorithm>
 
+#include "base/break.h"
 #include "engine/internal/cleaner.h"
 #include "engine/internal/core.h"
 
@@ -55,7 +56,7 @@ Status Cleaner::DeleteGone(TableState* state, ColdBatch* batch) {
         {.table = state->layout().id(), .group = static_cast<uint16_t>(group), .end = kIdsEnd}));
   }
   std::vector<GonePage> gone = state->frames().TakeGone();
-  if (gone.empty()) return Status::Ok();
+  if (gone.empty() || kBreak.keep_removed) return Status::Ok();
   std::sort(gone.begin(), gone.end());
   // All trajectories before the oldest that is there go by one range.
   TrajectoryId oldest = gone.back().trajectory + 1;

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/break.h"
 #include "base/hash.h"
 
 namespace geardb::engine {
@@ -162,7 +163,7 @@ Result<ColdPageHeader> DecodeColdPage(const ColdPageKey& key, std::string_view v
   }
   if (!stored.empty()) return Status::Corruption(stored.size(), " bytes behind the last column");
   const uint64_t found = Checksum(key, header, layout, frame);
-  if (found != header.checksum) {
+  if (found != header.checksum && !kBreak.skip_cold_checksum) {
     return Status::Corruption("the checksum is ", found, ", expected ", header.checksum);
   }
   return ColdPageHeader{header.generation, header.rows};

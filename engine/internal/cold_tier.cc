@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/break.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "engine/internal/cold_check.h"
@@ -43,7 +44,7 @@ Status NextImage::Put(const ImageChunk& chunk, std::span<const std::byte> bytes,
       versions_.Set(chunk, *current);
       return Status::Ok();
     }
-    version.place = current->place == 0 ? 1 : 0;
+    version.place = (current->place == 0) != kBreak.image_in_place ? 1 : 0;
   }
   versions_.Set(chunk, version);
   bytes_put_ += stored.size();
@@ -168,6 +169,7 @@ Status ColdTier::SetHead(ColdBatch* batch, const ImageHead& head, NextImage imag
   // Whatever follows in the store follows it, also where the flush is still to come.
   head_ = head;
   versions_ = std::move(image.versions_);
+  if constexpr (kBreak.recycle_unflushed) return Status::Ok();
   return store->Flush();
 }
 

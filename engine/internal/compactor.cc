@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/break.h"
 #include "base/crash_point.h"
 #include "base/thread.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 Status CompactIfNeeded(ColdStore* store) {
   GEARDB_RETURN_IF_ERROR(store->FindGarbage());
-  if (!store->NeedsCompaction()) return Status::Ok();
+  if (!store->NeedsCompaction() || kBreak.never_compact) return Status::Ok();
   CrashPoint("compaction");
   return store->CompactForSpace();
 }

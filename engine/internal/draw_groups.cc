@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/break.h"
 #include "base/check.h"
 #include "base/concatenate.h"
 
@@ -78,7 +79,7 @@ DrawGroups::Joined DrawGroups::Join(const Newcomer& newcomer) {
   Group& group = groups_[number];
   const bool was_ready = group.ready;
   Append(number, newcomer.slot);
-  if (group.count == spec_.count) {
+  if (group.count + (kBreak.group_too_small ? 1u : 0u) >= spec_.count) {
     group.ready = true;
     group.end = GroupEnd::kComplete;
     taking_.erase(newcomer.key);

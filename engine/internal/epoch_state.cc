@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "base/break.h"
+
 namespace geardb::engine {
 
 bool EpochState::exhausted() const {
@@ -50,7 +52,7 @@ void EpochState::Begin() {
 }
 
 void EpochState::Cover(const EpochMark& drawn, std::span<const uint64_t> leaves) {
-  if (drawn != mark() || drawn.epoch == 0) return;
+  if (drawn != mark() || drawn.epoch == 0 || kBreak.cover_nothing) return;
   if (watch_ != nullptr) {
     for (const uint64_t leaf : leaves) watch_->BeforeChange(leaf, leaf + 1);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/break.h"
 #include "engine/internal/table_plan.h"
 
 namespace geardb::engine {
@@ -84,7 +85,7 @@ Status EvictionChoice::ChooseByRemover() {
 Status EvictionChoice::ChooseOldestLeft() {
   auto& left = plan_.left_by_age_;
   while (left_at_ < left.size()) {
-    const TablePlan::Left oldest = left[left_at_];
+    const TablePlan::Left oldest = left[kBreak.evict_newest ? left.size() - 1 : left_at_];
     const TablePlan::SlotInUse& slot = plan_.slots_in_use_[oldest.slot];
     if (slot.generation != oldest.generation || slot.left_age != oldest.age) {
       left.erase(left.begin() + static_cast<ptrdiff_t>(left_at_));

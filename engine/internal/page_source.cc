@@ -1,5 +1,6 @@
 #include "engine/internal/page_source.h"
 
+#include "base/break.h"
 #include "base/hash.h"
 #include "engine/internal/record_body.h"
 
@@ -102,7 +103,7 @@ Status PageSource::ReadPieces(const PagePlace& place, wal::AlignedBuffer* scratc
                         .first = found.rows->first(),
                         .count = found.rows->count()},
                        piece, frame);
-    end = found.rows->first();
+    end = kBreak.read_newest_piece ? 0 : found.rows->first();
     lsn = found.rows->previous_lsn();
   }
   return Status::Ok();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/break.h"
 #include "base/fixed_math.h"
 
 namespace geardb::engine {
@@ -87,7 +88,7 @@ DrawnRow TakeRow(const CompiledRowDraw& draw, const Episode& episode, int64_t an
   const uint64_t bits = random.v[0] | (uint64_t{random.v[1]} << 32);
   if (draw.kind == RowDrawKind::kLast) return {episode.rows_end - 1, true};
   const bool any = draw.kind == RowDrawKind::kAny;
-  const int64_t begin = any ? episode.begin : anchor + draw.nearest;
+  const int64_t begin = any || kBreak.goal_from_past ? episode.begin : anchor + draw.nearest;
   const int64_t rows = episode.rows_end - begin;
   if (rows <= 0) return own;
   if (draw.kind == RowDrawKind::kGeometric) {

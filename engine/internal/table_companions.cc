@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/break.h"
 #include "engine/internal/table_state.h"
 
 namespace geardb::engine {
@@ -63,7 +64,7 @@ uint64_t TableState::CompanionBytesBelow(Slot slot, uint64_t first_row) const {
 }
 
 void TableState::EmptyCompanion(size_t number, Slot slot) {
-  if (companions_[number] == nullptr) return;
+  if (companions_[number] == nullptr || kBreak.keep_values) return;
   TableState& companion = *companions_[number];
   if (slot >= companion.trajectories().reserved()) return;
   const index::TrajectoryRecord& rows = std::as_const(*companion.trajectories_).record(slot);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/break.h"
 #include "base/check.h"
 #include "engine/internal/anchors.h"
 #include "engine/internal/stored_schema.h"
@@ -41,7 +42,7 @@ void TableState::Refilter(Slot slot) {
 
 void TableState::Refilter(PriorityState* priority, Slot slot) {
   const bool fails = !priority->filter()->Passes(slot);
-  if (!priority->filter()->NoteFails(slot, fails)) return;
+  if (!priority->filter()->NoteFails(slot, fails) || kBreak.filter_new_items_alone) return;
   if (priority->groups() != nullptr) {
     const index::LeafRange group = LeavesOfTrajectory(*priority, slot);
     if (group.size() > 0) RefilterGroup(priority, group.begin);

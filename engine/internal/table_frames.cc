@@ -4,6 +4,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/break.h"
+
 namespace geardb::engine {
 
 TableFrames::TableFrames(const Memory& memory, const TableLayout* layout)
@@ -231,8 +233,9 @@ TableFrames::Fate TableFrames::FateOf(size_t group, Lpn lpn, const ReadableLog& 
   if (page.in_use == 0 || !record.frame.valid() || record.frame == default_frame(group)) {
     return Fate::kStay;
   }
-  if (memory_.loader == nullptr || !layout_->group(group).logged() ||
-      layout_->group(group).dropped || (record.flags & kPageHeld) != 0) {
+  const bool logged = layout_->group(group).logged() || kBreak.drop_only_frame;
+  if (memory_.loader == nullptr || !logged || layout_->group(group).dropped ||
+      (record.flags & kPageHeld) != 0) {
     return Fate::kStay;
   }
   const bool goes_on = page.next == kNoLpn &&

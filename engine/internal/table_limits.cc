@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/break.h"
 #include "engine/internal/priority_limits.h"
 #include "engine/internal/table_state.h"
 
@@ -43,14 +44,15 @@ void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
   // What has left a queue has given its place back: it takes no second one.
   const index::LimiterKind kind = priority.limiter().spec().kind;
   const bool is_queue = kind == index::LimiterKind::kQueue || kind == index::LimiterKind::kStack;
-  priority.Sample(is_queue ? rows - std::min(gone, rows) : rows, leaves);
+  if (kBreak.give_place_twice || !is_queue) gone = 0;
+  priority.Sample(rows - std::min(gone, rows), leaves);
   if (priority.epoch() != nullptr) {
     priority.epoch()->Cover({.epoch = hand_over.epoch(), .pass = hand_over.pass()}, leaves);
   }
 }
 
 void TableState::CancelDraw(size_t priority_table, DrawReservation* draw) {
-  if (draw->rows == 0) return;
+  if (draw->rows == 0 || kBreak.keep_reserved) return;
   PriorityState& priority = *priorities_[priority_table];
   std::vector<uint64_t> leaves;
   for (const fb::Handed& item : draw->items) {
