@@ -50,6 +50,8 @@ Bytes OneRowOf(const Column& column, uint64_t seed) {
     const uint64_t random = Mixed(seed, i);
     if (column.name == "prio") {
       Put(PriorityOf(random), &bytes);
+    } else if (column.name == "discount") {
+      PutElement(column.dtype, static_cast<double>(random % 5) / 4, &bytes);
     } else if (column.dtype == DType::kBool) {
       PutElement(column.dtype, static_cast<double>(random % 2), &bytes);
     } else {
@@ -68,13 +70,32 @@ Bytes RowOf(const Column& column, uint64_t seed) {
   return OneRowOf(all, seed);
 }
 
-Bytes DefaultRow(const Column& column) {
+Bytes RowOfNumber(const Column& column, double number) {
   Bytes bytes;
   if (AnyLength(column)) return bytes;
   for (int64_t i = 0; i < column.shape.elements(); ++i) {
-    PutElement(column.dtype, column.default_value, &bytes);
+    PutElement(column.dtype, number, &bytes);
   }
   return bytes;
+}
+
+float NumberAt(DType dtype, const std::byte* element) {
+  const auto as = [&]<typename T>(T value) {
+    std::memcpy(&value, element, sizeof(T));
+    return static_cast<float>(value);
+  };
+  switch (dtype) {
+    case DType::kBool:
+      return as(uint8_t{}) != 0 ? 1.0f : 0.0f;
+    case DType::kU8:
+      return as(uint8_t{});
+    case DType::kI16:
+      return as(int16_t{});
+    case DType::kI32:
+      return as(int32_t{});
+    default:
+      return as(float{});
+  }
 }
 
 float PriorityOf(uint64_t seed) {
@@ -150,7 +171,7 @@ TableSpec TableKind(const std::string& name, uint64_t kind) {
   TableSpec spec;
   spec.name = name;
   spec.final_row = choices.OneIn(2);
-  spec.stream = choices.OneIn(4);
+  spec.stream = choices.OneIn(3);
   spec.steps_per_page = uint32_t{1} << choices.Below(4);
   spec.columns = {
       {.name = "act", .dtype = DType::kI32, .default_value = 7},
@@ -165,6 +186,10 @@ TableSpec TableKind(const std::string& name, uint64_t kind) {
                             .shape = {24'000},
                             .compression = static_cast<Compression>(choices.Below(4))});
     spec.steps_per_page = 4;
+  }
+  if (choices.OneIn(2)) {  // Of n-step returns.
+    spec.columns.push_back({.name = "discount", .dtype = DType::kF32});
+    spec.columns.push_back({.name = "lost", .dtype = DType::kBool});
   }
   if (choices.OneIn(2)) {
     spec.groups.push_back({.name = "late", .late = true, .is_volatile = choices.OneIn(4)});
@@ -204,13 +229,43 @@ WindowRule WindowKind(bool stream, Choices* choices) {
   WindowRule window;
   window.extent = {static_cast<int64_t>(choices->Below(3)),
                    1 + static_cast<int64_t>(choices->Below(3)),
-                   static_cast<int64_t>(choices->Below(2))};
+                   static_cast<int64_t>(choices->Below(3))};
   if (choices->OneIn(4)) window.stride = 2;
   if (choices->OneIn(5)) window.stride_from_end = true;
   window.left = static_cast<EdgeRule>(choices->Below(5));
   window.right = static_cast<EdgeRule>(choices->Below(5));
   window.cross_ends = stream && choices->OneIn(2);
   return window;
+}
+
+ViewRows RowsKind(const PriorityTableSpec& rule, Choices* choices) {
+  // Of a trajectory any rows may be asked for; of a window, those of its extent.
+  const bool window = rule.item == ItemKind::kWindow;
+  const Extent extent = window ? rule.window.extent : Extent{.before = 2, .length = 3, .after = 1};
+  const int64_t end = extent.length + extent.after;
+  const auto some_row = [&] {
+    const auto all = static_cast<uint64_t>(extent.before + end);
+    return static_cast<int64_t>(choices->Below(all)) - extent.before;
+  };
+  ViewRows rows;
+  const uint64_t form = choices->Below(4);
+  if (form == 0) return rows;
+  if (form == 1) {
+    for (uint64_t more = choices->Below(3) + 1; more > 0; --more) rows.list.push_back(some_row());
+    return rows;
+  }
+  constexpr int64_t kStrides[] = {1, 2, -1, -2};
+  rows.stride = kStrides[choices->Below(std::size(kStrides))];
+  rows.begin = some_row();
+  const int64_t fit = 1 + (rows.stride > 0 ? (end - 1 - rows.begin) / rows.stride
+                                           : (rows.begin + extent.before) / -rows.stride);
+  if (form == 2 && fit >= extent.length) {
+    rows.plus =
+        static_cast<int64_t>(choices->Below(static_cast<uint64_t>(fit - extent.length) + 1));
+  } else {
+    rows.count = 1 + static_cast<int64_t>(choices->Below(static_cast<uint64_t>(fit)));
+  }
+  return rows;
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/sampler.h"
 #include "engine/schema.h"
 #include "tests/differential/program.h"
 
@@ -25,8 +26,12 @@ constexpr bool AnyLength(const Column& column) {
 }
 /// Some value of a column: the same for the same seed. What is read as a priority is one.
 Bytes RowOf(const Column& column, uint64_t seed);
-/// A row of defaults; of values of any length none.
-Bytes DefaultRow(const Column& column);
+/// The number in every element; of values of any length none.
+Bytes RowOfNumber(const Column& column, double number);
+/// A row of defaults.
+inline Bytes DefaultRow(const Column& column) { return RowOfNumber(column, column.default_value); }
+/// An element as View::to_f32 and NStep read it.
+float NumberAt(DType dtype, const std::byte* element);
 /// Multiples of 1/4, so that α = 1 makes exact weights; sometimes 0.
 float PriorityOf(uint64_t seed);
 
@@ -38,6 +43,9 @@ WindowRule WindowKind(bool stream, Choices* choices);
 /// Over a table of that kind: all items, selectors, edge rules, initial priorities, requirements,
 /// limits and filters.
 PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& table, uint64_t kind);
+/// Rows of a view inside of what the rule promises: all of the length part, a list, or a range that
+/// may go backwards.
+ViewRows RowsKind(const PriorityTableSpec& rule, Choices* choices);
 /// Limits that suit the selector.
 PriorityLimits LimitsKind(const PriorityTableSpec& spec, bool bounded_table, Choices* choices);
 /// Something may have to leave it, or wait.

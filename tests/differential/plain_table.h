@@ -267,9 +267,21 @@ class PlainTable {
   struct Shown {
     std::vector<int64_t> rows = {};
     std::vector<uint8_t> learn = {};
+    int64_t begin = 0;  ///< Of the episode: no stack has rows before it.
   };
   Shown Show(const PriorityTableSpec& rule, const PlainTrajectory& trajectory, int64_t anchor,
              const std::vector<int64_t>& relative) const;
+  /// What NStep says of a row.
+  struct NStepRow {
+    float value = 0, discount = 0, mask = 0;
+    int64_t steps = 0;  ///< Whose rewards are summed.
+    int64_t bootstrap = 0;
+  };
+  /// Of the row where the window stands, or of every row of the length part.
+  std::vector<NStepRow> NSteps(const PriorityTableSpec& rule, const PlainTrajectory& trajectory,
+                               int64_t anchor, const NStep& asked) const;
+  Shown ShowBootstraps(const PriorityTableSpec& rule, const PlainTrajectory& trajectory,
+                       int64_t anchor, const NStep& asked) const;
 
  private:
   bool MakeRoom(int64_t more_trajectories, int64_t more_rows,
@@ -286,6 +298,10 @@ class PlainTable {
   int64_t GroupKey(const PlainPriority& priority, const PlainTrajectory& trajectory) const;
   void ItemLeaves(PlainPriority* priority, const ItemKey& key);
   bool EndsEpisode(const PlainRow& row) const;
+  std::vector<Episode> EpisodesOf(const PriorityTableSpec& rule, const PlainTrajectory& trajectory,
+                                  bool whole) const;
+  NStepRow NStepOf(const Episode& own, const PlainTrajectory& trajectory, int64_t row,
+                   const NStep& asked) const;
   bool IsFinished(const PlainTrajectory& trajectory) const;
   float WorthOf(TrajectoryId id) const;
 
@@ -296,6 +312,16 @@ class PlainTable {
   std::vector<Page> pages_;  ///< Oldest first.
   uint64_t next_column_ = 0;
 };
+
+// Views (plain_windows.cc).
+
+/// Relative to the anchor, of an item whose length part is so long.
+std::vector<int64_t> RelativeRows(const ViewRows& rows, int64_t length);
+/// The k rows up to the newest, -1 for padding.
+std::vector<int64_t> Stack(const PriorityTableSpec& rule, int64_t begin, int64_t newest, int64_t k);
+/// Views and n-step returns show rows that the extent promises.
+bool Promises(const PlainTable& table, const PriorityTableSpec& rule,
+              const SamplerOptions& options);
 
 // Limits and draws (plain_draws.cc).
 

@@ -46,7 +46,12 @@ bool PlainTable::NoStep(const PriorityTableSpec& rule, const PlainRow& row) cons
 
 std::vector<PlainTable::Episode> PlainTable::Episodes(const PriorityTableSpec& rule,
                                                       const PlainTrajectory& trajectory) const {
-  const bool whole = rule.item != ItemKind::kWindow || rule.window.cross_ends;
+  return EpisodesOf(rule, trajectory, rule.item != ItemKind::kWindow || rule.window.cross_ends);
+}
+
+std::vector<PlainTable::Episode> PlainTable::EpisodesOf(const PriorityTableSpec& rule,
+                                                        const PlainTrajectory& trajectory,
+                                                        bool whole) const {
   std::vector<Episode> episodes;
   for (const PlainRow& row : trajectory.rows) {
     if (episodes.empty() || (row.first && !whole)) {
@@ -153,7 +158,7 @@ PlainTable::Shown PlainTable::Show(const PriorityTableSpec& rule, const PlainTra
   int64_t over = 0;
   for (const int64_t j : relative) over = std::max(over, j + 1 - window.length);
   const int64_t end = std::min(episode.rows_end, window.anchor + window.steps + over);
-  Shown shown;
+  Shown shown{.begin = episode.begin};
   for (const int64_t j : relative) {
     const int64_t r = window.anchor + j;
     const bool there = r >= episode.begin && r < end;
@@ -166,6 +171,102 @@ PlainTable::Shown PlainTable::Show(const PriorityTableSpec& rule, const PlainTra
     const bool in_length = r >= window.anchor && r < window.anchor + window.steps;
     shown.rows.push_back(row);
     shown.learn.push_back(there && in_length && !NoStep(rule, trajectory.row(row)) ? 1 : 0);
+  }
+  return shown;
+}
+
+// Views.
+
+std::vector<int64_t> RelativeRows(const ViewRows& rows, int64_t length) {
+  if (!rows.list.empty()) return rows.list;
+  const int64_t count = (rows.count == ViewRows::kItemLength ? length : rows.count) + rows.plus;
+  std::vector<int64_t> relative;
+  for (int64_t k = 0; k < count; ++k) relative.push_back(rows.begin + k * rows.stride);
+  return relative;
+}
+
+std::vector<int64_t> Stack(const PriorityTableSpec& rule, int64_t begin, int64_t newest,
+                           int64_t k) {
+  const bool pads = rule.item == ItemKind::kWindow && rule.window.left == EdgeRule::kPad;
+  std::vector<int64_t> rows;
+  for (int64_t r = newest - k + 1; r <= newest; ++r) {
+    if (newest < 0) {
+      rows.push_back(-1);
+    } else {
+      rows.push_back(r >= begin ? r : pads ? -1 : begin);
+    }
+  }
+  return rows;
+}
+
+bool Promises(const PlainTable& table, const PriorityTableSpec& rule,
+              const SamplerOptions& options) {
+  if (rule.item != ItemKind::kWindow) return true;
+  const Extent& extent = rule.window.extent;
+  for (const View& view : options.views) {
+    if (!table.FindColumn(view.column)->per_step() || !view.rows.draw.empty()) continue;
+    const bool anchor_stacks = view.stack - 1 <= extent.before;
+    if (view.rows.bootstrap && !anchor_stacks) return false;
+    if (view.rows.bootstrap) continue;
+    for (const int64_t j : RelativeRows(view.rows, extent.length)) {
+      if (j - view.stack + 1 < -extent.before || j >= extent.length + extent.after) return false;
+      if (rule.window.right == EdgeRule::kRepeat && j > 0 && !anchor_stacks) return false;
+    }
+  }
+  if (!options.n_step) return true;
+  const int64_t length = options.n_step->every_row ? 1 : extent.length;
+  return options.n_step->n <= length - 1 + extent.after;
+}
+
+// n-step.
+
+PlainTable::NStepRow PlainTable::NStepOf(const Episode& own, const PlainTrajectory& trajectory,
+                                         int64_t row, const NStep& asked) const {
+  const auto number = [&](const std::string& name, int64_t at) {
+    const PlainColumn& column = *FindColumn(name);
+    return NumberAt(column.column.dtype, ValueOf(trajectory.row(at), column)->data());
+  };
+  if (row >= own.steps_end) return {.bootstrap = row};
+  NStepRow sum{.discount = 1, .mask = 1};
+  int64_t& m = sum.steps;
+  for (; m < asked.n && row + m < own.steps_end && sum.mask > 0; ++m) {
+    sum.value += sum.discount * number(asked.reward_column, row + m);
+    sum.discount *= asked.discount_column.empty() ? static_cast<float>(asked.gamma)
+                                                  : number(asked.discount_column, row + m);
+    const bool lost =
+        !asked.life_loss_column.empty() && number(asked.life_loss_column, row + m) != 0;
+    if (lost || trajectory.row(row + m).end == End::kTerminated) sum.mask = 0;
+  }
+  sum.bootstrap = std::min(row + m, own.rows_end - 1);
+  return sum;
+}
+
+std::vector<PlainTable::NStepRow> PlainTable::NSteps(const PriorityTableSpec& rule,
+                                                     const PlainTrajectory& trajectory,
+                                                     int64_t anchor, const NStep& asked) const {
+  const Window window = Place(rule, trajectory, anchor);
+  const int64_t end = window.anchor + (asked.every_row ? window.steps : 1);
+  std::vector<NStepRow> rows;
+  // A sum stays in the episode of its own row.
+  for (const Episode& own : EpisodesOf(rule, trajectory, /*whole=*/false)) {
+    for (int64_t row = std::max(own.begin, window.anchor); row < std::min(own.rows_end, end);
+         ++row) {
+      rows.push_back(NStepOf(own, trajectory, row, asked));
+    }
+  }
+  return rows;
+}
+
+PlainTable::Shown PlainTable::ShowBootstraps(const PriorityTableSpec& rule,
+                                             const PlainTrajectory& trajectory, int64_t anchor,
+                                             const NStep& asked) const {
+  const Window window = Place(rule, trajectory, anchor);
+  Shown shown{.begin = window.episode.begin};
+  for (const NStepRow& of_row : NSteps(rule, trajectory, anchor, asked)) {
+    const int64_t row = of_row.bootstrap;
+    const bool in_length = row >= window.anchor && row < window.anchor + window.steps;
+    shown.rows.push_back(row);
+    shown.learn.push_back(in_length && !NoStep(rule, trajectory.row(row)) ? 1 : 0);
   }
   return shown;
 }

@@ -59,7 +59,7 @@ namespace geardb::differential {
   X(begin_epoch, 3, "a: priority table") \
   X(seal_group, 3, "a: priority table, b: key") \
   X(seal_overdue, 3, "a: first priority table") \
-  X(sample, 10, "a: priority table, b: options of the sampler, c: views") \
+  X(sample, 10, "a: priority table, b: options, c: views, d: n-step and stacks") \
   X(sample_mixed, 2, "a: first priority table, b: second, c: shares") \
   X(next, 30, "a: sampler, b: how many batches") \
   X(stop_sampling, 3, "a: sampler") \

@@ -16,6 +16,8 @@ enum class PlantedBug : uint8_t {
   kTruncatesNothing,  ///< Truncate leaves the rows.
   kForgetsDeleted,    ///< Delete leaves the item.
   kLosesOrphans,      ///< A reopen removes what nobody closed.
+  kStacksTheEdge,     ///< A stack repeats the first row where it should be padded.
+  kSumsOneMore,       ///< An n-step return has one reward more.
 };
 
 struct Difference {

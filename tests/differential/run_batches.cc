@@ -1,7 +1,6 @@
 // A batch is what the model has of its items.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "tests/differential/runner.h"
 
@@ -79,9 +78,7 @@ BatchRows Runner::CompareBatch(const LiveSampler& sampler, const PlainDraw& draw
   }
   if (!different()) CompareGroups(sampler, drawn, rows, batch);
   if (!different()) CompareWeights(sampler, drawn, rows, batch);
-  for (size_t v = 0; v < sampler.options.views.size() && !different(); ++v) {
-    CompareView(sampler, drawn, rows, batch, v);
-  }
+  if (!different()) CompareOutputs(sampler, drawn, rows, batch);
   result_.counts.rows_compared += rows.size();
   return rows;
 }
@@ -210,161 +207,6 @@ void Runner::CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn,
     if (std::abs(found - weights[i] / largest) < 1e-5 * (1 + found)) continue;
     return Differ("weight", Printed(found) + ", expected " + Printed(weights[i] / largest));
   }
-}
-
-void Runner::CompareOutput(const LiveSampler& sampler, const Batch& batch, const std::string& name,
-                           size_t entry_bytes, const std::vector<Bytes>& items) {
-  const auto tensor = batch.Find(name);
-  if (!tensor.ok()) return Differ("output", tensor.status().ToString());
-  const bool packed = sampler.options.layout == BatchLayout::kPacked;
-  const size_t stride = items.empty() ? 0 : tensor->byte_count() / items.size();
-  const auto* const found = static_cast<const std::byte*>(tensor->bytes);
-  size_t packed_at = 0;
-  for (size_t i = 0; i < items.size(); ++i) {
-    const size_t first = packed ? packed_at : i * stride;
-    const size_t room = packed ? items[i].size() : stride;
-    if (first + room > tensor->byte_count() || items[i].size() > room) {
-      return Differ("shape", name + " has " + tensor->shape.ToString());
-    }
-    Bytes expected = items[i];
-    expected.resize(room);
-    if (room > 0 && std::memcmp(found + first, expected.data(), room) != 0) {
-      size_t at = 0;
-      while (found[first + at] == expected[at]) ++at;
-      return Differ("bytes", name + ", item " + std::to_string(i) + ", entry " +
-                                 std::to_string(at / entry_bytes) + ", byte " +
-                                 std::to_string(at % entry_bytes));
-    }
-    packed_at += items[i].size();
-  }
-  if (packed && packed_at != tensor->byte_count()) Differ("shape", name + " is longer");
-}
-
-/// Values of any length: entries of an item, and in padded batches empty ones to the longest.
-void Runner::CompareValues(const LiveSampler& sampler, const Batch& batch, const std::string& name,
-                           const Column& column, const std::vector<std::vector<Value>>& items) {
-  const auto tensor = batch.Find(name);
-  if (!tensor.ok()) return Differ("output", tensor.status().ToString());
-  const auto offsets = batch.Offsets(name);
-  if (!offsets.ok()) return Differ("offsets", offsets.status().ToString());
-  size_t longest = 0;
-  for (const auto& item : items) longest = std::max(longest, item.size());
-  const bool padded = sampler.options.layout == BatchLayout::kPadded;
-  if (padded && !items.empty()) longest = std::max(longest, (offsets->size() - 1) / items.size());
-  Bytes bytes;
-  std::vector<Value> entries;
-  for (const auto& item : items) {
-    for (const Value& value : item) {
-      entries.push_back(value);
-      bytes.insert(bytes.end(), value->begin(), value->end());
-    }
-    const size_t absent = padded ? longest - item.size() : 0;
-    entries.insert(entries.end(), absent, std::make_shared<const Bytes>());
-  }
-  Same("offsets", std::vector<int64_t>(offsets->begin(), offsets->end()),
-       OffsetsOf<int64_t>(column, entries));
-  if (!Same("bytes of values", tensor->byte_count(), bytes.size()) || bytes.empty()) return;
-  if (std::memcmp(tensor->bytes, bytes.data(), bytes.size()) != 0) Differ("bytes", name);
-}
-
-/// The rows that were drawn for an item: where they may be.
-std::vector<int64_t> Runner::DrawnRows(const LiveSampler& sampler, const PlainTable& plain,
-                                       const PriorityTableSpec& rule, const BatchRow& row,
-                                       const Batch& batch, size_t at) {
-  const RowDraw& draw = sampler.options.row_draws[0];
-  const PlainTrajectory& trajectory = plain.trajectories.at(row.id);
-  const int64_t anchor = plain.Place(rule, trajectory, row.anchor).anchor;
-  PriorityTableSpec around = rule;
-  around.window.cross_ends = false;
-  int64_t first = 0, last = 0;
-  for (const PlainTable::Episode& episode : plain.Episodes(around, trajectory)) {
-    if (anchor < episode.begin || anchor >= episode.rows_end) continue;
-    last = episode.rows_end - 1;
-    first = draw.kind == RowDrawKind::kAny    ? episode.begin
-            : draw.kind == RowDrawKind::kLast ? last
-                                              : anchor + draw.nearest;
-  }
-  const auto found = batch[draw.name + ".row"].values<int64_t>();
-  const auto flags = batch[draw.name + ".drawn"].values<bool>();
-  std::vector<int64_t> rows;
-  for (size_t k = 0; k < static_cast<size_t>(draw.count); ++k) {
-    const size_t place = at * static_cast<size_t>(draw.count) + k;
-    rows.push_back(found[place]);
-    if (!Same("a row is drawn", flags[place], first <= last)) return rows;
-    const bool good =
-        flags[place] ? rows.back() >= first && rows.back() <= last : rows.back() == anchor;
-    if (!good) Differ("drawn row", Printed(rows.back()) + " of " + Printed(row.key));
-  }
-  return rows;
-}
-
-void Runner::CompareView(const LiveSampler& sampler, const PlainDraw& drawn,
-                         const BatchRows& drawn_rows, const Batch& batch, size_t number) {
-  const View& view = sampler.options.views[number];
-  const std::string name = view.name.empty() ? view.column : view.name;
-  std::vector<Bytes> shown, valid, learn, is_first, end;
-  std::vector<std::vector<Value>> values;
-  std::vector<int64_t> lengths;
-  size_t entry_bytes = 1;
-  bool per_step = true;
-  for (size_t at = 0; at < drawn_rows.size(); ++at) {
-    const BatchRow& drawn_row = drawn_rows[at];
-    const PlainTable& plain = TableOf(sampler, drawn, drawn_row.part);
-    const PriorityTableSpec rule =
-        sampler.RuleOf(plain.priorities[sampler.parts[drawn_row.part].priority].spec);
-    const PlainColumn& column = *plain.FindColumn(view.column);
-    per_step = column.per_step();
-    entry_bytes = column.unwritten->size();
-    const PlainTrajectory& trajectory = plain.trajectories.at(drawn_row.id);
-    values.emplace_back();
-    if (!per_step) {
-      values.back().push_back(plain.ValueOf(trajectory, column));
-      shown.push_back(*values.back().back());
-      continue;
-    }
-    std::vector<int64_t> relative = view.rows.list;
-    const PlainTable::Window window = plain.Place(rule, trajectory, drawn_row.anchor);
-    const int64_t count = view.rows.count > 0 ? view.rows.count : window.length;
-    for (int64_t j = 0; view.rows.list.empty() && j < count; ++j) relative.push_back(j);
-    PlainTable::Shown rows = plain.Show(rule, trajectory, drawn_row.anchor, relative);
-    if (!view.rows.draw.empty()) {
-      rows.rows = DrawnRows(sampler, plain, rule, drawn_row, batch, at);
-      if (different()) return;
-    }
-    Bytes& bytes = shown.emplace_back();
-    valid.emplace_back();
-    learn.emplace_back();
-    is_first.emplace_back();
-    end.emplace_back();
-    for (size_t k = 0; k < rows.rows.size(); ++k) {
-      const bool pad = rows.rows[k] < 0;
-      const PlainRow* const row = pad ? nullptr : &trajectory.row(rows.rows[k]);
-      const Value padding = std::make_shared<const Bytes>(entry_bytes);
-      const Value value = values.back().emplace_back(pad ? padding : plain.ValueOf(*row, column));
-      bytes.insert(bytes.end(), value->begin(), value->end());
-      valid.back().push_back(static_cast<std::byte>(pad ? 0 : 1));
-      learn.back().push_back(static_cast<std::byte>(k < rows.learn.size() ? rows.learn[k] : 0));
-      is_first.back().push_back(static_cast<std::byte>(!pad && row->first ? 1 : 0));
-      end.back().push_back(pad ? std::byte{0} : static_cast<std::byte>(row->end));
-    }
-    lengths.push_back(static_cast<int64_t>(rows.rows.size()));
-  }
-  const PlainTable& first = TableOf(sampler, drawn, 0);
-  const Column& shown_column = first.FindColumn(view.column)->column;
-  if (AnyLength(shown_column)) {
-    CompareValues(sampler, batch, name, shown_column, values);
-  } else {
-    CompareOutput(sampler, batch, name, entry_bytes, shown);
-  }
-  if (!per_step || different()) return;
-  const auto found = batch.ViewLengths(name);
-  if (!found.ok()) return Differ("view lengths", found.status().ToString());
-  Same("view lengths", std::vector<int64_t>(found->begin(), found->end()), lengths);
-  if (!view.masks) return;
-  CompareOutput(sampler, batch, name + ".valid", 1, valid);
-  CompareOutput(sampler, batch, name + ".learn", 1, learn);
-  CompareOutput(sampler, batch, name + ".is_first", 1, is_first);
-  CompareOutput(sampler, batch, name + ".end", 1, end);
 }
 
 }  // namespace geardb::differential

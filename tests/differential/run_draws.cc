@@ -11,39 +11,6 @@ constexpr size_t kBatchesKept = 6;
 
 }  // namespace
 
-void Runner::MakeViews(const LivePart& part, Choices choices, LiveSampler* sampler) {
-  const PlainTable& plain = part.table->plain;
-  const PriorityTableSpec spec = sampler->RuleOf(plain.priorities[part.priority].spec);
-  std::vector<View>& views = sampler->options.views;
-  const auto add = [&](View view) {
-    const PlainColumn* const column = plain.FindColumn(view.column);
-    if (column == nullptr) return;
-    sampler->columns.push_back(column->number);
-    views.push_back(std::move(view));
-  };
-  add({.column = "act", .masks = choices.OneIn(2)});
-  if (choices.OneIn(2) && spec.item == ItemKind::kWindow) {
-    View view{.column = "obs", .masks = choices.OneIn(2)};
-    const Extent& extent = spec.window.extent;
-    for (int64_t j = -extent.before; j < extent.length + extent.after; ++j) {
-      view.rows.list.push_back(j);
-    }
-    add(view);
-  }
-  if (choices.OneIn(2)) add({.column = "goal"});
-  if (choices.OneIn(3)) add({.column = "frame"});
-  if (choices.OneIn(3)) add({.column = "ret", .rows = {.count = 1}});
-  for (const char* name : {"text", "agents", "level", "map"}) {
-    if (choices.OneIn(2)) add({.column = name});
-  }
-  if (choices.OneIn(3) && plain.FindColumn("obs") != nullptr) {
-    sampler->options.row_draws = {{.name = "later",
-                                   .kind = static_cast<RowDrawKind>(choices.Below(4)),
-                                   .count = 1 + static_cast<int64_t>(choices.Below(2))}};
-    add({.column = "obs", .name = "goals", .rows = {.draw = "later"}});
-  }
-}
-
 void Runner::Sample(const Step& step) {
   const auto [live, number] = PriorityAt(step.numbers[0]);
   if (live == nullptr) return;
@@ -82,8 +49,11 @@ void Runner::Sample(const Step& step) {
     options.weight_maximum = static_cast<WeightMaximum>(choices.Below(3));
   }
   MakeViews(sampler.parts[0], Choices(step.numbers[2]), &sampler);
+  MakeNStep(sampler.parts[0], Choices(step.numbers[3]), &sampler);
+  const bool promised = Promises(live->plain, sampler.RuleOf(priority.spec), options);
   auto made = live->priority_table(number)->NewSampler(options);
-  if (!SameCode("sampler", made.status(), StatusCode::kOk)) return;
+  SameCode("sampler", made.status(), promised ? StatusCode::kOk : StatusCode::kInvalidArgument);
+  if (different() || !promised) return;
   sampler.sampler = std::move(*made);
   samplers_.push_back(std::move(sampler));
 }

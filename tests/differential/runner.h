@@ -63,7 +63,7 @@ struct LiveSampler {
     rule.window = options.within->window;
     return rule;
   }
-  std::vector<uint64_t> columns = {};  ///< Of its views, by number.
+  std::vector<uint64_t> columns = {};  ///< Of its views, and of n-step, by number.
   std::deque<PlainDraw> ahead = {};
   // Of a token budget: an item that did not fit waits for the next batch. The model does not know
   // which one; as what it may have been drawn, by item.
@@ -80,6 +80,22 @@ struct BatchRow {
   int64_t anchor = 0;
 };
 using BatchRows = std::vector<BatchRow>;
+
+/// A row of a batch, and what the model had of it at the draw.
+struct BatchItem {
+  const PlainTable* plain = nullptr;
+  PriorityTableSpec rule = {};
+  const PlainTrajectory* trajectory = nullptr;
+  const BatchRow* row = nullptr;
+  size_t at = 0;
+};
+
+/// What a view shows, by item: entries one behind the other, and their masks.
+struct ShownView {
+  std::vector<Bytes> bytes = {}, valid = {}, learn = {}, is_first = {}, end = {};
+  std::vector<std::vector<Value>> values = {};
+  std::vector<int64_t> lengths = {};
+};
 
 /// Handles that were given out, of one part.
 struct KeptBatch {
@@ -250,7 +266,6 @@ class Runner {
   void StopSampling(const Step& step);
   void SetBeta(const Step& step);
   void StopAll(const LiveTable* of);
-  void MakeViews(const LivePart& part, Choices choices, LiveSampler* sampler);
   std::vector<int64_t> Shares(const LiveSampler& sampler) const;
   /// OK where the model draws a batch, too.
   StatusCode Draw(LiveSampler* sampler);
@@ -284,16 +299,28 @@ class Runner {
                     const std::vector<ItemKey>& keys);
   void CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
                       const Batch& batch);
+
+  // run_views.cc
+  void AddView(const PlainTable& plain, View view, LiveSampler* sampler);
+  void MakeViews(const LivePart& part, Choices choices, LiveSampler* sampler);
+  void MakeNStep(const LivePart& part, Choices choices, LiveSampler* sampler);
+  void CompareOutputs(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
+                      const Batch& batch);
+  void CompareView(const LiveSampler& sampler, const std::vector<BatchItem>& items,
+                   const Batch& batch, const View& view);
+  void CompareShape(const LiveSampler& sampler, const View& view, const BatchItem& first,
+                    const Batch& batch, const ShownView& shown);
+  void CompareNStep(const LiveSampler& sampler, const std::vector<BatchItem>& items,
+                    const Batch& batch);
+  void ShowItem(const LiveSampler& sampler, const View& view, const BatchItem& item,
+                const Batch& batch, ShownView* shown);
+  PlainTable::Shown DrawnRows(const LiveSampler& sampler, const BatchItem& item,
+                              const Batch& batch);
   void CompareValues(const LiveSampler& sampler, const Batch& batch, const std::string& name,
                      const Column& column, const std::vector<std::vector<Value>>& items);
-  void CompareView(const LiveSampler& sampler, const PlainDraw& drawn, const BatchRows& rows,
-                   const Batch& batch, size_t view);
-  std::vector<int64_t> DrawnRows(const LiveSampler& sampler, const PlainTable& plain,
-                                 const PriorityTableSpec& rule, const BatchRow& row,
-                                 const Batch& batch, size_t at);
-  /// An output's bytes, item by item; padded, zeros follow to its end.
+  /// An output's bytes, item by item; padded, so many elements follow to its end.
   void CompareOutput(const LiveSampler& sampler, const Batch& batch, const std::string& name,
-                     size_t entry_bytes, const std::vector<Bytes>& items);
+                     const Bytes& padding, const std::vector<Bytes>& items);
 
   // run_reads.cc
   void CompareAll();

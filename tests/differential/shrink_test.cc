@@ -91,7 +91,9 @@ TEST_P(DifferentialPlantedBugTest, ShrinksToAHandfulOfSteps) {
 INSTANTIATE_TEST_SUITE_P(Bugs, DifferentialPlantedBugTest,
                          ::testing::Values(Planted{PlantedBug::kTruncatesNothing, 3},
                                            Planted{PlantedBug::kForgetsDeleted, 8},
-                                           Planted{PlantedBug::kLosesOrphans, 3}));
+                                           Planted{PlantedBug::kLosesOrphans, 3},
+                                           Planted{PlantedBug::kStacksTheEdge, 6},
+                                           Planted{PlantedBug::kSumsOneMore, 6}));
 
 }  // namespace
 }  // namespace geardb::differential
