@@ -179,7 +179,9 @@ void Runner::CompareWeights(const LiveSampler& sampler, const PlainDraw& drawn,
   for (size_t p = 0; p < sampler.parts.size(); ++p) {
     const PlainTable& plain = TableOf(sampler, drawn, p);
     const PlainPriority& priority = plain.priorities[sampler.parts[p].priority];
-    drawable.push_back(static_cast<double>(DrawableItems(plain, priority).size()));
+    // None may be left when an item comes that waited for its batch: n cancels out there.
+    const size_t count = DrawableItems(plain, priority).size();
+    drawable.push_back(static_cast<double>(std::max<size_t>(count, 1)));
   }
   double largest = 0;
   for (size_t at = 0; at < rows.size(); ++at) {
