@@ -83,7 +83,8 @@ void ExpectEverythingHappened(const RunCounts& counts) {
                            "n-step returns up to an end", "bootstrap rows"}) {
     EXPECT_TRUE(counts.shown.contains(what)) << what;
   }
-  for (const char* reason : {"by hand", "capacity", "age", "exhausted", "filter"}) {
+  for (const char* reason : {"by hand", "capacity", "age", "exhausted", "filter",
+                             "capacity in bytes", "trimmed for bytes"}) {
     EXPECT_TRUE(counts.removed.contains(reason)) << reason;
   }
   EXPECT_GT(counts.rows_compared, 10'000u);

@@ -102,7 +102,9 @@ float PriorityOf(uint64_t seed) {
   return seed % 16 == 15 ? 0.0f : static_cast<float>(1 + seed % 15) / 4.0f;
 }
 
-bool IsBounded(const TableSpec& spec) { return spec.trajectories_max > 0 || spec.steps_max > 0; }
+bool IsBounded(const TableSpec& spec) {
+  return spec.trajectories_max > 0 || spec.steps_max > 0 || spec.bytes_max > 0;
+}
 
 std::string FilterKind(Choices* choices, bool standing) {
   const uint64_t kind = choices->Below(standing ? 8 : 9);
@@ -166,6 +168,32 @@ void AddValueColumns(Choices* choices, TableSpec* spec) {
 
 }  // namespace
 
+namespace {
+
+/// What a page of a table without values of any length takes at most.
+uint64_t PageBytes(const TableSpec& spec) {
+  uint64_t bytes = 128 * (1 + spec.groups.size());
+  for (const Column& column : spec.columns) {
+    const auto row = static_cast<uint64_t>(column.shape.elements()) * DTypeBytes(column.dtype);
+    if (IsPerStep(column.kind)) bytes += 16 + row * spec.steps_per_page;
+  }
+  return bytes;
+}
+
+/// Of trajectories, rows, or bytes. How many rows a page of values has, the model does not know, so
+/// tables that have some are not bounded in bytes.
+void AddCapacity(uint64_t kind, uint64_t size, TableSpec* spec) {
+  bool values = false;
+  for (const Column& column : spec->columns) {
+    values |= AnyLength(column) || column.name == "map";
+  }
+  if (kind == 4 || (kind == 7 && size % 4 == 0)) spec->trajectories_max = 6 + size;
+  if (kind == 5 || (kind >= 6 && values)) spec->steps_max = 64 + size;
+  if (kind >= 6 && !values) spec->bytes_max = (kPagesOfCall + size) * PageBytes(*spec);
+}
+
+}  // namespace
+
 TableSpec TableKind(const std::string& name, uint64_t kind) {
   Choices choices(kind);
   TableSpec spec;
@@ -202,10 +230,9 @@ TableSpec TableKind(const std::string& name, uint64_t kind) {
   if (choices.OneIn(2)) AddValueColumns(&choices, &spec);
   if (choices.OneIn(4)) spec.ttl_ms = 1 + static_cast<int64_t>(choices.Below(400));
   if (choices.OneIn(4)) spec.orphan_timeout_ms = 1 + static_cast<int64_t>(choices.Below(400));
-  const uint64_t capacity = choices.Below(6);
+  const uint64_t capacity = choices.Below(8);
   const uint64_t size = choices.Below(24);
-  if (capacity == 4) spec.trajectories_max = 6 + size;
-  if (capacity >= 5) spec.steps_max = 64 + size;
+  AddCapacity(capacity, size, &spec);
   const uint64_t remover = choices.Below(6);
   if (IsBounded(spec)) spec.remover = static_cast<Remover>((remover + 1) % 6);
   spec.remover_seed = remover;

@@ -19,6 +19,8 @@ inline constexpr uint32_t kLanesOfWriter[] = {1, 3};
 inline constexpr uint32_t kLanes = 4;
 /// Rows of one call on a lane.
 inline constexpr uint64_t kRowsMax = 6;
+/// Pages that any call fits, one row each, with a final row and the page that it begins in.
+inline constexpr uint64_t kPagesOfCall = kRowsMax + 2;
 
 /// Its values have any number of rows.
 constexpr bool AnyLength(const Column& column) {

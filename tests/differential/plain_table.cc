@@ -26,6 +26,16 @@ PlainTable::PlainTable(const TableSpec& spec_in, int64_t now) : spec(spec_in), n
   }
 }
 
+uint64_t PlainTable::PagesTo(uint64_t rows_end) const {
+  return (rows_end + spec.steps_per_page - 1) / spec.steps_per_page;
+}
+
+int64_t PlainTable::RowsTrimmed() const {
+  int64_t rows = 0;
+  for (const auto& [id, trajectory] : trajectories) rows += trajectory.first_row();
+  return rows;
+}
+
 const PlainColumn* PlainTable::FindColumn(std::string_view name) const {
   for (const PlainColumn& column : columns) {
     if (column.column.name == name) return &column;
@@ -99,16 +109,7 @@ bool PlainTable::Append(size_t writer, const std::vector<PlainLaneRows>& calls,
                         const GivenPriorities& given, const std::vector<TrajectoryId>& ids,
                         const std::vector<TrajectoryId>& victims) {
   ++moment;
-  int64_t more_trajectories = 0;
-  int64_t more_rows = 0;
-  for (const PlainLaneRows& call : calls) {
-    if (call.end == End::kSkip || Vanishes(writer, call)) continue;
-    // Also where its column has been dropped.
-    const bool final = spec.final_row && call.end != End::kGo && call.end != End::kCut;
-    more_rows += static_cast<int64_t>(call.rows.size()) + (final ? 1 : 0);
-    more_trajectories += writers[writer].lanes[call.lane] == 0 ? 1 : 0;
-  }
-  if (!MakeRoom(more_trajectories, more_rows, victims)) return false;
+  if (!MakeRoom(GrowthOf(writer, calls), victims)) return false;
   ++moment;
   std::map<TrajectoryId, int64_t> lanes;
   for (size_t i = 0; i < calls.size(); ++i) {
@@ -160,7 +161,7 @@ void PlainTable::AppendRows(TrajectoryId id, const PlainLaneRows& call, uint64_t
 std::vector<int64_t> PlainTable::NewItems(size_t writer,
                                           const std::vector<PlainLaneRows>& calls) const {
   PlainTable after = *this;
-  after.spec.trajectories_max = after.spec.steps_max = 0;
+  after.spec.trajectories_max = after.spec.steps_max = after.spec.bytes_max = 0;
   for (PlainPriority& priority : after.priorities) priority.spec.filter.clear();
   std::vector<TrajectoryId> ids;
   for (size_t i = 0; i < calls.size(); ++i) ids.push_back(last_id + 1 + i);
@@ -174,26 +175,59 @@ std::vector<int64_t> PlainTable::NewItems(size_t writer,
 
 // What leaves a full table (README, "Capacity and removal").
 
-bool PlainTable::MakeRoom(int64_t more_trajectories, int64_t more_rows,
-                          const std::vector<TrajectoryId>& victims) {
-  const auto trajectories_over = [&] {
-    return spec.trajectories_max > 0 &&
-           trajectories.size() + static_cast<uint64_t>(more_trajectories) > spec.trajectories_max;
-  };
-  const auto rows_over = [&] {
-    if (spec.steps_max == 0) return false;
-    uint64_t rows = static_cast<uint64_t>(more_rows);
-    for (const auto& [id, trajectory] : trajectories) rows += trajectory.rows.size();
-    return rows > spec.steps_max;
-  };
+PlainTable::Growth PlainTable::GrowthOf(size_t writer,
+                                        const std::vector<PlainLaneRows>& calls) const {
+  Growth growth;
+  for (const PlainLaneRows& call : calls) {
+    if (call.end == End::kSkip || Vanishes(writer, call)) continue;
+    const auto open = trajectories.find(writers[writer].lanes[call.lane]);
+    // A final row also where its column has been dropped.
+    const bool final = spec.final_row && call.end != End::kGo && call.end != End::kCut;
+    const uint64_t rows = call.rows.size() + (final ? 1 : 0);
+    const bool opens = open == trajectories.end();
+    const auto first = opens ? 0 : static_cast<uint64_t>(open->second.rows_end());
+    growth.rows += rows;
+    growth.pages += PagesTo(first + rows) - PagesTo(first);
+    growth.trajectories += opens ? 1 : 0;
+  }
+  return growth;
+}
+
+PlainTable::Growth PlainTable::Held() const {
+  Growth held{.trajectories = trajectories.size()};
+  for (const auto& [id, trajectory] : trajectories) {
+    const auto first_page = static_cast<uint64_t>(trajectory.first_row()) / spec.steps_per_page;
+    held.rows += trajectory.rows.size();
+    held.pages += PagesTo(static_cast<uint64_t>(trajectory.rows_end())) - first_page;
+  }
+  return held;
+}
+
+bool PlainTable::Fits(const Growth& held, const Growth& more) const {
+  const auto fits = [](uint64_t sum, uint64_t most) { return most == 0 || sum <= most; };
+  return fits(held.trajectories + more.trajectories, spec.trajectories_max) &&
+         fits(held.rows + more.rows, spec.steps_max) &&
+         fits((held.pages + more.pages) * page_bytes, spec.bytes_max);
+}
+
+bool PlainTable::MayHold(size_t writer, const std::vector<PlainLaneRows>& calls) const {
+  PlainTable trial = *this;
+  // Whatever it chooses, as much may leave.
+  if (spec.remover == Remover::kUniform) trial.spec.remover = Remover::kLifo;
+  return trial.MakeRoom(GrowthOf(writer, calls), {});
+}
+
+bool PlainTable::MakeRoom(const Growth& more, const std::vector<TrajectoryId>& victims) {
   size_t victim = 0;
-  while (trajectories_over() || rows_over()) {
+  for (Growth held = Held(); !Fits(held, more); held = Held()) {
     if (spec.remover == Remover::kNone) return false;
-    const bool pages = spec.remover == Remover::kFifo && !trajectories_over();
+    const bool too_many =
+        spec.trajectories_max > 0 && held.trajectories + more.trajectories > spec.trajectories_max;
+    const bool pages = spec.remover == Remover::kFifo && !too_many;
     const TrajectoryId next = pages ? 0 : NextToLeave(victims, &victim);
     if (next != 0) {
       Remove(next, RemovalReason::kCapacity);
-    } else if (trajectories_over() || !LoseOldestPage()) {
+    } else if (too_many || !LoseOldestPage()) {
       return false;
     }
   }

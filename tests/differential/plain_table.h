@@ -2,8 +2,8 @@
 // README's "Windows" say. It is slow, keeps nothing that could be computed, and shares no code with
 // the engine but its plain structs.
 //
-// Ids come from the database, which may leave some out; so does the choice of a uniform remover.
-// All else follows from the calls.
+// Ids come from the database, which may leave some out; so do the choice of a uniform remover, and
+// what a page takes of the frames. All else follows from the calls.
 #pragma once
 
 #include <cstdint>
@@ -189,9 +189,11 @@ class PlainTable {
   uint64_t moment = 0;  ///< Changes so far.
   uint64_t layout = 0;  ///< Changes of columns so far.
   int64_t now_us = 0;
+  uint64_t page_bytes = 0;  ///< In all groups that there are (Table::Places).
 
   const PlainColumn* FindColumn(std::string_view name) const;
   size_t WriterOf(uint32_t lane) const { return lane < kLanesOfWriter[0] ? 0 : 1; }
+  int64_t RowsTrimmed() const;  ///< From the heads of those that are there.
   bool Passes(const std::string& filter, const PlainTrajectory& trajectory) const;
   Value ValueOf(const PlainRow& row, const PlainColumn& column) const;
   Value ValueOf(const PlainTrajectory& trajectory, const PlainColumn& column) const;
@@ -205,6 +207,8 @@ class PlainTable {
   /// table is not what `victims` says (of a uniform remover), or there was nothing left.
   bool Append(size_t writer, const std::vector<PlainLaneRows>& calls, const GivenPriorities& given,
               const std::vector<TrajectoryId>& ids, const std::vector<TrajectoryId>& victims);
+  /// Enough may leave for such a call, where the table is full.
+  bool MayHold(size_t writer, const std::vector<PlainLaneRows>& calls) const;
   /// Items that such a call makes drawable, by priority table.
   std::vector<int64_t> NewItems(size_t writer, const std::vector<PlainLaneRows>& calls) const;
   /// A cut of a trajectory that would leave nothing of it.
@@ -284,8 +288,15 @@ class PlainTable {
                        int64_t anchor, const NStep& asked) const;
 
  private:
-  bool MakeRoom(int64_t more_trajectories, int64_t more_rows,
-                const std::vector<TrajectoryId>& victims);
+  /// What a call adds.
+  struct Growth {
+    uint64_t trajectories = 0, rows = 0, pages = 0;
+  };
+  Growth GrowthOf(size_t writer, const std::vector<PlainLaneRows>& calls) const;
+  uint64_t PagesTo(uint64_t rows_end) const;
+  Growth Held() const;
+  bool Fits(const Growth& held, const Growth& more) const;
+  bool MakeRoom(const Growth& more, const std::vector<TrajectoryId>& victims);
   TrajectoryId NextToLeave(const std::vector<TrajectoryId>& victims, size_t* victim) const;
   bool LoseOldestPage();
   void AppendRows(TrajectoryId id, const PlainLaneRows& call, uint64_t touched);

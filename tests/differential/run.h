@@ -18,6 +18,7 @@ enum class PlantedBug : uint8_t {
   kLosesOrphans,      ///< A reopen removes what nobody closed.
   kStacksTheEdge,     ///< A stack repeats the first row where it should be padded.
   kSumsOneMore,       ///< An n-step return has one reward more.
+  kHoldsAPageMore,    ///< A bound in bytes is one page larger.
 };
 
 struct Difference {

@@ -170,10 +170,8 @@ StatusCode Runner::ExpectedOf(const AppendCall& call, Op op) {
     const bool between = plain.spec.stream && found->second.rows.back().end != End::kGo;
     if (op == Op::append_trajectory && !between) return StatusCode::kFailedPrecondition;
   }
-  if (plain.spec.remover == Remover::kNone && Bound(call)) {
-    PlainTable trial = plain;
-    const std::vector<TrajectoryId> ids(call.lanes.size(), plain.last_id + 1);
-    if (!trial.Append(call.writer, call.lanes, {}, ids, {})) return StatusCode::kResourceExhausted;
+  if (Bound(call) && !plain.MayHold(call.writer, call.lanes)) {
+    return StatusCode::kResourceExhausted;
   }
   if (call.wrong_count) return StatusCode::kInvalidArgument;
   std::vector<int64_t> items;
@@ -268,8 +266,14 @@ void Runner::TakeOver(AppendCall* call, const std::vector<Appended>& appended) {
       if (removal.reason == RemovalReason::kCapacity) victims.push_back(removal.id);
     }
   }
+  const size_t removed = plain.removals.size();
+  const int64_t trimmed = plain.RowsTrimmed();
   if (!plain.Append(call->writer, call->lanes, call->given, ids, victims)) {
     return Differ("what left the full table", Printed(victims));
+  }
+  if (plain.spec.bytes_max > 0) {
+    result_.counts.removed["capacity in bytes"] += plain.removals.size() - removed;
+    if (plain.RowsTrimmed() > trimmed) ++result_.counts.removed["trimmed for bytes"];
   }
   for (const PlainLaneRows& lane : call->lanes) {
     const TrajectoryId open = writer.lanes[lane.lane];

@@ -10,6 +10,18 @@ constexpr size_t kTablesMax = 3;
 
 }  // namespace
 
+/// Groups of which every column was dropped take no frames any more.
+void LiveTable::TakePageBytes() {
+  plain.page_bytes = 0;
+  for (const GroupPlaces& places : table->Places()) {
+    const bool there = std::any_of(plain.groups.begin(), plain.groups.end(),
+                                   [&](const ColumnGroup& g) { return g.name == places.group; });
+    if (places.column.empty() && (there || places.group.empty())) {
+      plain.page_bytes += places.frame_bytes;
+    }
+  }
+}
+
 LiveTable* Runner::TableAt(uint64_t number) {
   return tables_.empty() ? nullptr : tables_[number % tables_.size()].get();
 }
@@ -47,6 +59,10 @@ void Runner::CreateTable(const Step& step) {
   ++tables_made_;
   tables_.push_back(std::make_unique<LiveTable>(PlainTable(spec, clock_.now_us)));
   tables_.back()->table = std::move(*table);
+  tables_.back()->TakePageBytes();
+  PlainTable& plain = tables_.back()->plain;
+  const bool bytes = plain.spec.bytes_max > 0;
+  if (bytes && bug_ == PlantedBug::kHoldsAPageMore) plain.spec.bytes_max += plain.page_bytes;
   CompareTable(tables_.back().get());
 }
 
@@ -267,10 +283,13 @@ void Runner::AddColumns(const Step& step) {
   LiveTable* const live = TableAt(step.numbers[0]);
   if (live == nullptr || columns_made_ >= 4) return;
   Choices choices(step.numbers[1]);
+  const uint64_t bytes_max = live->plain.spec.bytes_max;
+  // A call fits afterwards, too.
+  if (bytes_max > 0 && kPagesOfCall * (live->plain.page_bytes + 128) > bytes_max) return;
   const std::string name = "added" + std::to_string(columns_made_++);
   Column column{.name = name, .dtype = DType::kI16, .default_value = 5};
   std::vector<ColumnGroup> groups;
-  const uint64_t kind = choices.Below(5);
+  const uint64_t kind = choices.Below(bytes_max > 0 ? 3 : 5);
   if (kind == 1) column.kind = ColumnKind::kPerTrajectory;
   if (kind == 3 || kind == 4) {
     column.kind = kind == 3 ? ColumnKind::kRagged : ColumnKind::kBlob;
@@ -288,6 +307,7 @@ void Runner::AddColumns(const Step& step) {
   }
   for (const ColumnGroup& group : groups) live->plain.groups.push_back(group);
   live->plain.AddColumn(column);
+  live->TakePageBytes();
   SameCode("again", live->table->AddColumns({&column, 1}), StatusCode::kInvalidArgument);
   CompareTable(live);
 }
@@ -321,6 +341,7 @@ void Runner::DropColumns(const Step& step) {
   if (!SameCode("drop", live->table->DropColumns({&name, 1}), expected)) return;
   if (expected != StatusCode::kOk) return;
   live->plain.DropColumn(name);
+  live->TakePageBytes();
   SameCode("again", live->table->DropColumns({&name, 1}), StatusCode::kNotFound);
   CompareTable(live);
 }

@@ -30,6 +30,8 @@ struct LiveTable {
   std::unique_ptr<Writer> writers[std::size(kLanesOfWriter)] = {};
   uint64_t removals_seen = 0;
 
+  /// Of its columns of now, for the model.
+  void TakePageBytes();
   std::shared_ptr<PriorityTable> priority_table(size_t number) const {
     return table->priority_table(plain.priorities[number].spec.name);
   }

@@ -4,8 +4,13 @@
 
 #include <algorithm>
 
+#include "tests/differential/kinds.h"
+
 namespace geardb::differential {
 namespace {
+
+/// The simplest table that is bounded in bytes.
+constexpr uint64_t kBoundedInBytes = 165'888;
 
 /// Differs where a crash comes somewhere behind a cut of a lane above 5.
 std::optional<Difference> CutThenCrash(const Program& program) {
@@ -41,6 +46,10 @@ TEST(DifferentialShrinkTest, ADifferenceOfAnotherKindIsNotFollowed) {
   EXPECT_EQ(shrunk.program, (Program{{Op::cut, {0, 6}}, {Op::crash, {}}}));
 }
 
+TEST(DifferentialShrinkTest, TheKindOfATableIsWhatItIsCalled) {
+  EXPECT_GT(TableKind("t", kBoundedInBytes).bytes_max, 0u);
+}
+
 TEST(DifferentialShrinkTest, ItEndsAfterSoManyRuns) {
   const Program program = RandomProgram(5, 400);
   size_t runs = 0;
@@ -63,6 +72,7 @@ TEST(DifferentialShrinkTest, ItEndsAfterSoManyRuns) {
 struct Planted {
   PlantedBug bug;
   size_t steps_max;
+  uint64_t table = 0;  ///< Its kind.
 };
 
 class DifferentialPlantedBugTest : public ::testing::TestWithParam<Planted> {};
@@ -77,7 +87,7 @@ TEST_P(DifferentialPlantedBugTest, ShrinksToAHandfulOfSteps) {
     Program program = RandomProgram(seed, 250);
     // Rows that are wide take long, and are not what is looked for.
     for (Step& step : program) {
-      if (step.op == Op::create_table) step.numbers[0] = 0;
+      if (step.op == Op::create_table) step.numbers[0] = GetParam().table;
     }
     if (shows(program)) found = program;
   }
@@ -88,12 +98,13 @@ TEST_P(DifferentialPlantedBugTest, ShrinksToAHandfulOfSteps) {
   EXPECT_FALSE(RunProgram(shrunk.program).difference) << "without the mistake there is none";
 }
 
-INSTANTIATE_TEST_SUITE_P(Bugs, DifferentialPlantedBugTest,
-                         ::testing::Values(Planted{PlantedBug::kTruncatesNothing, 3},
-                                           Planted{PlantedBug::kForgetsDeleted, 8},
-                                           Planted{PlantedBug::kLosesOrphans, 3},
-                                           Planted{PlantedBug::kStacksTheEdge, 6},
-                                           Planted{PlantedBug::kSumsOneMore, 6}));
+INSTANTIATE_TEST_SUITE_P(
+    Bugs, DifferentialPlantedBugTest,
+    ::testing::Values(Planted{PlantedBug::kTruncatesNothing, 3},
+                      Planted{PlantedBug::kForgetsDeleted, 8},
+                      Planted{PlantedBug::kLosesOrphans, 3}, Planted{PlantedBug::kStacksTheEdge, 6},
+                      Planted{PlantedBug::kSumsOneMore, 6},
+                      Planted{PlantedBug::kHoldsAPageMore, 4, kBoundedInBytes}));
 
 }  // namespace
 }  // namespace geardb::differential
