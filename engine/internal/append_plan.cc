@@ -100,6 +100,25 @@ std::optional<uint32_t> FindPriorityTable(const TableState& state, std::string_v
   return std::nullopt;
 }
 
+namespace {
+
+/// Anchors among the rows [begin, end) of a stream, whose episodes have ended.
+uint64_t CountAnchors(RowCursor* cursor, const PriorityState& priority, int64_t begin,
+                      int64_t end) {
+  const WindowRule& rule = priority.spec().window;
+  const Reach reach{PlacementReach(rule).left, INT64_MAX};
+  Episode episode;
+  uint64_t anchors = 0;
+  for (int64_t row = begin; row < end; ++row) {
+    if (row == begin || row >= episode.rows_end) episode = FindEpisode(cursor, rule, row, reach);
+    if (!IsAnchor(rule, episode, row) || !MayBeAnchor(cursor, rule, row)) continue;
+    anchors += priority.IsDeleted(cursor->LeafOf(row)) ? 0u : 1u;
+  }
+  return anchors;
+}
+
+}  // namespace
+
 uint64_t CountNewItems(const TableState& state, const NewItemsOf& of, const Lane& lane,
                        const LaneRows& call) {
   const PriorityState& priority = state.priority(of.priority_table);
@@ -149,8 +168,10 @@ uint64_t CountNewItems(const TableState& state, const NewItemsOf& of, const Lane
 
   const int64_t promise = rule.extent.length + rule.extent.after;
   int64_t row = FirstRowStandingAt(rule, episode, old_end - promise);
-  if (ended && rule.stride_from_end) row = episode.begin;
-  uint64_t items = 0;
+  // With what is set now come rows from before it, too.
+  const bool waited = has_record && (priority.required.columns & ~record.columns_set) != 0;
+  if (waited || (ended && rule.stride_from_end)) row = episode.begin;
+  uint64_t items = waited ? CountAnchors(&cursor, priority, first, episode.begin) : 0;
   for (; row < episode.rows_end; ++row) {
     if (!IsAnchor(rule, episode, row)) continue;
     if (row < old_end) {

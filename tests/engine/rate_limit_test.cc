@@ -189,6 +189,33 @@ TEST_F(RateLimitTest, WhatIsThereOrBecomesReadyIsNeverRefused) {
   EXPECT_EQ(table_->Stats().trajectories, 1u);
 }
 
+TEST_F(RateLimitTest, RowsThatWaitedForWhatAnAppendSetsAreAdmittedWithIt) {
+  const float score = 1;
+  const ColumnValue column{"score", TensorView::Scalar(score)};
+  for (const bool stream : {false, true}) {
+    OpenEmpty();
+    PriorityTableSpec priority_spec = Queue(8);
+    priority_spec.required = {"score"};
+    TableSpec spec = StepSpec();
+    spec.stream = stream;
+    spec.priority_tables = {priority_spec};
+    Create(spec, {.admission_timeout_ms = 0});
+    // Of a stream in an episode that has ended, too.
+    ASSERT_OK(TryAppend(0, 5, stream ? End::kTerminated : End::kGo));
+    ASSERT_OK(TryAppend(5, 3, End::kGo));
+    EXPECT_EQ(Limits().inserts, 0u);
+    const Rows rows(8, 1);
+    const AppendOptions options{.end = End::kTerminated, .trajectory = {&column, 1}};
+    EXPECT_STATUS(kInvalidArgument, writer_->AppendSteps(rows.many(), options).status(),
+                  "never admits");
+    EXPECT_EQ(Limits().inserts, 0u);
+    ASSERT_OK(table_->SetColumns(1, {&column, 1}));  // That waits for nothing.
+    EXPECT_EQ(Limits().inserts, 8u);
+    EXPECT_STATUS(kDeadlineExceeded, writer_->AppendSteps(rows.many(), options).status(),
+                  "never admitted");
+  }
+}
+
 TEST_F(RateLimitTest, ALargeAppendIsAdmittedOnce) {
   CreateLimited(Queue(20'000));
   ASSERT_OK(TryAppend(0, 16'000));  // In parts.
