@@ -78,9 +78,10 @@ void ExpectEverythingHappened(const RunCounts& counts) {
     EXPECT_TRUE(!answers || (done != counts.done.end() && done->second > 0)) << row.name;
   }
   EXPECT_EQ(counts.drawn.size(), static_cast<size_t>(kSelectorKindLast) + 1);
-  for (const char* what : {"groups", "windows within", "token budgets", "beside values", "stacks",
-                           "padding in stacks", "n-step returns", "n-step returns of every row",
-                           "n-step returns up to an end", "bootstrap rows"}) {
+  for (const char* what :
+       {"groups", "windows within", "token budgets", "beside values", "stacks", "padding in stacks",
+        "n-step returns", "n-step returns of every row", "n-step returns up to an end",
+        "bootstrap rows", "appends in memory", "synced appends"}) {
     EXPECT_TRUE(counts.shown.contains(what)) << what;
   }
   for (const char* reason : {"by hand", "capacity", "age", "exhausted", "filter",

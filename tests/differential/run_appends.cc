@@ -33,6 +33,12 @@ std::optional<UsedLane> FindLane(LiveTable* live, uint64_t number) {
   return used;
 }
 
+std::optional<Ack> AckKind(uint64_t number) {
+  const uint64_t kind = number % 16;
+  if (kind < 9) return std::nullopt;
+  return kind < 15 ? Ack::kMemory : Ack::kSync;
+}
+
 bool Bound(const AppendCall& call) { return IsBounded(call.live->plain.spec); }
 
 }  // namespace
@@ -221,19 +227,30 @@ Result<std::vector<Appended>> Runner::Make(AppendCall* call, Op op, StatusCode e
     return writer->AppendLanes(call->rows.values(), {.ends = call->ends,
                                                      .final = call->final.values(),
                                                      .trajectory = call->trajectory.values(),
-                                                     .priorities = call->priorities});
+                                                     .priorities = call->priorities,
+                                                     .ack = call->ack});
   }
   const AppendOptions options{.lane = call->lanes[0].lane,
                               .end = call->lanes[0].end,
                               .final = call->final.values(),
                               .trajectory = call->trajectory.values(),
-                              .priorities = call->priorities};
+                              .priorities = call->priorities,
+                              .ack = call->ack};
   const ColumnValues rows = call->rows.values();
   auto appended = op == Op::append         ? writer->Append(rows, options)
                   : op == Op::append_steps ? writer->AppendSteps(rows, options)
                                            : writer->AppendTrajectory(rows, options);
   if (!appended.ok()) return appended.status();
   return std::vector<Appended>{*appended};
+}
+
+/// What was acknowledged in memory is waited for, so that it can be seen; of what was synced the
+/// log says so.
+bool Runner::AckedAsAsked(const AppendCall& call, Lsn end) {
+  if (!call.ack) return true;
+  ++result_.counts.shown[*call.ack == Ack::kSync ? "synced appends" : "appends in memory"];
+  if (*call.ack == Ack::kSync) return Same("synced", database_->Stats().log_synced >= end, true);
+  return SameCode("wait", database_->Wait({end}, Ack::kLog), StatusCode::kOk);
 }
 
 void Runner::TakeOver(AppendCall* call, const std::vector<Appended>& appended) {
@@ -257,6 +274,7 @@ void Runner::TakeOver(AppendCall* call, const std::vector<Appended>& appended) {
       return;
     }
     last_end_ = appended[i].end_lsn;
+    if (!AckedAsAsked(*call, last_end_)) return;
     if (!Same("rows", appended[i].rows, static_cast<int64_t>(lane.rows.size()))) return;
   }
   std::vector<TrajectoryId> victims;
@@ -297,6 +315,7 @@ void Runner::AppendOne(const Step& step) {
   Choices extras(step.numbers[3]);
   AppendCall call = MakeCall(live, writer, {lane}, {end}, count, choices.rest(), extras.Below(256));
   call.one_row = step.op == Op::append;
+  call.ack = AckKind(step.numbers[1] / kLanes);
   TrajectoryId& open = live->plain.writers[writer].lanes[lane];
   const bool removed = open != 0 && !live->plain.trajectories.contains(open);
   if (removed && whole) open = 0;
@@ -323,6 +342,7 @@ void Runner::AppendLanes(const Step& step) {
   }
   PlainWriter& writer = live->plain.writers[1];
   AppendCall call = MakeCall(live, 1, lanes, ends, 1, step.numbers[2], step.numbers[3]);
+  call.ack = AckKind(step.numbers[2]);
   BindCall(&call, /*of_lanes=*/true);
   const StatusCode expected = ExpectedOf(call, Op::append_lanes);
   const auto appended = Make(&call, Op::append_lanes, expected);

@@ -142,6 +142,7 @@ struct AppendCall {
   std::vector<End> ends = {};  ///< Of all lanes, where there is one row for each.
   bool one_row = false;        ///< Values without a leading dimension.
   GivenPriorities given = {};
+  std::optional<Ack> ack = {};
   bool wrong_count = false;
   CallValues rows = {}, final = {}, trajectory = {};
   std::vector<InitialPriorities> priorities = {};
@@ -235,6 +236,7 @@ class Runner {
   StatusCode ExpectedOf(const AppendCall& call, Op op);
   Result<std::vector<Appended>> Make(AppendCall* call, Op op, StatusCode expected);
   size_t AddTo(WriteBatch* batch, AppendCall* call, Op op);
+  bool AckedAsAsked(const AppendCall& call, Lsn end);
   void TakeOver(AppendCall* call, const std::vector<Appended>& appended);
 
   // run_write_batches.cc
