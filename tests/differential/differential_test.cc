@@ -61,6 +61,9 @@ void Print(const RunCounts& counts) {
   for (const auto& [name, count] : counts.removed) {
     std::cout << "removed: " << name << " " << count << "\n";
   }
+  for (const auto& [name, count] : counts.crashes) {
+    std::cout << "crashes " << name << " " << count << "\n";
+  }
   std::cout << "rows compared " << counts.rows_compared << "\nframes dropped "
             << counts.frames_dropped << ", missed " << counts.frame_misses
             << "\npages read from the log " << counts.log_page_reads << ", cold "
@@ -87,6 +90,10 @@ void ExpectEverythingHappened(const RunCounts& counts) {
   for (const char* reason : {"by hand", "capacity", "age", "exhausted", "filter",
                              "capacity in bytes", "trimmed for bytes"}) {
     EXPECT_TRUE(counts.removed.contains(reason)) << reason;
+  }
+  for (const char* crash : {"of the machine", "of the process", "that lost changes",
+                            "before a change", "behind a change"}) {
+    EXPECT_TRUE(counts.crashes.contains(crash)) << crash;
   }
   EXPECT_GT(counts.rows_compared, 10'000u);
   EXPECT_GT(counts.frames_dropped, 0u);

@@ -261,7 +261,7 @@ WindowRule WindowKind(bool stream, Choices* choices) {
   if (choices->OneIn(5)) window.stride_from_end = true;
   window.left = static_cast<EdgeRule>(choices->Below(5));
   window.right = static_cast<EdgeRule>(choices->Below(5));
-  window.cross_ends = stream && choices->OneIn(2);
+  window.cross_ends = stream && choices->Below(3) > 0;
   return window;
 }
 

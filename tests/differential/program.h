@@ -70,6 +70,8 @@ namespace geardb::differential {
   X(drop_frames, 3, "what is in memory is read again from the log or the cold store") \
   X(reopen, 2, "close and open") \
   X(crash, 2, "the process dies; open") \
+  X(lose_power, 4, "a: seed; the machine stops; open") \
+  X(crash_within, 8, "a: at which point from here, b: of process or machine, c: seed") \
   X(look, 1, "close, open to read only, compare, close and open") \
   X(gather, 3, "a: table, b: seed of the rows") \
   X(scan, 3, "a: table, b: filter, c: options") \
@@ -103,7 +105,8 @@ struct Step {
 };
 using Program = std::vector<Step>;
 
-/// The same for the same seed, everywhere.
+/// The same for the same seed, everywhere. Every fourth crashes within steps, and loses power: a
+/// program with such steps runs on a file system in memory, without the cold store.
 Program RandomProgram(uint64_t seed, size_t steps);
 
 /// One line for each step: its name and its numbers, zeros at the end left out.

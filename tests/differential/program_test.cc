@@ -60,7 +60,7 @@ struct Covered {
   const char* steps;  ///< Names of operations; or a reason in parentheses.
 };
 constexpr Covered kCovered[] = {
-    {"Database::Open", "reopen crash look"},
+    {"Database::Open", "reopen crash lose_power crash_within look"},
     {"Database::CreateTable", "create_table"},
     {"Database::OpenTable", "reopen drop_table"},
     {"Database::OpenOrCreateTable", "create_table open_table"},

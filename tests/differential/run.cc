@@ -1,8 +1,5 @@
 #include "tests/differential/run.h"
 
-#include <filesystem>
-#include <set>
-
 #include "tests/differential/runner.h"
 #include "tests/testing/drop_frames.h"
 
@@ -21,26 +18,11 @@ DatabaseOptions SmallOptions() {
   return options;
 }
 
-std::set<std::string> FilesBelow(const std::string& directory) {
-  std::set<std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
-    files.insert(entry.path().string());
-  }
-  return files;
-}
-
-/// The files of an open database. The cold store's threads may take some away meanwhile: then it is
-/// copied again.
-std::unique_ptr<testing::TempDir> CopyOf(const testing::TempDir& directory) {
-  constexpr auto kHow =
-      std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing;
-  for (;;) {
-    auto copy = std::make_unique<testing::TempDir>();
-    const std::set<std::string> before = FilesBelow(directory.path());
-    std::error_code error;
-    std::filesystem::copy(directory.path(), copy->path(), kHow, error);
-    if (!error && FilesBelow(directory.path()) == before) return copy;
-  }
+/// RocksDB has no seam for its files: without it the log keeps everything.
+void UseFaults(testing::FaultEnv* env, DatabaseOptions* options) {
+  options->env = env;
+  options->cold_tier = false;
+  options->log_bytes_max = uint64_t{1} << 30;
 }
 
 template <typename Map>
@@ -56,6 +38,7 @@ void RunCounts::Add(const RunCounts& other) {
   AddMap(other.drawn, &drawn);
   AddMap(other.shown, &shown);
   AddMap(other.removed, &removed);
+  AddMap(other.crashes, &crashes);
   rows_compared += other.rows_compared;
   frames_dropped += other.frames_dropped;
   frame_misses += other.frame_misses;
@@ -75,10 +58,12 @@ Runner::~Runner() {
 }
 
 RunResult Runner::Run(const Program& program) {
+  if (NeedsFaults(program)) env_ = std::make_unique<testing::FaultEnv>(/*seed=*/1);
   Open();
+  Remember();
   for (step_ = 0; step_ < program.size() && !different(); ++step_) {
     op_ = program[step_].op;
-    Do(program[step_]);
+    DoWithCrash(program[step_]);
     for (const auto& live : tables_) {
       if (!different()) CompareRemovals(live.get());
       if (!different()) Same("count", live->table->Count(), live->plain.trajectories.size());
@@ -189,6 +174,10 @@ void Runner::DoMore(const Step& step) {
       return Reopen();
     case Op::crash:
       return Crash();
+    case Op::lose_power:
+      return LosePower(step);
+    case Op::crash_within:
+      return CrashWithin(step);
     case Op::look:
       return Look();
     case Op::gather:
@@ -218,13 +207,22 @@ bool Runner::SameCode(const std::string& what, const Status& found, StatusCode e
 }
 
 void Runner::Open(bool read_only) {
+  OpenDatabase(read_only);
+  if (!different()) OpenTables();
+}
+
+void Runner::OpenDatabase(bool read_only) {
   DatabaseOptions options = SmallOptions();
   options.clock = &clock_;
   options.read_only = read_only;
-  auto opened = Database::Open(directory_->path(), options);
+  if (env_ != nullptr) UseFaults(env_.get(), &options);
+  auto opened = Database::Open(env_ == nullptr ? directory_->path() : "store", options);
   if (!opened.ok()) return Differ("open", opened.status().ToString());
   database_ = std::move(*opened);
   result_.counts.images_opened += database_->recovery().image > 0 ? 1u : 0u;
+}
+
+void Runner::OpenTables() {
   std::vector<std::string> names;
   for (const auto& live : tables_) names.push_back(live->plain.spec.name);
   if (!Same("tables", database_->Tables(), names)) return;
@@ -280,23 +278,6 @@ void Runner::Reopen() {
     std::erase_if(live->plain.trajectories, [](const auto& t) { return !t.second.closed(); });
     live->plain.Settle();
   }
-  Open();
-  if (!different()) CompareAll();
-}
-
-/// Everything that was acknowledged is there, in the files as the death of the process leaves them.
-void Runner::Crash() {
-  CountStats();
-  std::unique_ptr<testing::TempDir> left = CopyOf(*directory_);
-  for (LiveSampler& sampler : samplers_) Cancel(&sampler);
-  samplers_.clear();
-  for (const auto& live : tables_) {
-    for (auto& writer : live->writers) writer.reset();
-    live->table.reset();
-    live->plain.Reopen();
-  }
-  database_.reset();
-  directory_ = std::move(left);
   Open();
   if (!different()) CompareAll();
 }

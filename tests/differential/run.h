@@ -19,6 +19,7 @@ enum class PlantedBug : uint8_t {
   kStacksTheEdge,     ///< A stack repeats the first row where it should be padded.
   kSumsOneMore,       ///< An n-step return has one reward more.
   kHoldsAPageMore,    ///< A bound in bytes is one page larger.
+  kLosesTheLast,      ///< Of what a crash of the process or the machine leaves, the last change.
 };
 
 struct Difference {
@@ -43,6 +44,7 @@ struct RunCounts {
   std::map<std::string, uint64_t> drawn = {};    ///< Rows, by selector.
   std::map<std::string, uint64_t> shown = {};    ///< Rows of groups, by a token budget, and so on.
   std::map<std::string, uint64_t> removed = {};  ///< Trajectories, by reason.
+  std::map<std::string, uint64_t> crashes = {};  ///< Where there are faults: of what, and when.
 
   void Add(const RunCounts& other);
 };

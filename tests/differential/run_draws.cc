@@ -276,6 +276,7 @@ bool Runner::NextBatch(LiveSampler* sampler) {
   HandOver(sampler, drawn, rows, *batch);
   if (sampler->options.prefetch > 0 && there) Draw(sampler);
   batch->Release();
+  Remember();
   return true;
 }
 

@@ -103,6 +103,7 @@ bool Runner::NextByTokens(LiveSampler* sampler) {
   sampler->carried_chances = chances;
   HandOver(sampler, drawn, rows, *batch);
   batch->Release();
+  Remember();
   return !different();
 }
 

@@ -3,6 +3,7 @@
 // through it; the operations are in run_*.cc.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include "engine/database.h"
 #include "tests/differential/plain_table.h"
 #include "tests/differential/run.h"
+#include "tests/testing/fault_env.h"
 #include "tests/testing/temp_dir.h"
 
 namespace geardb::differential {
@@ -159,6 +161,25 @@ struct OtherChanges {
   size_t set_at = 0, deleted_at = 0;  ///< In the batch.
 };
 
+/// Everything, as of an end of the log.
+struct PlainStore {
+  Lsn end = 0;
+  std::vector<PlainTable> tables = {};
+  std::vector<std::pair<std::string, std::vector<std::byte>>> tags = {};
+};
+
+/// A crash at one of the named points (base/crash_point.h) that steps pass: the file system as it
+/// leaves it.
+struct PointCrash {
+  testing::FaultEnv* env = nullptr;
+  std::atomic<int64_t> points_left = 0;
+  testing::CrashKind kind = testing::CrashKind::kProcess;
+  uint64_t seed = 0;
+  std::unique_ptr<testing::FaultEnv> left = {};
+};
+/// It runs on a file system in memory, without the cold store.
+bool NeedsFaults(const Program& program);
+
 /// Nobody else is there to make room: a call that waits for others waits in vain. A disk may let
 /// one wait for a sync.
 inline constexpr int64_t kNobodyHelpsMs = 60'000;
@@ -176,9 +197,10 @@ class Runner {
   void Do(const Step& step);
   void DoMore(const Step& step);
   void Open(bool read_only = false);
+  void OpenDatabase(bool read_only);
+  void OpenTables();
   void Close();
   void Reopen();
-  void Crash();
   void Look();
   void CountStats();
   void DropFrames();
@@ -196,6 +218,18 @@ class Runner {
   static std::string Printed(const T& value);
   /// The status is of this code; counts how the step was answered.
   bool SameCode(const std::string& what, const Status& found, StatusCode expected);
+
+  // run_crashes.cc
+  void DoWithCrash(const Step& step);
+  void Remember();
+  void GoBackTo(const PlainStore& then);
+  void OpenAfterCrash(Lsn least);
+  void DropHandles();
+  void Crash();
+  void GoOnWith(std::unique_ptr<testing::FaultEnv> left);
+  void LosePower(const Step& step);
+  void CrashOnFaults(testing::CrashKind kind, uint64_t seed);
+  void CrashWithin(const Step& step);
 
   // run_tables.cc
   LiveTable* TableAt(uint64_t number);
@@ -343,6 +377,12 @@ class Runner {
   Op op_ = Op::compare;
   HandClock clock_;
   std::unique_ptr<testing::TempDir> directory_ = std::make_unique<testing::TempDir>();
+  // Where there are faults: the file system, those that have crashed, and what the log may end
+  // with.
+  std::unique_ptr<testing::FaultEnv> env_;
+  std::deque<PlainStore> history_;
+  std::unique_ptr<PointCrash> crash_;  ///< That is to come.
+  bool meets_crash_ = false;           ///< This step.
   std::unique_ptr<Database> database_;
   std::vector<std::unique_ptr<LiveTable>> tables_;
   std::vector<LiveSampler> samplers_;

@@ -98,13 +98,14 @@ TEST_P(DifferentialPlantedBugTest, ShrinksToAHandfulOfSteps) {
   EXPECT_FALSE(RunProgram(shrunk.program).difference) << "without the mistake there is none";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Bugs, DifferentialPlantedBugTest,
-    ::testing::Values(Planted{PlantedBug::kTruncatesNothing, 3},
-                      Planted{PlantedBug::kForgetsDeleted, 8},
-                      Planted{PlantedBug::kLosesOrphans, 3}, Planted{PlantedBug::kStacksTheEdge, 6},
-                      Planted{PlantedBug::kSumsOneMore, 6},
-                      Planted{PlantedBug::kHoldsAPageMore, 4, kBoundedInBytes}));
+INSTANTIATE_TEST_SUITE_P(Bugs, DifferentialPlantedBugTest,
+                         ::testing::Values(Planted{PlantedBug::kTruncatesNothing, 3},
+                                           Planted{PlantedBug::kForgetsDeleted, 8},
+                                           Planted{PlantedBug::kLosesOrphans, 3},
+                                           Planted{PlantedBug::kStacksTheEdge, 6},
+                                           Planted{PlantedBug::kSumsOneMore, 6},
+                                           Planted{PlantedBug::kHoldsAPageMore, 4, kBoundedInBytes},
+                                           Planted{PlantedBug::kLosesTheLast, 6}));
 
 }  // namespace
 }  // namespace geardb::differential
