@@ -13,20 +13,6 @@ void AnchorUpdate::Found(index::LeafRange leaves) {
   }
 }
 
-namespace {
-
-/// One past the last step that an anchor's window shows or promises. It does not depend on what
-/// follows: a promised row that is no step is none when others follow it, either.
-int64_t NeededEnd(RowCursor* cursor, const WindowRule& rule, const Episode& episode, int64_t row) {
-  const PlacedWindow window = PlaceWindow(rule, episode, row);
-  const int64_t shown_end = window.anchor + window.steps;
-  int64_t end = std::min(shown_end + rule.extent.after, episode.steps_end);
-  while (end > shown_end && !MayBeAnchor(cursor, rule, end - 1)) --end;
-  return end;
-}
-
-}  // namespace
-
 void AnchorUpdate::AddFilled(Slot slot, int64_t before, int64_t filled) {
   if (!priority_->draws_windows()) return AddTrajectory(slot);
   // A window ends no further from its row than this, shifted or not.

@@ -102,19 +102,53 @@ std::optional<uint32_t> FindPriorityTable(const TableState& state, std::string_v
 
 namespace {
 
-/// Anchors among the rows [begin, end) of a stream, whose episodes have ended.
-uint64_t CountAnchors(RowCursor* cursor, const PriorityState& priority, int64_t begin,
-                      int64_t end) {
-  const WindowRule& rule = priority.spec().window;
+/// A trajectory as it is before a call, and how far its rows are ready once the call has set its
+/// columns.
+struct Stored {
+  const TableState& state;
+  const PriorityState& priority;
+  int64_t rows_end = 0;
+  int64_t ready_end = INT64_MAX;
+};
+
+/// A row that is an anchor of the episode, and was no item before.
+bool BecomesItem(const Stored& stored, RowCursor* cursor, const Episode& episode, int64_t row) {
+  const WindowRule& rule = stored.priority.spec().window;
+  if (!IsAnchor(rule, episode, row)) return false;
+  if (row < stored.rows_end) {
+    const bool flags_matter = stored.state.layout().spec().stream;
+    if (flags_matter && !MayBeAnchor(cursor, rule, row)) return false;
+    const uint64_t leaf = cursor->LeafOf(row);
+    if (stored.priority.selector().Contains(leaf) || stored.priority.IsDeleted(leaf)) return false;
+  }
+  if (stored.ready_end == INT64_MAX) return true;
+  // Steps of the call are filled by nobody yet.
+  const PlacedWindow window = PlaceWindow(rule, episode, row);
+  const int64_t end = window.anchor + window.steps + rule.extent.after;
+  if (std::min(end, episode.steps_end) > stored.rows_end) return false;
+  return NeededEnd(cursor, rule, episode, row) <= stored.ready_end;
+}
+
+/// Of the rows [begin, end) of a stream, whose episodes have ended.
+uint64_t CountInEnded(const Stored& stored, RowCursor* cursor, int64_t begin, int64_t end) {
+  const WindowRule& rule = stored.priority.spec().window;
   const Reach reach{PlacementReach(rule).left, INT64_MAX};
   Episode episode;
-  uint64_t anchors = 0;
+  uint64_t items = 0;
   for (int64_t row = begin; row < end; ++row) {
     if (row == begin || row >= episode.rows_end) episode = FindEpisode(cursor, rule, row, reach);
-    if (!IsAnchor(rule, episode, row) || !MayBeAnchor(cursor, rule, row)) continue;
-    anchors += priority.IsDeleted(cursor->LeafOf(row)) ? 0u : 1u;
+    items += BecomesItem(stored, cursor, episode, row) ? 1u : 0u;
   }
-  return anchors;
+  return items;
+}
+
+/// The per-trajectory columns that are set once the call is there.
+uint64_t ColumnsSet(const LaneRows& call, uint64_t before) {
+  uint64_t set = before;
+  for (size_t c = 0; c < std::min<size_t>(call.trajectory.size(), 64); ++c) {
+    if (call.trajectory[c] != nullptr) set |= uint64_t{1} << c;
+  }
+  return set;
 }
 
 }  // namespace
@@ -126,13 +160,19 @@ uint64_t CountNewItems(const TableState& state, const NewItemsOf& of, const Lane
   const TableSpec& table = state.layout().spec();
   const bool ended = call.end != End::kGo;
   // Rows that nobody has patched wait for that; what a call sets may be all that is waited for.
-  if (!priority.required.groups.empty()) return 0;
-  uint64_t set = has_record ? state.trajectories().record(lane.slot).columns_set : 0;
-  for (size_t c = 0; c < std::min<size_t>(call.trajectory.size(), 64); ++c) {
-    if (call.trajectory[c] != nullptr) set |= uint64_t{1} << c;
-  }
+  const uint64_t set_before = has_record ? state.trajectories().record(lane.slot).columns_set : 0;
+  const uint64_t set = ColumnsSet(call, set_before);
   if ((priority.required.columns & ~set) != 0) return 0;
-  if (!priority.draws_windows()) return ended && !table.stream ? 1 : 0;
+  Stored stored{state, priority, lane.rows_end};
+  if (!priority.required.groups.empty()) {
+    stored.ready_end = has_record ? state.ReadyEnd(priority, lane.slot, set) : 0;
+    if (stored.ready_end <= 0) return 0;
+  }
+  if (!priority.draws_windows()) {
+    const bool last_is_final = table.final_row && call.end == End::kCut;
+    const auto steps = static_cast<int64_t>(call.rows) - (last_is_final ? 1 : 0);
+    return ended && !table.stream && stored.ready_end >= lane.rows_end + steps ? 1 : 0;
+  }
 
   const WindowRule& rule = priority.spec().window;
   const index::TrajectoryRecord empty;
@@ -141,13 +181,13 @@ uint64_t CountNewItems(const TableState& state, const NewItemsOf& of, const Lane
   RowCursor cursor(state, record);
   const auto first = static_cast<int64_t>(of.first_row);
   const int64_t old_end = lane.rows_end;
-  const auto stored = static_cast<int64_t>(call.rows + (call.final_columns.empty() ? 0 : 1));
+  const auto rows = static_cast<int64_t>(call.rows + (call.final_columns.empty() ? 0 : 1));
   const bool by_flags = table.stream && !rule.cross_ends;
 
   Episode episode;
   episode.begin = first;
   episode.head_missing = first > 0;
-  episode.rows_end = old_end + stored;
+  episode.rows_end = old_end + rows;
   episode.open = table.stream && rule.cross_ends ? true : !ended;
   if (by_flags) {
     episode.begin = old_end;
@@ -169,17 +209,11 @@ uint64_t CountNewItems(const TableState& state, const NewItemsOf& of, const Lane
   const int64_t promise = rule.extent.length + rule.extent.after;
   int64_t row = FirstRowStandingAt(rule, episode, old_end - promise);
   // With what is set now come rows from before it, too.
-  const bool waited = has_record && (priority.required.columns & ~record.columns_set) != 0;
+  const bool waited = (priority.required.columns & ~set_before) != 0;
   if (waited || (ended && rule.stride_from_end)) row = episode.begin;
-  uint64_t items = waited ? CountAnchors(&cursor, priority, first, episode.begin) : 0;
+  uint64_t items = waited ? CountInEnded(stored, &cursor, first, episode.begin) : 0;
   for (; row < episode.rows_end; ++row) {
-    if (!IsAnchor(rule, episode, row)) continue;
-    if (row < old_end) {
-      if (table.stream && !MayBeAnchor(&cursor, rule, row)) continue;
-      const uint64_t leaf = cursor.LeafOf(row);
-      if (priority.selector().Contains(leaf) || priority.IsDeleted(leaf)) continue;
-    }
-    ++items;
+    items += BecomesItem(stored, &cursor, episode, row) ? 1u : 0u;
   }
   return items;
 }

@@ -130,6 +130,14 @@ Episode TrajectoryEpisode(const TableState& state, const index::TrajectoryRecord
   return episode;
 }
 
+int64_t NeededEnd(RowCursor* cursor, const WindowRule& rule, const Episode& episode, int64_t row) {
+  const PlacedWindow window = PlaceWindow(rule, episode, row);
+  const int64_t shown_end = window.anchor + window.steps;
+  int64_t end = std::min(shown_end + rule.extent.after, episode.steps_end);
+  while (end > shown_end && !MayBeAnchor(cursor, rule, end - 1)) --end;
+  return end;
+}
+
 End EndOfRow(RowCursor* cursor, int64_t row) {
   const TableState& state = cursor->state();
   const index::TrajectoryRecord& record = cursor->record();

@@ -61,6 +61,10 @@ Episode TrajectoryEpisode(const TableState& state, const index::TrajectoryRecord
 /// its part?
 bool MayBeAnchor(RowCursor* cursor, const WindowRule& rule, int64_t row);
 
+/// One past the last step that an anchor's window shows or promises. It does not depend on what
+/// follows: a promised row that is no step is none when others follow it, either.
+int64_t NeededEnd(RowCursor* cursor, const WindowRule& rule, const Episode& episode, int64_t row);
+
 /// What the row carried, and whether an episode begins with it.
 End EndOfRow(RowCursor* cursor, int64_t row);
 bool IsFirstRow(RowCursor* cursor, int64_t row);

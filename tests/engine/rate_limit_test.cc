@@ -216,6 +216,30 @@ TEST_F(RateLimitTest, RowsThatWaitedForWhatAnAppendSetsAreAdmittedWithIt) {
   }
 }
 
+TEST_F(RateLimitTest, FilledRowsThatAnEndMakesReadyAreAdmittedWithIt) {
+  PriorityTableSpec priority_spec = Queue(2);
+  priority_spec.window.extent = {.before = 0, .length = 2, .after = 1};
+  priority_spec.required = {"late"};
+  TableSpec spec = StepSpec();
+  spec.groups = {{.name = "late", .late = true}};
+  spec.columns.push_back({.name = "target", .group = "late"});
+  spec.priority_tables = {priority_spec};
+  Create(spec, {.admission_timeout_ms = 0});
+  ASSERT_OK(TryAppend(0, 3, End::kGo));
+  const std::vector<float> values(3, 1);
+  const ColumnValue value{"target", TensorView::Of(std::span<const float>(values))};
+  const RowSpan span{1, 0, 3};
+  ASSERT_OK(table_->Patch({&span, 1}, {&value, 1}));
+  EXPECT_EQ(Limits().inserts, 1u);
+  // The last row shows what follows, and is waited for no more.
+  EXPECT_STATUS(kDeadlineExceeded, TryAppend(3, 1, End::kTruncated).status(), "never admitted");
+  EXPECT_EQ(Limits().inserts, 1u);
+  auto sampler = Sample(1);
+  ASSERT_OK(NextNow(sampler.get()));
+  ASSERT_OK(TryAppend(3, 1, End::kTruncated));
+  EXPECT_EQ(Limits().inserts, 3u);
+}
+
 TEST_F(RateLimitTest, ALargeAppendIsAdmittedOnce) {
   CreateLimited(Queue(20'000));
   ASSERT_OK(TryAppend(0, 16'000));  // In parts.
