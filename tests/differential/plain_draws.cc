@@ -44,7 +44,9 @@ void PlainTable::SettlePriority(size_t number, const std::map<TrajectoryId, int6
     if (priority.draws_groups()) return priority.groups.contains(key);
     const auto found = trajectories.find(key.first);
     if (found == trajectories.end()) return false;
-    return !priority.windows() || key.second >= found->second.first_row();
+    if (!priority.windows()) return true;
+    // Remembered until its page has left (README, "Draws and updates").
+    return key.second / spec.steps_per_page >= found->second.first_row() / spec.steps_per_page;
   };
   if (priority.draws_groups()) SettleGroups(&priority, lanes);
   std::erase_if(priority.deleted, [&](const ItemKey& key) { return !keep_away(key); });
@@ -141,6 +143,11 @@ bool PlainTable::IsFinished(const PlainTrajectory& trajectory) const {
       all &= column != nullptr && !column->per_step()
                  ? trajectory.columns.contains(column->number)
                  : filled != trajectory.filled.end() && filled->second >= trajectory.steps_end();
+    }
+    for (const ItemKey& key : priority.deleted) {  // Also rows that are no anchors any more.
+      if (priority.windows() && key.first == trajectory.id) {
+        asked_for |= priority.removes_exhausted();
+      }
     }
     std::vector<ItemKey> keys;
     for (const int64_t row : Anchors(priority.spec, trajectory)) {
