@@ -101,6 +101,9 @@ struct DatabaseStats {
   BudgetStats index = {};
   BudgetStats batches = {};
   BudgetStats cold_memory = {};  ///< Of the cold store; nothing is used where there is none.
+  /// Memory of pages that were read beside the frames, all of which were in use. Batches are drawn
+  /// ahead while it is at most a sixteenth of the frames' budget; one batch's pages come on top.
+  uint64_t pages_beside_bytes = 0;
   std::string frame_pages = {};  ///< "huge", "4 KiB": the pages behind the frames.
   // Pages read because they were not in memory, since the open.
   uint64_t log_page_reads = 0;   ///< From the log; a page in several pieces counts each.

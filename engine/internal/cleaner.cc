@@ -326,7 +326,7 @@ class PagesRead {
       auto load = std::make_shared<PageLoad>();
       load->place = place;
       load->memory =
-          std::make_unique<std::byte[]>(place.layout->group(place.group).pages.frame_bytes());
+          database->page_loader->NewMemory(place.layout->group(place.group).pages.frame_bytes());
       load->into = load->memory.get();
       state->CopyDefaults(place.group, load->into);
       database->page_loader->Begin(load);

@@ -5,11 +5,14 @@
 // meanwhile; the epoch guard of whoever asked keeps the frame, and what the page is read from.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -20,12 +23,29 @@ namespace geardb::engine {
 
 class TableFrames;
 
+/// Frees memory for a page, and takes it from the count of such bytes.
+struct FreePageMemory {
+  std::shared_ptr<std::atomic<uint64_t>> count = nullptr;
+  uint64_t bytes = 0;
+  void operator()(std::byte* memory) const {
+    delete[] memory;
+    count->fetch_sub(bytes, std::memory_order_relaxed);
+  }
+};
+/// Memory for a page beside the frames, counted as long as it is there.
+using PageMemory = std::unique_ptr<std::byte[], FreePageMemory>;
+
+inline PageMemory NewPageMemory(uint64_t bytes, std::shared_ptr<std::atomic<uint64_t>> count) {
+  count->fetch_add(bytes, std::memory_order_relaxed);
+  return PageMemory(new std::byte[bytes], {std::move(count), bytes});
+}
+
 /// A page on its way into a frame.
 struct PageLoad {
   PagePlace place;
-  FrameRef frame;                                 ///< Of an arena, or of `memory`.
-  std::byte* into = nullptr;                      ///< Its bytes.
-  std::unique_ptr<std::byte[]> memory = nullptr;  ///< Where no arena had a frame.
+  FrameRef frame;             ///< Of an arena, or of `memory`.
+  std::byte* into = nullptr;  ///< Its bytes.
+  PageMemory memory = {};     ///< Where no arena had a frame.
 
   TableFrames* owner = nullptr;  ///< Whom to tell; null: nobody.
 
@@ -51,6 +71,10 @@ class PageLoader {
   /// for: it may go then.
   void AwaitIdle(const TableFrames* owner);
 
+  PageMemory NewMemory(uint64_t bytes) const { return NewPageMemory(bytes, beside_); }
+  /// Bytes of what NewMemory gave that is still there.
+  uint64_t beside_bytes() const { return beside_->load(std::memory_order_relaxed); }
+
   PageSource& source() const { return *source_; }
   /// Calls of Wait for what was not there yet.
   const WaitCounter& waits() const { return waits_; }
@@ -66,6 +90,8 @@ class PageLoader {
 
   PageSource* const source_;
   const uint32_t threads_max_;
+  // Who holds a load may outlive the loader.
+  const std::shared_ptr<std::atomic<uint64_t>> beside_ = std::make_shared<std::atomic<uint64_t>>(0);
   WaitCounter waits_;
   Mutex mutex_;
   CondVar queued_;

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "base/break.h"
 #include "base/thread.h"
 #include "engine/internal/table_change.h"
 
 namespace geardb {
 
 namespace {
+
+/// Batches drawn ahead may have so much of their pages beside the frames, of which all are in use.
+constexpr uint64_t kBesideShare = 16;
 
 /// Holds the mutexes of tables that are in the order of their ids: whoever takes several takes them
 /// in that order.
@@ -108,7 +112,23 @@ void Sampler::Impl::CancelDraws() {
   carried_.reset();
 }
 
+void Sampler::Impl::AwaitPages() {
+  if constexpr (kBreak.read_beside_budget) return;
+  const engine::PageLoader& loader = *database()->page_loader;
+  const uint64_t beside_max = database()->options.budgets.frames_bytes / kBesideShare;
+  for (size_t at = 0; loader.beside_bytes() > beside_max; ++at) {
+    Drawn* ahead = nullptr;
+    {
+      MutexLock lock(&mutex_);
+      if (at >= queue_.size()) return;
+      ahead = queue_[at].get();
+    }
+    WaitGathered(ahead);
+  }
+}
+
 Status Sampler::Impl::TryDraw() {
+  AwaitPages();
   const Status status = TryDrawOnce();
   if (status.code() != StatusCode::kResourceExhausted) return status;
   database()->batch_pools.Clear();
@@ -152,7 +172,10 @@ Status Sampler::Impl::TryDrawOnce() {
 
 void Sampler::Impl::Gather(Drawn* batch) {
   Status status = batch->builder->waits().Wait();
-  if (status.ok()) GatherCpu(batch->builder->Plan(), engine::BasesOf(*database()->arena));
+  if (status.ok()) {
+    GatherCpu(batch->builder->Plan(), engine::BasesOf(*database()->arena));
+    batch->builder->waits().Clear();  // With the memory of those that had no frame.
+  }
   batch->guard.Leave();
   MutexLock lock(&mutex_);
   batch->status = std::move(status);

@@ -52,6 +52,8 @@ class Sampler::Impl {
   /// In the order of their ids, each once.
   std::vector<engine::TableState*> TablesInOrder() const;
 
+  /// Before another batch is drawn: until not too many pages of those before lie beside the frames.
+  void AwaitPages();
   /// Draws the next batch; DeadlineExceeded where there is not enough for one, OutOfRange at the
   /// end of an epoch. ResourceExhausted where the batch budget has no room for it, even without the
   /// buffers of released batches.

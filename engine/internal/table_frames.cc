@@ -76,7 +76,7 @@ PagePlace TableFrames::PlaceOf(size_t group, Lpn lpn) const {
 
 void TableFrames::GiveMemory(PageLoad* load) const {
   const uint64_t bytes = pools_[load->place.group]->frame_bytes();
-  load->memory.reset(new std::byte[bytes + kFrameAlignment + kArenaSpareBytes]);
+  load->memory = memory_.loader->NewMemory(bytes + kFrameAlignment + kArenaSpareBytes);
   const auto address = AlignUp(reinterpret_cast<uintptr_t>(load->memory.get()), kFrameAlignment);
   load->frame = FrameRef::Make(kProcessMemory, address);
   load->into = reinterpret_cast<std::byte*>(address);
@@ -134,7 +134,7 @@ Result<FrameRef> TableFrames::ReadNow(size_t group, Lpn lpn) {
     // The last reference may be that of `unfinished_`.
     const auto load = loading_.at({static_cast<uint32_t>(group), lpn});
     memory_.loader->Wait(load.get());
-    const bool of_arena = load->memory == nullptr;
+    const bool of_arena = !load->memory;
     FinishLocked(load.get());
     GEARDB_RETURN_IF_ERROR(load->status);
     if (of_arena) continue;
@@ -160,7 +160,7 @@ void TableFrames::FinishLocked(PageLoad* load) {
   const auto found = loading_.find({group, lpn});
   const bool current = found != loading_.end() && found->second.get() == load;
   if (current) loading_.erase(found);
-  if (load->memory != nullptr) return;
+  if (load->memory) return;
   if (current && load->status.ok() && Holds(load->place) && !FrameOf(group, lpn).valid()) {
     Give(group, lpn, load->frame);
     return;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 
@@ -75,6 +76,32 @@ TEST_F(DatabaseMemoryTest, AProcessTakesItsBudgets) {
   const uint64_t peak = OwnBytes("VmHWM");
   EXPECT_LE(peak - before, budgets + budgets / 10 + kRestBytes);
   EXPECT_LE(stats.cold_memory.used_bytes, stats.cold_memory.limit_bytes + kMemoryMiB);
+}
+
+// Sixteen batches of some 80 pages want four times the frames that there are.
+TEST_F(DatabaseMemoryTest, BatchesDrawnAheadWaitForTheFramesOfThoseBefore) {
+  for (int i = 0; i < 40; ++i) Add(256, 256);
+  DropAll();
+  ASSERT_OK_AND_ASSIGN(const auto priority, table_->OpenPriorityTable("all"));
+  constexpr int64_t kBatch = 64, kPagesOfWindow = 2;
+  ASSERT_OK_AND_ASSIGN(
+      auto sampler,
+      priority->NewSampler({.batch = kBatch, .views = {{.column = "frame"}}, .prefetch = 16}));
+  const uint64_t page = kPageRows * (kFrameBytes + 4) + 1024;
+  const uint64_t most = options_.budgets.frames_bytes / 16 + kBatch * kPagesOfWindow * page;
+  uint64_t seen = 0;
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+    seen = std::max(seen, database_->Stats().pages_beside_bytes);
+    for (size_t item = 0; item < kBatch; ++item) {
+      ExpectRow(batch.trajectory_ids()[item], batch.anchors()[item],
+                batch["frame"].values<uint8_t>().data() + item * 2 * kFrameBytes);
+    }
+  }
+  EXPECT_LE(seen, most);
+  EXPECT_GT(Frames().unplaced, 0u);
+  sampler.reset();
+  EXPECT_EQ(database_->Stats().pages_beside_bytes, 0u);
 }
 
 }  // namespace

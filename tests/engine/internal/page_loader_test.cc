@@ -29,7 +29,7 @@ class PageLoaderTest : public FramesTest {
     auto load = std::make_shared<PageLoad>();
     load->place = place;
     const uint64_t bytes = place.layout->group(0).pages.frame_bytes();
-    load->memory.reset(new std::byte[bytes]);
+    load->memory = engine::NewPageMemory(bytes, std::make_shared<std::atomic<uint64_t>>(0));
     load->into = load->memory.get();
     return load;
   }
