@@ -101,8 +101,8 @@ struct DatabaseStats {
   BudgetStats index = {};
   BudgetStats batches = {};
   BudgetStats cold_memory = {};  ///< Of the cold store; nothing is used where there is none.
-  /// Memory of pages that were read beside the frames, all of which were in use. Batches are drawn
-  /// ahead while it is at most a sixteenth of the frames' budget; one batch's pages come on top.
+  /// Memory of pages that were read beside the frames, all of which were in use. The next batch is
+  /// drawn ahead where frames are free for it; a first one, or a larger one, may take more.
   uint64_t pages_beside_bytes = 0;
   std::string frame_pages = {};  ///< "huge", "4 KiB": the pages behind the frames.
   // Pages read because they were not in memory, since the open.

@@ -390,13 +390,23 @@ size_t HostArena::pool_count() const {
 
 uint64_t HostArena::FramesAvailable(const FramePool* pool) {
   MutexLock lock(&mutex_);
-  ReclaimRetired();
-  const uint64_t bytes = pool->frame_bytes();
-  uint64_t frames = pool->spare_.size();
-  for (const uint32_t part : pool->partial_) frames += At(part).frames - At(part).used;
+  uint64_t frames = FramesFreeLocked(*pool);
   for (const Retired& retired : retired_) frames += retired.pool == pool ? 1 : 0;
-  if (pool->takes_parts()) frames += shared_.free_count() * (kPartBytes / bytes);
-  const uint64_t missing = MissingBefore(*pool);
+  return frames;
+}
+
+uint64_t HostArena::FramesFree(const FramePool* pool) {
+  MutexLock lock(&mutex_);
+  return FramesFreeLocked(*pool);
+}
+
+uint64_t HostArena::FramesFreeLocked(const FramePool& pool) {
+  ReclaimRetired();
+  const uint64_t bytes = pool.frame_bytes();
+  uint64_t frames = pool.spare_.size();
+  for (const uint32_t part : pool.partial_) frames += At(part).frames - At(part).used;
+  if (pool.takes_parts()) frames += shared_.free_count() * (kPartBytes / bytes);
+  const uint64_t missing = MissingBefore(pool);
   const uint64_t slabs = free_slabs_.count();
   return frames + FramesIn(slabs > missing ? slabs - missing : 0, bytes);
 }

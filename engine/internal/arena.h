@@ -129,6 +129,8 @@ class HostArena {
   uint64_t slab_count() const { return budget_bytes_ / kSlabBytes; }
   /// Frames that the pool could have without anybody else's giving some up, retired ones included.
   uint64_t FramesAvailable(const FramePool* pool);
+  /// The same without retired ones: those that may be had now.
+  uint64_t FramesFree(const FramePool* pool);
   /// Slabs that the pool has, beside its parts of shared ones.
   uint64_t SlabsOwned(const FramePool* pool) const;
   /// Of slabs and of parts.
@@ -189,6 +191,7 @@ class HostArena {
   uint64_t MissingBefore(const FramePool& pool) const GEARDB_REQUIRES(mutex_);
   void EraseIfGone(FramePool* pool) GEARDB_REQUIRES(mutex_);
   void Release(FramePool* pool, FrameRef frame) GEARDB_REQUIRES(mutex_);
+  uint64_t FramesFreeLocked(const FramePool& pool) GEARDB_REQUIRES(mutex_);
   void ReclaimRetired() GEARDB_REQUIRES(mutex_);
   /// Where the budget is, for the error of an allocation.
   std::string UsageText(const FramePool& pool) const GEARDB_REQUIRES(mutex_);

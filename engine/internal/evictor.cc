@@ -13,6 +13,8 @@ constexpr uint64_t kLooks = 16384;
 /// A pool that needs frames gives up one of so many of its own beside them: the next call finds
 /// some.
 constexpr uint64_t kShareAhead = 64;
+/// Of a pool's frames, one of so many is made free at most for pages that will be read.
+constexpr uint64_t kShareForReads = 4;
 
 /// Holds a table's mutex, but for that which the caller has.
 class LockUnlessHeld {
@@ -118,12 +120,25 @@ uint64_t Evictor::MakeRoom(FramePool* pool, uint64_t frames, TableState* held) {
   return DropOnce(need, &too_new);
 }
 
-void Evictor::MakeRoomLike(const PageWaits& waits) {
-  std::map<FramePool*, uint64_t> pools;
+Evictor::Wanted Evictor::FramesOf(const PageWaits& waits) {
+  Wanted wanted;
   waits.ForEach([&](const PageLoad& load) {
-    if (load.owner != nullptr) ++pools[load.owner->pool(load.place.group)];
+    if (load.owner != nullptr) ++wanted[load.owner->pool(load.place.group)];
   });
-  for (const auto& [pool, frames] : pools) MakeRoom(pool, frames);
+  return wanted;
+}
+
+void Evictor::MakeRoomFor(const Wanted& wanted, uint64_t times) {
+  for (const auto& [pool, frames] : wanted) {
+    const uint64_t owned = database_->arena->BytesOwned(pool) / pool->frame_bytes();
+    MakeRoom(pool, std::max(frames, std::min(times * frames, owned / kShareForReads)));
+  }
+}
+
+bool Evictor::HasRoomFor(const Wanted& wanted) const {
+  return std::all_of(wanted.begin(), wanted.end(), [this](const auto& one) {
+    return database_->arena->FramesFree(one.first) >= one.second;
+  });
 }
 
 }  // namespace geardb::engine

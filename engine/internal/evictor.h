@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -24,8 +25,14 @@ class Evictor {
   /// dropped have left. Returns how many were dropped, of any pool. No table's mutex is held but
   /// that of `held`.
   uint64_t MakeRoom(FramePool* pool, uint64_t frames, TableState* held = nullptr);
-  /// Room for as many pages again as these, which had no frames.
-  void MakeRoomLike(const PageWaits& waits);
+  /// Of the pages that were to be read, how many frames they want of each pool.
+  using Wanted = std::map<FramePool*, uint64_t>;
+  static Wanted FramesOf(const PageWaits& waits);
+  /// Room for so many times as many pages, but for no more at once than a quarter of what each pool
+  /// has.
+  void MakeRoomFor(const Wanted& wanted, uint64_t times);
+  /// Whether they can be had now.
+  bool HasRoomFor(const Wanted& wanted) const;
 
  private:
   struct Owner {

@@ -12,6 +12,8 @@ namespace {
 
 /// Batches drawn ahead may have so much of their pages beside the frames, of which all are in use.
 constexpr uint64_t kBesideShare = 16;
+/// For the pages of so many batches room is made ahead.
+constexpr int64_t kReadAheadMax = 3;
 
 /// Holds the mutexes of tables that are in the order of their ids: whoever takes several takes them
 /// in that order.
@@ -114,9 +116,12 @@ void Sampler::Impl::CancelDraws() {
 
 void Sampler::Impl::AwaitPages() {
   if constexpr (kBreak.read_beside_budget) return;
-  const engine::PageLoader& loader = *database()->page_loader;
   const uint64_t beside_max = database()->options.budgets.frames_bytes / kBesideShare;
-  for (size_t at = 0; loader.beside_bytes() > beside_max; ++at) {
+  const auto fits = [&] {
+    return database()->page_loader->beside_bytes() <= beside_max &&
+           database()->evictor->HasRoomFor(wanted_);
+  };
+  for (size_t at = 0; !fits(); ++at) {
     Drawn* ahead = nullptr;
     {
       MutexLock lock(&mutex_);
@@ -160,9 +165,13 @@ Status Sampler::Impl::TryDrawOnce() {
     pool_->Give(std::move(batch->rep));
     return RemoveIfDamaged(*batch->builder, status);
   }
-  // For the next one: what it brings in is not there yet either.
+  // For those that come next: what they bring in is not there yet either. What is dropped now comes
+  // free once all that was drawn is gathered, so one finds room while another is read.
   const engine::PageWaits& waits = batch->builder->waits();
-  if (!waits.empty()) database()->evictor->MakeRoomLike(waits);
+  wanted_ = engine::Evictor::FramesOf(waits);
+  const auto ahead =
+      static_cast<uint64_t>(std::clamp<int64_t>(options_.prefetch, 0, kReadAheadMax));
+  if (!waits.empty()) database()->evictor->MakeRoomFor(wanted_, 1 + ahead);
   if (!gatherer_.joinable()) Gather(batch.get());
   MutexLock lock(&mutex_);
   queue_.push_back(std::move(batch));

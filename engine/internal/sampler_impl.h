@@ -16,6 +16,7 @@
 #include "engine/internal/batch_build.h"
 #include "engine/internal/change_signal.h"
 #include "engine/internal/core.h"
+#include "engine/internal/evictor.h"
 #include "engine/internal/part_draw.h"
 
 namespace geardb {
@@ -52,7 +53,8 @@ class Sampler::Impl {
   /// In the order of their ids, each once.
   std::vector<engine::TableState*> TablesInOrder() const;
 
-  /// Before another batch is drawn: until not too many pages of those before lie beside the frames.
+  /// Before another batch is drawn: until it finds frames, or all before it are gathered, which
+  /// then have none of their pages beside the frames any more.
   void AwaitPages();
   /// Draws the next batch; DeadlineExceeded where there is not enough for one, OutOfRange at the
   /// end of an epoch. ResourceExhausted where the batch budget has no room for it, even without the
@@ -105,6 +107,7 @@ class Sampler::Impl {
   const std::vector<engine::TableState*> tables_;
   const std::shared_ptr<engine::BatchPool> pool_;
   uint64_t observer_draw_ = 0;
+  engine::Evictor::Wanted wanted_;  // What the last batch read, as the next one will.
   std::optional<engine::CarriedItem> carried_;
   engine::ChangeWaiter waiter_;  // Of all tables.
   // That the next batch could not be drawn ahead. It is told where that batch would have been: one
