@@ -87,7 +87,6 @@ Status ActivityKeeper::Write() {
 
 void ActivityKeeper::Run() {
   for (;;) {
-    (void)Write();
     {
       MutexLock lock(&mutex_);
       const Deadline next = Deadline::AfterMs(kIntervalMs);
@@ -95,6 +94,7 @@ void ActivityKeeper::Run() {
       }
       if (stop_) return;
     }
+    (void)Write();
   }
 }
 
