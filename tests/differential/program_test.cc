@@ -78,6 +78,7 @@ constexpr Covered kCovered[] = {
     {"Database::recovery", "reopen crash"},
     {"Database::Stats", "wait"},
     {"Database::Activity", "(counters of work done, which no model knows)"},
+    {"Database::ActivityOf", "(the same)"},
     {"Table::spec", "open_table compare"},
     {"Table::id", "open_table"},
     {"Table::steps_per_page", "(TableKind says it)"},
