@@ -226,6 +226,16 @@ TEST_F(DatabaseBadInputTest, ADatabaseWithoutItsManifestIsNotReplacedByANewOne) 
   EXPECT_OK(TryOpen());
 }
 
+TEST_F(DatabaseBadInputTest, AColdStoreWithoutItsLogIsNotTakenForANewDatabase) {
+  Close();
+  dir_ = std::make_unique<testing::TempDir>();
+  std::filesystem::create_directory(dir_->File("cold"));
+  WriteFile("cold/CURRENT", "MANIFEST-000001\n");
+  const auto before = Files();
+  EXPECT_STATUS(kCorruption, TryOpen(), "holds a cold store, but there is no MANIFEST");
+  EXPECT_TRUE(before == Files());
+}
+
 TEST_F(DatabaseBadInputTest, DamagedRecordsAreNamedAndNothingIsWritten) {
   FillAndClose();
   const std::string segment = "log/segment-000001";

@@ -347,6 +347,13 @@ TEST_F(VerifyCommandTest, APieceThatNothingNeedsAnyMoreIsNoDamage) {
   EXPECT_EQ(LinesWith(Run("head", {"arcade"}).err, "not all is shown"), 0U);
 }
 
+TEST_F(VerifyCommandTest, CountersThatCannotBeUsedAreANote) {
+  testing::FlipByte(File("COUNTERS"), 30);
+  const CliRun run = Run("verify");
+  EXPECT_EQ(run.code, cli::kExitGood) << run.out;
+  EXPECT_EQ(LinesWith(run.out, "note: '" + File("COUNTERS") + "' cannot be used"), 1U) << run.out;
+}
+
 TEST_F(VerifyCommandTest, AStoreWhoseOwnerWasKilledIsNotDamaged) {
   testing::DieAppending(store());
   const CliRun run = Run("verify");
