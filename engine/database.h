@@ -64,11 +64,9 @@ struct RecoveryReport {
   Lsn end = 0;    ///< Where the log ended, and new records begin.
   uint64_t records = 0;
   uint64_t bytes = 0;
-  uint64_t ring_records = 0;  ///< Records that only the ring held.
-  uint64_t orphaned = 0;      ///< Trajectories that nobody closed and no writer has.
-  /// Pages with a bad piece, of trajectories that were there at the log's end; these are lost, by
-  /// name.
-  uint64_t damaged_pages = 0;
+  uint64_t ring_records = 0;   ///< Records that only the ring held.
+  uint64_t orphaned = 0;       ///< Trajectories that nobody closed and no writer has.
+  uint64_t damaged_pages = 0;  ///< Pages with a bad piece; their trajectories are lost by name.
   std::vector<TrajectoryName> damaged_trajectories = {};
   uint64_t damaged_priorities = 0;  ///< Of a Set or SetAll, in a bad piece: as they were.
   uint64_t damaged_tags = 0;        ///< Tags with a bad piece: they have lost their blob.
@@ -181,10 +179,9 @@ class Database {
   /// Changes under way in other threads are finished first; those that begin later are refused with
   /// Cancelled and change nothing. Waits for something to draw and for room in a table end with
   /// Cancelled. Then seals and syncs the log, and releases the directory. Open trajectories stay
-  /// resumable. Idempotent; returns the first error. OK: all is synced, also on a full disk: what
-  /// the cold store cannot write then is still in the log. Where the log ends exactly at a
-  /// segment's end and a full disk has left no file for the seal, it does without: the next open
-  /// loses nothing, but cannot tell this from a crash, and is not `clean`.
+  /// resumable. Idempotent; returns the first error. OK: all is synced. Where the log ends exactly
+  /// at a segment's end and a full disk has left no file for the seal, it does without: the next
+  /// open loses nothing, but cannot tell this from a crash, and is not `clean`.
   Status Close();
 
   const std::string& directory() const;

@@ -87,8 +87,7 @@ rocksdb::DBOptions DatabaseOptions(const ColdDb& store, bool degraded) {
   options.max_open_files = static_cast<int>(given.open_files_max);
   options.max_file_opening_threads = 4;
   options.skip_stats_update_on_db_open = true;
-  options.max_background_flushes = 1;  // As ColdDb::Resume wants it.
-  options.max_background_compactions = static_cast<int>(given.background_threads);
+  options.max_background_jobs = static_cast<int>(2 * given.background_threads);
   options.max_bgerror_resume_count = 0;  // As OnErrorRecoveryBegin.
   options.max_manifest_file_size = uint64_t{16} << 20;
   options.write_dbid_to_manifest = true;
@@ -303,7 +302,7 @@ Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
   store->cache = rocksdb::NewLRUCache(options.memory_bytes, /*num_shard_bits=*/4);
   store->statistics = rocksdb::CreateDBStatistics();
   store->statistics->set_stats_level(rocksdb::StatsLevel::kExceptTimers);
-  store->listener = std::make_shared<ColdListener>(directory, store->manifests);
+  store->listener = std::make_shared<ColdListener>(directory);
   for (const std::string& text : store->manifests->damage()) store->listener->AddDamage(text);
   store->read_only = options.read_only;
   return store;
@@ -388,12 +387,6 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
     GEARDB_RETURN_IF_ERROR(CheckReachesLog(directory, options));
   }
   Status opened = OpenWhole(store.get());
-  const bool full = opened.code() == StatusCode::kResourceExhausted;
-  if (full && !options.read_only && store->reserve->GiveUp()) {
-    // It needs little, and without it nothing could be removed.
-    GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
-    opened = OpenWhole(store.get());
-  }
   std::vector<std::string> damage = store->listener->damage();
   if (opened.code() == StatusCode::kCorruption && !options.read_only) {
     store.reset();
@@ -415,8 +408,7 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
   if (held) GEARDB_RETURN_IF_ERROR(FromRocks(store->db->EnableFileDeletions(false), directory));
   if (!store->read_only) GEARDB_RETURN_IF_ERROR(MakeCopies(store.get()));
   if (!store->read_only) (void)store->manifests->DeleteStrays();
-  // After an open that has used some of it, a smaller one.
-  if (!store->read_only) (void)store->reserve->Keep(kColdReserveMore);
+  if (!store->read_only) (void)store->reserve->Keep();
   MutexLock lock(&store->write_mutex);
   store->written = store->listener->flushed();
   return store;

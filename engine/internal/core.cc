@@ -267,13 +267,8 @@ bool DatabaseCore::MakeLogRoom(uint64_t bytes, Deadline deadline) {
 Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadline deadline) {
   if (const auto frame = arena->TryAllocate(pool)) return *frame;
   const WaitTimer timer(&waits.frames);
-  for (;;) {
-    // What was dropped others may take first: it is made again while there is something to drop.
-    const bool made = !options.resident &&
-                      (evictor->MakeRoom(pool, ahead) > 0 || arena->FramesAvailable(pool) > 0);
-    Result<FrameRef> frame = arena->Allocate(pool, deadline);
-    if (frame.ok() || !made || deadline.passed()) return frame;
-  }
+  if (!options.resident) evictor->MakeRoom(pool, ahead);
+  return arena->Allocate(pool, deadline);
 }
 
 Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec, TableId id,
@@ -471,9 +466,7 @@ Status DatabaseCore::Close() {
   if (activity != nullptr && lock != nullptr) (void)activity->Write();
   if (cold != nullptr) {
     const Status closed_cold = cold->Close();
-    // What a full disk keeps the cold store from flushing is still in the log.
-    const bool full = closed_cold.code() == StatusCode::kResourceExhausted;
-    if (status.ok() && !full) status = closed_cold;
+    if (status.ok()) status = closed_cold;
   }
   lock.reset();
   return status;

@@ -1,7 +1,6 @@
 #include "engine/internal/set_filter.h"
 
 #include <map>
-#include <set>
 #include <vector>
 
 #include "engine/internal/change_scope.h"
@@ -11,58 +10,46 @@
 namespace geardb::engine {
 namespace {
 
-/// The priority table whose filter expires a trajectory; their number: none does.
-uint32_t FindExpiring(const TableState& state, Slot slot) GEARDB_REQUIRES(state.mutex) {
-  uint32_t number = 0;
-  while (number < state.priority_table_count() && !state.priority(number).Expires(slot)) ++number;
-  return number;
-}
-
-/// Those of the trajectories that are still to be removed, by the number of the priority table
-/// whose filter expires them; behind all of these what nobody can draw any more.
-std::map<uint32_t, std::vector<TrajectoryId>> StillFinished(
-    const TableState& state, const std::vector<SlotOfTrajectory>& finished)
-    GEARDB_REQUIRES(state.mutex) {
+/// Those of the trajectories that are still to be removed, by the priority table that says so.
+std::map<uint32_t, std::vector<TrajectoryId>> StillExpired(
+    const TableState& state, const std::vector<SlotOfTrajectory>& expired) {
   std::map<uint32_t, std::vector<TrajectoryId>> ids;
-  std::set<TrajectoryId> seen;
-  for (const SlotOfTrajectory& found : finished) {
+  for (const SlotOfTrajectory& found : expired) {
     const index::TrajectoryRecord& record = state.trajectories().record(found.slot);
     const bool there =
         record.generation == found.generation && record.state == index::TrajectoryState::kClosed;
-    if (!there || !state.IsFinished(found.slot) || !seen.insert(record.id).second) continue;
-    ids[FindExpiring(state, found.slot)].push_back(record.id);
+    for (uint32_t i = 0; there && i < state.priority_table_count(); ++i) {
+      if (!state.priority(i).Expires(found.slot)) continue;
+      ids[i].push_back(record.id);
+      break;
+    }
   }
   return ids;
 }
 
-void RemoveWhatIsFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
-  std::vector<SlotOfTrajectory> finished;
+void RemoveWhatFails(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
+  std::vector<SlotOfTrajectory> expired;
   {
     MutexLock lock(&table->state->mutex);
-    finished = table->state->TakeFinished();
+    expired = table->state->TakeExpired();
   }
-  for (bool again = !finished.empty(); again;) {
+  for (bool again = !expired.empty(); again;) {
     again = false;
     std::map<uint32_t, std::vector<TrajectoryId>> ids;
-    uint32_t filters_end = 0;
     {
       MutexLock lock(&table->state->mutex);
-      ids = StillFinished(*table->state, finished);
-      filters_end = static_cast<uint32_t>(table->state->priority_table_count());
+      ids = StillExpired(*table->state, expired);
     }
     for (const auto& [number, removed] : ids) {
-      RemovalCause cause{.reason = RemovalReason::kExhausted};
-      if (number < filters_end) {
-        cause = {.reason = RemovalReason::kFilter, .priority_table = number};
-      }
-      const Status status = RemoveMany(database, table, removed, cause);
+      const Status status = RemoveMany(
+          database, table, removed, {.reason = RemovalReason::kFilter, .priority_table = number});
       if (status.ok()) continue;
       if (status.code() == StatusCode::kNotFound) {  // Somebody else has removed one meanwhile.
         again = true;
         continue;
       }
       MutexLock lock(&table->state->mutex);
-      table->state->PutBackFinished(std::move(finished));
+      table->state->PutBackExpired(std::move(expired));
       return;
     }
   }
@@ -113,7 +100,7 @@ Status SetStandingFilter(PriorityTable::Impl* impl, const std::string& filter,
 void FollowUp(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
   table->follow_up_due.store(false);
   RescaleWhereDue(database, table);
-  RemoveWhatIsFinished(database, table);
+  RemoveWhatFails(database, table);
 }
 
 }  // namespace geardb::engine

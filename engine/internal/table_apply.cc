@@ -68,7 +68,6 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& fram
       update.Insert(items ? items->value() : priorities_[i]->max_priority());
     }
   }
-  for (const RowsChange& change : changes) NoteFinished(change.slot);
 }
 
 void TableState::Apply(const fb::Close& close, Lsn lsn) {
@@ -110,7 +109,6 @@ void TableState::Apply(const fb::Close& close, Lsn lsn) {
       }
       update.Insert(value);
     }
-    NoteFinished(ended->slot());
   }
 }
 
@@ -203,7 +201,6 @@ void TableState::InsertReady(Slot slot, uint64_t before,
     update.AddTrajectory(slot);
     update.Insert(NewPriority(items, i, 0, priorities_[i]->max_priority()));
   }
-  NoteFinished(slot);
 }
 
 void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
@@ -213,10 +210,9 @@ void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
       frame_bytes_ += layout().group(page.group).pages.frame_bytes();
     }
     frames_->Replace(page.group, page.lpn, page.frame);
-    // Else no record says so, and what an image says is what records make.
-    if (!layout().group(page.group).logged()) continue;
     record.flags = static_cast<uint8_t>(record.flags & ~kPageInCold);
     record.rows_filled = static_cast<uint16_t>(page.rows);
+    if (!layout().group(page.group).logged()) continue;
     if (record.birth_lsn == kNoLsn) record.birth_lsn = lsn;
     record.newest_lsn = lsn;
     record.piece_count = 1;
@@ -248,7 +244,6 @@ void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
                        static_cast<int64_t>(group.filled));
       update.Insert(NewPriority(patched.items, i, place, priorities_[i]->max_priority()));
     }
-    NoteFinished(group.slot);
   }
 }
 

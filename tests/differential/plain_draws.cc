@@ -33,12 +33,7 @@ void PlainTable::Settle(const std::map<TrajectoryId, int64_t>& lanes,
     }
   }
   for (const auto& [id, name] : expired) Remove(id, RemovalReason::kFilter, name);
-  std::vector<TrajectoryId> finished;
-  for (const auto& [id, trajectory] : trajectories) {
-    if (IsFinished(trajectory)) finished.push_back(id);
-  }
-  for (const TrajectoryId id : finished) Remove(id, RemovalReason::kExhausted);
-  if (expired.empty() && finished.empty()) return;
+  if (expired.empty()) return;
   for (size_t p = 0; p < priorities.size(); ++p) SettlePriority(p, {}, {});
 }
 

@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tools/geardb/segment_head.h"
-
 namespace geardb::cli {
 namespace {
 

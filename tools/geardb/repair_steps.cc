@@ -6,7 +6,6 @@
 #include "base/crash_point.h"
 #include "engine/internal/cold_check.h"
 #include "engine/internal/cold_tier.h"
-#include "tools/geardb/segment_head.h"
 
 namespace geardb::cli {
 namespace {

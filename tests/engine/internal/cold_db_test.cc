@@ -67,8 +67,7 @@ TEST(ColdDbTest, RocksErrorsKeepTheirMeaning) {
 }
 
 TEST(ColdDbTest, DamageIsNotedOnceAndNotForEver) {
-  ColdListener listener("there",
-                        std::make_shared<ManifestFiles>(rocksdb::FileSystem::Default(), "there"));
+  ColdListener listener("there");
   listener.AddDamage("one");
   listener.AddDamage("one");
   EXPECT_EQ(listener.damage(), std::vector<std::string>{"one"});
@@ -78,8 +77,7 @@ TEST(ColdDbTest, DamageIsNotedOnceAndNotForEver) {
 
 TEST(ColdDbTest, ErrorsOfCompactionsAreNotedOthersStopWriting) {
   using Reason = rocksdb::BackgroundErrorReason;
-  ColdListener listener("there",
-                        std::make_shared<ManifestFiles>(rocksdb::FileSystem::Default(), "there"));
+  ColdListener listener("there");
   rocksdb::Status error = rocksdb::Status::Corruption("a block");
   listener.OnBackgroundError(Reason::kCompaction, &error);
   EXPECT_TRUE(error.ok());
