@@ -210,9 +210,10 @@ void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
       frame_bytes_ += layout().group(page.group).pages.frame_bytes();
     }
     frames_->Replace(page.group, page.lpn, page.frame);
+    // Else no record says so, and what an image says is what records make.
+    if (!layout().group(page.group).logged()) continue;
     record.flags = static_cast<uint8_t>(record.flags & ~kPageInCold);
     record.rows_filled = static_cast<uint16_t>(page.rows);
-    if (!layout().group(page.group).logged()) continue;
     if (record.birth_lsn == kNoLsn) record.birth_lsn = lsn;
     record.newest_lsn = lsn;
     record.piece_count = 1;

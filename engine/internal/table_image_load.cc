@@ -345,6 +345,8 @@ Status TableImageLoad::LoadGroup(ChunkReader* reader, size_t group, const NewPag
     record.rows_filled = rows_filled[i];
     record.piece_count = pieces[i];
     record.flags = flags[i];
+    // There are images that count the rows of a patch, of which a reopen has nothing.
+    if (!layout.group(group).logged() && record.birth_lsn == kNoLsn) record.rows_filled = 0;
     const index::PageTable::NewPage& page = pages[i];
     const index::TrajectoryRecord& trajectory = state_->trajectories().record(page.slot);
     PageOfTrajectory of{.first = uint64_t{page.page_number} << layout.steps_shift()};

@@ -289,15 +289,15 @@ void Runner::AddColumns(const Step& step) {
   const std::string name = "added" + std::to_string(columns_made_++);
   Column column{.name = name, .dtype = DType::kI16, .default_value = 5};
   std::vector<ColumnGroup> groups;
-  const uint64_t kind = choices.Below(bytes_max > 0 ? 3 : 5);
+  const uint64_t kind = choices.Below(bytes_max > 0 ? 3 : 7);
   if (kind == 1) column.kind = ColumnKind::kPerTrajectory;
   if (kind == 3 || kind == 4) {
     column.kind = kind == 3 ? ColumnKind::kRagged : ColumnKind::kBlob;
     column.default_value = 0;
     column.expected_rows = 100;
   }
-  if (kind == 2) {
-    groups.push_back({.name = name + "/group", .late = true});
+  if (kind == 2 || kind > 4) {
+    groups.push_back({.name = name + "/group", .late = kind != 5, .is_volatile = kind > 4});
     column.group = groups[0].name;
   }
   if (!SameCode("add", live->table->AddColumns({&column, 1}, groups), StatusCode::kOk)) return;
