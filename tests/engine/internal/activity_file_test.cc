@@ -54,7 +54,8 @@ std::vector<std::byte> Sealed(std::vector<std::byte> bytes) {
 
 TEST(ActivityFileTest, ComesBackAsItWasWritten) {
   const auto bytes = EncodeActivity(Example(), kSeed);
-  EXPECT_EQ(bytes.size(), 48 + 2 * 8 * kNumbers + 8);
+  constexpr size_t kLevels = 19;
+  EXPECT_EQ(bytes.size(), 48 + 2 * 8 * kNumbers + 8 + 8 * kLevels + 8);
   ASSERT_OK_AND_ASSIGN(const DatabaseActivity decoded, DecodeActivity(bytes, kSeed));
   ExpectEqual(decoded, Example());
 }
@@ -92,6 +93,7 @@ TEST(ActivityFileTest, CountersThatAnotherProgramDoesNotHaveAreZeroOrPassedOver)
        {uint64_t{0}, uint64_t{1}, uint64_t{kNumbers - 1}, uint64_t{kNumbers + 5}, uint64_t{1024}}) {
     std::vector<std::byte> other(48 + 2 * 8 * counters + 8);
     std::memcpy(other.data(), bytes.data(), 48);
+    other[8] = std::byte{1};  // Without levels.
     const auto length = static_cast<uint32_t>(other.size());
     std::memcpy(other.data() + 12, &length, 4);
     std::memcpy(other.data() + 40, &counters, 8);
