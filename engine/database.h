@@ -64,9 +64,11 @@ struct RecoveryReport {
   Lsn end = 0;    ///< Where the log ended, and new records begin.
   uint64_t records = 0;
   uint64_t bytes = 0;
-  uint64_t ring_records = 0;   ///< Records that only the ring held.
-  uint64_t orphaned = 0;       ///< Trajectories that nobody closed and no writer has.
-  uint64_t damaged_pages = 0;  ///< Pages with a bad piece; their trajectories are lost by name.
+  uint64_t ring_records = 0;  ///< Records that only the ring held.
+  uint64_t orphaned = 0;      ///< Trajectories that nobody closed and no writer has.
+  /// Pages with a bad piece, of trajectories that were there at the log's end; these are lost, by
+  /// name.
+  uint64_t damaged_pages = 0;
   std::vector<TrajectoryName> damaged_trajectories = {};
   uint64_t damaged_priorities = 0;  ///< Of a Set or SetAll, in a bad piece: as they were.
   uint64_t damaged_tags = 0;        ///< Tags with a bad piece: they have lost their blob.

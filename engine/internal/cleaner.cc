@@ -221,6 +221,7 @@ Status Cleaner::Pass(Aim aim, uint64_t* released) {
   CrashPoint("index_chunk");
   GEARDB_ASSIGN_OR_RETURN(TakenImage taken, TakeImage(choice.start));
   const ImageHead head = taken.head;
+  CrashPoint("image_taken");
   GEARDB_RETURN_IF_ERROR(PutPages(choice.start));
   GEARDB_RETURN_IF_ERROR(database_->Acknowledge(database_->log->published(), Ack::kSync));
   CrashPoint("flush");

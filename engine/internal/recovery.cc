@@ -74,9 +74,9 @@ Status Recovery::Apply(const fb::Operation& operation, const wal::RecordView& re
   }
   if (operation.change_type() == fb::Change::DropTable) {
     for (const auto& companion : table->companions) {
-      if (companion != nullptr) damaged_.erase(companion->layout().id());
+      if (companion != nullptr) bad_pages_.erase(companion->layout().id());
     }
-    damaged_.erase(id);
+    bad_pages_.erase(id);
     core_->ForgetTable(id);
     return Status::Ok();
   }
@@ -356,7 +356,24 @@ Status Recovery::WriteTag(const fb::WriteTag& stored, const wal::RecordView& rec
   return Status::Ok();
 }
 
+void Recovery::CountDamage() {
+  for (const auto& [id, pages] : bad_pages_) {
+    const auto table = core_->TableById(id);
+    if (table == nullptr) continue;
+    MutexLock lock(&table->state->mutex);
+    const TableState& state = *table->state;
+    for (const PageOfGroup& page : pages) {
+      if (!state.pages().IsLive(page.lpn, page.generation)) continue;
+      if (state.layout().group(page.group).dropped) continue;
+      const Slot slot = state.pages().page(page.lpn).slot;
+      damaged_[id].emplace(slot, state.trajectories().record(slot).generation);
+      ++damaged_pages_;
+    }
+  }
+}
+
 Status Recovery::Finish() {
+  CountDamage();
   if (core_->arena->LacksKept()) PackFrames();
   for (const auto& table : core_->AllTables()) {
     {

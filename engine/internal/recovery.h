@@ -29,10 +29,11 @@ class Recovery {
   Status Finish();
 
   uint64_t orphaned() const { return orphaned_; }
+  /// Of trajectories that are there at the log's end.
   uint64_t damaged_pages() const { return damaged_pages_; }
   uint64_t damaged_priorities() const { return damaged_priorities_; }
   /// Trajectories that lost a page, by table: to be removed once the database can write.
-  std::map<TableId, std::set<std::pair<Slot, uint32_t>>> damaged() const { return damaged_; }
+  const std::map<TableId, std::set<std::pair<Slot, uint32_t>>>& damaged() const { return damaged_; }
 
  private:
   Status Apply(const fb::Operation& operation, const wal::RecordView& record);
@@ -80,6 +81,22 @@ class Recovery {
   Result<FrameRef> FrameThatGoesOn(const PieceOf& of);
   /// `*fresh` is set where the page has no frame of its own in that group yet.
   Status CopyPiece(const PieceOf& of, FrameRef* fresh);
+  /// A page of a column group.
+  struct PageOfGroup {
+    Lpn lpn = kNoLpn;
+    uint32_t generation = 0;
+    uint32_t group = 0;
+    auto operator<=>(const PageOfGroup&) const = default;
+  };
+  static PageOfGroup PageOf(const fb::PieceRows& piece) {
+    return {piece.lpn(), piece.generation(), piece.group()};
+  }
+  /// Bytes of the page are bad. It may leave yet, or be written whole by a patch: what that costs
+  /// is known at the log's end.
+  void NoteBadPage(const TableState& state, const PageOfGroup& page) {
+    bad_pages_[state.layout().id()].insert(page);
+  }
+  void CountDamage();
   Status Patch(const fb::Patch& patch, const wal::RecordView& record, TableCore* table);
   void CopyPatchedPage(const wal::PieceView& piece, const TableState& state,
                        const PatchedPage& page);
@@ -97,6 +114,7 @@ class Recovery {
 
   DatabaseCore* const core_;
   AppendCheck append_check_;
+  std::map<TableId, std::set<PageOfGroup>> bad_pages_;
   std::map<TableId, std::set<std::pair<Slot, uint32_t>>> damaged_;
   uint64_t orphaned_ = 0;
   uint64_t damaged_pages_ = 0;

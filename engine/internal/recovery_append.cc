@@ -61,8 +61,7 @@ Status Recovery::CopyPiece(const PieceOf& of, FrameRef* fresh) {
                        of.piece->bytes, core_->arena->Resolve(frame));
     return Status::Ok();
   }
-  damaged_[state.layout().id()].emplace(of.rows->slot(), of.rows->generation());
-  ++damaged_pages_;
+  NoteBadPage(state, PageOf(*of.where));
   std::byte* base = core_->arena->Resolve(frame);
   PieceColumns(group.pages, of.where->count()).ForEach([&](size_t place, uint64_t, uint64_t bytes) {
     std::memset(base + group.pages.FrameOffset(place, of.where->first()), 0, bytes);
@@ -78,9 +77,10 @@ Result<FrameRef> Recovery::FrameThatGoesOn(const PieceOf& of) {
     MakeRoom(&state, of.where->group());
     return state.frames().ReadNow(of.where->group(), of.where->lpn());
   }
-  // Damaged since it was read first: with the page goes its trajectory, as ever.
-  damaged_[state.layout().id()].emplace(of.rows->slot(), of.rows->generation());
-  ++damaged_pages_;
+  // Damaged since it was read first; or the image shows rows of it that no cold store has, since it
+  // left, or was patched, before they were moved. Where it is there at the end, its trajectory
+  // goes.
+  NoteBadPage(state, PageOf(*of.where));
   GEARDB_ASSIGN_OR_RETURN(const FrameRef zeros, TakeFrame(of.table, of.where->group()));
   std::memset(core_->arena->Resolve(zeros), 0,
               state.layout().group(of.where->group()).pages.frame_bytes());

@@ -152,15 +152,15 @@ Status Recovery::Patch(const fb::Patch& patch, const wal::RecordView& record, Ta
 
 void Recovery::CopyPatchedPage(const wal::PieceView& piece, const TableState& state,
                                const PatchedPage& page) {
+  const PageOfGroup of_group{page.lpn, page.generation, page.group};
   if (piece.good) {
+    // Whatever it held is no longer asked for.
+    bad_pages_[state.layout().id()].erase(of_group);
     CopyPieceIntoFrame({.layout = &state.layout(), .group = page.group, .count = page.rows},
                        piece.bytes, core_->arena->Resolve(page.frame));
     return;
   }
-  const index::PageRecord& place = state.pages().page(page.lpn);
-  damaged_[state.layout().id()].emplace(place.slot,
-                                        state.trajectories().record(place.slot).generation);
-  ++damaged_pages_;
+  NoteBadPage(state, of_group);
 }
 
 }  // namespace geardb::engine

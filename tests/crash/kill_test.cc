@@ -63,6 +63,7 @@ constexpr Phase kPhases[] = {
     {"patch", 60},
     {"clean", 3},
     {"index_chunk", 3},
+    {"image_taken", 3},
     {"flush", 3},
     {"recycle", 3},
     {"compaction", 1},

@@ -194,7 +194,7 @@ TEST_F(DatabaseBadInputTest, ADamagedPieceCostsItsTrajectoryByName) {
     Close();
   }
   Open();
-  EXPECT_EQ(database_->recovery().damaged_pages, 1u);  // Still in the log; still of no effect.
+  EXPECT_EQ(database_->recovery().damaged_pages, 0u);  // Still in the log; nobody needs it.
   OpenAgain("steps");
   EXPECT_EQ(table_->Count(), 199u);
 }
@@ -224,6 +224,16 @@ TEST_F(DatabaseBadInputTest, ADatabaseWithoutItsManifestIsNotReplacedByANewOne) 
   Close();
   std::filesystem::remove(dir_->File("MANIFEST"));
   EXPECT_OK(TryOpen());
+}
+
+TEST_F(DatabaseBadInputTest, AColdStoreWithoutItsLogIsNotTakenForANewDatabase) {
+  Close();
+  dir_ = std::make_unique<testing::TempDir>();
+  std::filesystem::create_directory(dir_->File("cold"));
+  WriteFile("cold/CURRENT", "MANIFEST-000001\n");
+  const auto before = Files();
+  EXPECT_STATUS(kCorruption, TryOpen(), "holds a cold store, but there is no MANIFEST");
+  EXPECT_TRUE(before == Files());
 }
 
 TEST_F(DatabaseBadInputTest, DamagedRecordsAreNamedAndNothingIsWritten) {

@@ -191,7 +191,9 @@ Place ChoosePlace(EngineFaultRun* run) {
   // Not in the zeros behind the end.
   size_t end = bytes.size();
   while (end > 1 && bytes[end - 1] == std::byte{0}) --end;
-  place.offset = run->random().Below(end);
+  // Half of the time where it was written last, which is there still.
+  const size_t from = run->random().Below(2) == 0 ? 0 : end - end / 4 - 1;
+  place.offset = from + run->random().Below(end - from);
   return place;
 }
 

@@ -123,8 +123,19 @@ TEST_F(RecoveryPatchTest, ADamagedPieceCostsItsTrajectory) {
   Parts parts = Fills();
   parts.damaged = true;
   ASSERT_OK(Feed(parts));
+  ASSERT_OK(feed_.Finish());
   EXPECT_EQ(feed_.recovery().damaged_pages(), 1u);
   EXPECT_EQ(feed_.recovery().damaged().at(kSteps).count({0, 11}), 1u);
+}
+
+TEST_F(RecoveryPatchTest, APageThatIsWrittenWholeAfterItsDamageCostsNothing) {
+  Parts parts = Fills();
+  parts.damaged = true;
+  ASSERT_OK(Feed(parts));
+  ASSERT_OK(Feed(Fills()));
+  ASSERT_OK(feed_.Finish());
+  EXPECT_EQ(feed_.recovery().damaged_pages(), 0u);
+  EXPECT_TRUE(feed_.recovery().damaged().empty());
 }
 
 }  // namespace
