@@ -5,6 +5,8 @@
 
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
+#include "engine/internal/cold_check.h"
+#include "engine/internal/cold_tier.h"
 #include "engine/internal/core.h"
 #include "engine/internal/index_budget.h"
 #include "engine/internal/log_sizes.h"
@@ -49,6 +51,17 @@ Result<wal::CreatedLog> FindOrCreate(Env* env, const std::string& directory,
   }
   if (options.cold_tier) {
     GEARDB_RETURN_IF_ERROR(engine::CheckGoesRound(log.log_bytes_max, log.segment_bytes, ""));
+  }
+  GEARDB_ASSIGN_OR_RETURN(const bool cold,
+                          engine::HoldsColdStore(env, JoinPath(directory, engine::kColdDirectory)));
+  if (cold) {
+    // Who creates now may have it by now.
+    GEARDB_ASSIGN_OR_RETURN(exists, env->Exists(JoinPath(directory, wal::kManifestName)));
+    if (!exists) {
+      return Status::Corruption("'", directory, "' holds a cold store, but there is no ",
+                                wal::kManifestName,
+                                " beside it: a database has lost it, and none is created here");
+    }
   }
   auto created = wal::CreateLog(env, directory, log);
   const bool late = created.status().code() == StatusCode::kAlreadyExists;

@@ -277,10 +277,14 @@ Result<std::unique_ptr<LogReader>> LogReader::Open(Env* env, const std::string& 
                                                    const ReadOptions& options) {
   const std::string log_directory = JoinPath(directory, kLogDirectoryName);
   ReadOptions resolved = options;
+  const bool oldest = options.from == kNoLsn;
   GEARDB_ASSIGN_OR_RETURN(
       SegmentMap map,
-      SegmentMap::Read(env, log_directory, manifest, options.from == kNoLsn ? 0 : options.from));
-  if (options.from == kNoLsn) resolved.from = map.FirstInRow(manifest.segment_bytes);
+      SegmentMap::Read(env, log_directory, manifest, oldest ? options.released : options.from));
+  if (oldest) {
+    resolved.from = map.names.empty() ? AlignDown(options.released, manifest.segment_bytes)
+                                      : map.FirstInRow(manifest.segment_bytes);
+  }
   std::unique_ptr<RingFile> ring;
   if (options.use_ring) {
     const std::string path = JoinPath(log_directory, kRingName);

@@ -46,6 +46,9 @@ struct ReadOptions {
   /// Where to begin: the end of a record, or 0; kNoLsn: with the oldest segment from which all
   /// follow one another, as of a log whose first ones are written again.
   Lsn from = 0;
+  /// With `from` kNoLsn: segments that end at or below it are the log's no more, though nothing has
+  /// been written over them yet.
+  Lsn released = 0;
   bool all_types = false;  ///< Also pads, segment records, seals and parts.
   bool use_ring = true;
   /// Damage in the middle of the log ends the reading, as if the log ended there.

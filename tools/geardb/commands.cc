@@ -125,7 +125,9 @@ constexpr std::array kCommands = {
             .run = RunRepair,
             .help = "Makes a damaged database open again, names what that loses, and keeps what "
                     "leaves in its directory repair-<n>; exits 0 when it is whole or repaired, 6 "
-                    "when nothing is known to save of it, and nothing was changed"},
+                    "when nothing is known to save of it, and nothing was changed. Records behind "
+                    "one that is bad, and was not known to be synced, are no damage: an open for "
+                    "writing drops them, which 'verify' says before (exit 5)"},
 };
 
 const char* const kExitCodes =

@@ -206,9 +206,9 @@ bool IsDamaged(const wal::RecordView& record, Lsn reading_from) {
 class LogWalk {
  public:
   static Result<LogWalk> Begin(const StoreFiles& files, Lsn from) {
-    const wal::ReadOptions options{.from = from == 0 ? LogBegin(files) : from,
-                                   .all_types = true,
-                                   .allow_damaged_prefix = true};
+    const wal::ReadOptions options =
+        from == 0 ? ReadingOf(files).options
+                  : wal::ReadOptions{.from = from, .all_types = true, .allow_damaged_prefix = true};
     LogWalk walk;
     GEARDB_ASSIGN_OR_RETURN(
         walk.reader_, wal::LogReader::Open(Env::Posix(), files.directory, files.manifest, options));

@@ -192,4 +192,14 @@ Result<wal::Manifest> RebuildManifest(Env* env, const std::string& directory) {
   return manifest;
 }
 
+Result<Lsn> EndOfSegments(Env* env, const std::string& directory, const wal::Manifest& manifest,
+                          Lsn from) {
+  GEARDB_ASSIGN_OR_RETURN(const auto reader,
+                          wal::LogReader::Open(env, directory, manifest, {.from = from}));
+  while (true) {
+    GEARDB_ASSIGN_OR_RETURN(const auto record, reader->Next());
+    if (!record.has_value()) return reader->report().segments_end_lsn;
+  }
+}
+
 }  // namespace geardb::cli

@@ -48,4 +48,9 @@ Result<std::vector<SalvagedRecord>> SalvageFile(Env* env, const std::string& pat
 /// among the records, which begins with its first. Corruption where they do not say enough.
 Result<wal::Manifest> RebuildManifest(Env* env, const std::string& directory);
 
+/// Where what the segments hold of a log ends, which is good from `from` to its end: beyond it only
+/// the ring has it.
+Result<Lsn> EndOfSegments(Env* env, const std::string& directory, const wal::Manifest& manifest,
+                          Lsn from);
+
 }  // namespace geardb::cli

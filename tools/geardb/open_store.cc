@@ -114,10 +114,17 @@ Result<Filter> FilterOf(const Invocation& invocation) {
   return Filter::Parse(invocation.arguments.Text("filter"));
 }
 
-Lsn LogBegin(const StoreFiles& files) {
+LogReading ReadingOf(const StoreFiles& files) {
+  LogReading reading{.options = {.all_types = true, .allow_damaged_prefix = true}};
   const auto found =
       engine::HoldsColdStore(Env::Posix(), JoinPath(files.directory, engine::kColdDirectory));
-  return found.ok() && *found ? kNoLsn : 0;
+  if (!found.ok() || !*found) return reading;
+  reading.options.from = kNoLsn;
+  engine::ColdTier tier(Env::Posix(), files.directory, engine::ColdStoreOptions{.read_only = true});
+  if (!tier.OpenExisting(0).ok() || tier.head().number == 0) return reading;
+  reading.open_from = tier.head().log_from;
+  reading.options.released = std::min(tier.head().log_start, tier.head().log_from);
+  return reading;
 }
 
 }  // namespace geardb::cli

@@ -47,8 +47,14 @@ Result<std::string> TableName(const Invocation& invocation, const Database& data
 /// What was given as "filter", else all.
 Result<Filter> FilterOf(const Invocation& invocation);
 
-/// Where reading the log begins (wal::ReadOptions::from): where there is a cold store, its first
-/// segments may have been written again.
-Lsn LogBegin(const StoreFiles& files);
+/// How the log is read by itself.
+struct LogReading {
+  /// Where there is a cold store: from the oldest segment on from which all follow one another, and
+  /// that the store has not made free; its first ones may have been written again. Else from LSN 0.
+  wal::ReadOptions options;
+  /// An open reads no record before it: the image of the index has what they say.
+  Lsn open_from = 0;
+};
+LogReading ReadingOf(const StoreFiles& files);
 
 }  // namespace geardb::cli

@@ -65,6 +65,7 @@ class Planner {
   bool MendImage(const Status& failure);
   bool MendCold(const Status& failure);
   void CutLog(Lsn at, std::string damage);
+  void MakeSegmentOf(Lsn end);
   bool HasSegmentOf(Lsn end) const;
   void LookAtCold();
   void AddFirst(const std::vector<std::string>& damage, const std::string& action) {
@@ -223,6 +224,12 @@ bool Planner::HasSegmentOf(Lsn end) const {
   return std::ranges::any_of(bases_, [base](const auto& file) { return file.second == base; });
 }
 
+void Planner::MakeSegmentOf(Lsn end) {
+  const Lsn base = AlignDown(end, manifest_.segment_bytes);
+  plan_.segment = {.name = {}, .base = base, .epoch = found_.epoch};
+  plan_.actions.push_back("a segment is made for the log to go on in, at LSN " + Grouped(base));
+}
+
 void Planner::CutLog(Lsn at, std::string damage) {
   cut_ = at;
   manifest_.epoch.open = std::max(manifest_.epoch.open, found_.epoch.open) + 1;
@@ -232,11 +239,8 @@ void Planner::CutLog(Lsn at, std::string damage) {
   Add(std::move(damage),
       "the log is cut at LSN " + Grouped(at) + ": a new epoch begins there, by a new manifest");
   // It goes on in the middle of a segment, whose file has to say which one it is.
-  const Lsn base = AlignDown(at, manifest_.segment_bytes);
   plan_.segment.reset();
-  if (HasSegmentOf(at)) return;
-  plan_.segment = {.name = {}, .base = base, .epoch = found_.epoch};
-  plan_.actions.push_back("a segment is made for the log to go on in, at LSN " + Grouped(base));
+  if (!HasSegmentOf(at)) MakeSegmentOf(at);
 }
 
 Status Planner::TryOut() {
@@ -256,10 +260,19 @@ Status Planner::TryOut() {
       CutLog(recovery.end, std::string(recovery.damage.message()));
       continue;
     }
-    // An open for writing would go on in a file that does not say which segment it is.
-    if (!HasSegmentOf(recovery.end)) {
-      CutLog(recovery.end,
-             "no file of " + log_directory() + " has the segment in which the log ends");
+    // An open for writing would go on in a file that does not say which segment it is. What only
+    // the ring holds, it drains into new ones.
+    GEARDB_ASSIGN_OR_RETURN(const Lsn end,
+                            EndOfSegments(env_, shadow_->path(), manifest_, recovery.start));
+    if (!HasSegmentOf(end)) {
+      std::string damage = "no file of " + log_directory() + " has the segment of LSN " +
+                           Grouped(end) + ", in which the log goes on";
+      if (end == recovery.end) {
+        CutLog(end, std::move(damage));
+      } else {
+        plan_.damage.push_back(std::move(damage));
+        MakeSegmentOf(end);
+      }
       continue;
     }
     database_ = std::move(*opened);
@@ -474,25 +487,6 @@ Status Planner::NameLosses() {
 }
 
 }  // namespace
-
-std::vector<std::byte> SegmentHead(const wal::Manifest& manifest, Lsn base, wal::Epoch epoch) {
-  std::vector<std::byte> bytes(wal::kSegmentRecordBytes);
-  wal::RecordHeader header;
-  header.lsn = header.synced_lsn = base;
-  header.term = epoch.term;
-  header.open = epoch.open;
-  header.length = wal::kSegmentRecordBytes;
-  header.type = static_cast<uint16_t>(wal::RecordType::kSegment);
-  wal::WritePlainRecord(bytes.data(), header, manifest.uuid, manifest.Seed());
-  return bytes;
-}
-
-std::string FreeSegmentName(const std::string& log_directory) {
-  for (uint64_t number = 1;; ++number) {
-    std::string name = wal::SegmentName(number);
-    if (!fs::exists(JoinPath(log_directory, name))) return name;
-  }
-}
 
 Result<RepairPlan> PlanRepair(const RepairOptions& options) { return Planner(options).Plan(); }
 

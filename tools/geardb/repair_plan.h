@@ -97,9 +97,4 @@ struct RepairOptions {
 /// newer GearDB's database, ResourceExhausted for too little memory, NotFound where there is none.
 Result<RepairPlan> PlanRepair(const RepairOptions& options);
 
-/// The bytes of a segment's first record.
-std::vector<std::byte> SegmentHead(const wal::Manifest& manifest, Lsn base, wal::Epoch epoch);
-/// "segment-000007", a name that no file of the log's directory has.
-std::string FreeSegmentName(const std::string& log_directory);
-
 }  // namespace geardb::cli

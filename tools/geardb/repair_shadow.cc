@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tools/geardb/segment_head.h"
+
 namespace geardb::cli {
 namespace {
 

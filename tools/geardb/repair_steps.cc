@@ -6,6 +6,7 @@
 #include "base/crash_point.h"
 #include "engine/internal/cold_check.h"
 #include "engine/internal/cold_tier.h"
+#include "tools/geardb/segment_head.h"
 
 namespace geardb::cli {
 namespace {

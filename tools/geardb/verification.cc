@@ -73,15 +73,19 @@ void Verification::AddFailure(std::string place, Lsn lsn, const Status& failure,
 }
 
 bool Verification::IsKnown(const Status& failure) const {
-  return std::ranges::any_of(problems_, [&](const Problem& problem) {
+  const auto names = [&](const Problem& problem) {
     return NamesPlace(failure.message(), problem.place) ||
            (problem.lsn != kNoLsn &&
             NamesPlace(failure.message(), "LSN " + std::to_string(problem.lsn)));
-  });
+  };
+  return std::ranges::any_of(problems_, names) || std::ranges::any_of(bad_pieces_, names);
 }
 
 void Verification::AddLoss(std::string text) {
-  if (problems_.empty()) {
+  replay_lost_ = true;
+  const bool known = std::ranges::any_of(
+      bad_pieces_, [this](const Problem& piece) { return piece.lsn >= *replayed_from_; });
+  if (problems_.empty() && !known) {
     AddProblem(files_->directory, kNoLsn, std::move(text));
   } else {
     losses_.push_back(std::move(text));
@@ -92,7 +96,9 @@ Status Verification::Run() {
   GEARDB_RETURN_IF_ERROR(CheckFiles());
   GEARDB_RETURN_IF_ERROR(CheckLog());
   GEARDB_RETURN_IF_ERROR(CheckCold());
-  return CheckReplay();
+  GEARDB_RETURN_IF_ERROR(CheckReplay());
+  SettlePieces();
+  return Status::Ok();
 }
 
 Status Verification::CheckFiles() {
@@ -150,12 +156,19 @@ Status Verification::CheckSize(const std::string& path, uint64_t expected) {
 }
 
 Status Verification::CheckLog() {
-  const wal::ReadOptions options{
-      .from = LogBegin(*files_), .all_types = true, .allow_damaged_prefix = true};
+  problems_before_log_ = problems_.size();
+  LogReading reading = ReadingOf(*files_);
+  GEARDB_ASSIGN_OR_RETURN(const bool read, ReadLog(reading.options, reading.open_from));
+  if (read) return Status::Ok();
+  reading.options.from = reading.open_from;
+  return ReadLog(reading.options, 0).status();
+}
+
+Result<bool> Verification::ReadLog(const wal::ReadOptions& options, Lsn open_from) {
   auto opened = wal::LogReader::Open(Env::Posix(), files_->directory, files_->manifest, options);
   if (!opened.ok()) {
     AddFailure(files_->log_directory(), kNoLsn, opened.status(), "the log cannot be read: ");
-    return Status::Ok();
+    return true;
   }
   wal::LogReader& reader = **opened;
   bool at_end = false;
@@ -171,12 +184,20 @@ Status Verification::CheckLog() {
     NoteRecord(**record, CheckRecord(**record, reader));
   }
   const wal::ReadReport& report = reader.report();
-  verified_.records = report.records;
-  verified_.ring_records = report.ring_records;
-  verified_.log_bytes = report.bytes;
+  verified_.records += report.records;
+  verified_.ring_records += report.ring_records;
+  verified_.log_bytes += report.bytes;
   verified_.log_end = report.end_lsn;
   verified_.sealed = report.seal_lsn != kNoLsn;
-  return at_end ? CheckEnd(&reader) : Status::Ok();
+  if (at_end && !report.damage.ok() && report.end_lsn < open_from) {
+    notes_.push_back(std::string(report.damage.message()) +
+                     "; no open reads it, since the image of the index has what the records up to "
+                     "LSN " +
+                     Grouped(open_from) + " say: nothing is lost");
+    return false;
+  }
+  if (at_end) GEARDB_RETURN_IF_ERROR(CheckEnd(&reader));
+  return true;
 }
 
 // Says what is to be said of where the log ends.
@@ -308,7 +329,8 @@ void Verification::CheckPieces(const wal::RecordView& record, const wal::LogRead
     const wal::PieceView& piece = record.pieces[i];
     ++verified_.pieces;
     verified_.piece_bytes += piece.bytes.size();
-    if (piece.good) continue;
+    // A part may lie in a segment that the cold store has made free: its pages are there.
+    if (piece.good || piece.lsn < reader.report().start_lsn) continue;
     Lsn area = record.lsn + wal::PieceAreaOffset(record.header.metadata_length);
     if (piece.lsn != record.lsn) {
       const auto part = part_areas_.find(piece.lsn);
@@ -320,13 +342,37 @@ void Verification::CheckPieces(const wal::RecordView& record, const wal::LogRead
       place =
           files_->ring_path() + " at offset " + std::to_string(at % files_->manifest.ring_bytes);
     }
-    AddProblem(std::move(place), record.lsn,
-               "piece " + std::to_string(i) + " of " + std::to_string(record.pieces.size()) +
-                   (piece.bytes.empty() ? " is missing"
-                                        : ", " + Counted(piece.bytes.size(), "byte") +
-                                              ", does not fit its checksum") +
-                   "; the record: " + what);
+    if (bad_pieces_.size() == kProblemsMax) continue;
+    bad_pieces_.push_back(
+        {std::move(place), record.lsn,
+         "piece " + std::to_string(i) + " of " + std::to_string(record.pieces.size()) +
+             (piece.bytes.empty()
+                  ? " is missing"
+                  : ", " + Counted(piece.bytes.size(), "byte") + ", does not fit its checksum") +
+             "; the record: " + what});
   }
+}
+
+// A piece that was removed, trimmed, patched over or moved to the cold store stays in the log.
+void Verification::SettlePieces() {
+  std::vector<Problem> needed;
+  std::string first_of_others;
+  for (Problem& piece : bad_pieces_) {
+    const bool unknown = !replayed_from_.has_value();
+    if (unknown || (piece.lsn >= *replayed_from_ ? replay_lost_ : rows_lost_)) {
+      needed.push_back(std::move(piece));
+    } else if (first_of_others.empty()) {
+      first_of_others = piece.place;
+    }
+  }
+  const size_t others = bad_pieces_.size() - needed.size();
+  if (others > 0) {
+    notes_.push_back(Counted(others, "piece") + " of the log cannot be read (the first: " +
+                     Printable(first_of_others) + "), but nothing that is there needs " +
+                     (others == 1 ? "it" : "them") + ": no damage");
+  }
+  problems_.insert(problems_.begin() + static_cast<ptrdiff_t>(problems_before_log_),
+                   std::make_move_iterator(needed.begin()), std::make_move_iterator(needed.end()));
 }
 
 // A replay reads one good copy of each index chunk, and goes on where another is bad.
@@ -365,18 +411,13 @@ Status Verification::CheckReplay() {
   }
   Database& database = **opened;
   const RecoveryReport& recovery = database.recovery();
+  replayed_from_ = recovery.start;
   GEARDB_RETURN_IF_ERROR(CheckAsWriter(recovery.start));
-  const bool trajectories_named =
-      recovery.note.find("trajectories with damaged pages:") != std::string::npos;
   if (recovery.damaged_pages > 0) {
     AddLoss(
-        Counted(recovery.damaged_pages, "page") + " cannot be restored" +
-        (trajectories_named
-             ? ", and the trajectories that they belong to are lost: " + recovery.note
-             : ", but no trajectory that is there needs them: those that did were removed, by an "
-               "open for writing or before the damage"));
-  }
-  if (!trajectories_named && recovery.damaged_priorities + recovery.damaged_tags > 0) {
+        Counted(recovery.damaged_pages, "page") +
+        " cannot be restored, and the trajectories that they belong to are lost: " + recovery.note);
+  } else if (recovery.damaged_priorities + recovery.damaged_tags > 0) {
     AddLoss(recovery.note);
   }
   for (const std::string& name : database.Tables()) {
@@ -384,6 +425,11 @@ Status Verification::CheckReplay() {
     const auto table = database.OpenTable(name);
     const Status status = table.ok() ? CheckTable(table->get()) : table.status();
     if (!status.ok()) AddProblem("table " + name, kNoLsn, status.ToString());
+  }
+  const std::string counters = database.Activity().note;
+  // A database that was never closed may have none yet.
+  if (counters.find("cannot be used") != std::string::npos) {
+    notes_.push_back(Printable(counters) + "; nothing depends on it, and the counters begin anew");
   }
   return Status::Ok();
 }
@@ -415,6 +461,7 @@ Status Verification::CheckTable(Table* table) {
     ++verified_.trajectories;
     const Status read = whole.Read(record);
     if (!read.ok()) {
+      rows_lost_ = true;
       AddProblem("table " + table->spec().name + ", trajectory " + std::to_string(record.id),
                  kNoLsn, read.ToString());
       continue;

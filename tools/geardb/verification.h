@@ -88,6 +88,8 @@ class Verification {
   Status CheckSegmentFile(const std::string& path);
   Status CheckSize(const std::string& path, uint64_t expected);
   Status CheckLog();
+  /// False where damage ends the reading before `open_from`: no open comes to it, and it is a note.
+  Result<bool> ReadLog(const wal::ReadOptions& options, Lsn open_from);
   Status CheckEnd(wal::LogReader* reader);
   Status CheckBeyond(wal::LogReader* reader);
   /// Says what the record does.
@@ -102,6 +104,8 @@ class Verification {
   /// What an open for writing says of the log, which it reads from here on.
   Status CheckAsWriter(Lsn from);
   Status CheckTable(Table* table);
+  /// Which of the bad pieces are damage, once it is known what is lost.
+  void SettlePieces();
   void AddProblem(std::string place, Lsn lsn, std::string text);
   /// What prevents reading on: damage, or a newer GearDB's work. No problem of its own where one of
   /// a file that it names is known.
@@ -113,6 +117,13 @@ class Verification {
   const StoreFiles* files_;
   const Invocation* invocation_;
   std::vector<Problem> problems_;
+  /// Pieces of the log that do not fit their checksums: damage where something needs them.
+  std::vector<Problem> bad_pieces_;
+  size_t problems_before_log_ = 0;
+  /// From here on a replay has applied the records; nothing: there was none.
+  std::optional<Lsn> replayed_from_;
+  bool replay_lost_ = false;  ///< It said so.
+  bool rows_lost_ = false;    ///< A trajectory that is there could not be read.
   std::vector<std::string> losses_;
   std::vector<std::string> notes_;
   Verified verified_;

@@ -83,7 +83,7 @@ Status Fill(Database* database, Died died) {
     return died == Died::kLongAfterAnImage ? bytes >= kReplayBytesMin
                                            : bytes > 0 && bytes < kBehindBytesMax;
   };
-  for (TrajectoryId id = 1; id <= kTrajectoriesMin || !enough(); ++id) {
+  const auto add = [&](TrajectoryId id) {
     std::vector<uint8_t> x;
     for (int64_t row = 0; row < kRows; ++row) x.insert(x.end(), kRowBytes, Byte(id, row));
     const std::vector<uint8_t> text = Text(id);
@@ -91,9 +91,12 @@ Status Fill(Database* database, Died died) {
         {"x", TensorView::Of<uint8_t>(x, {kRows, kRowBytes})},
         {"text", TensorView::Of<uint8_t>(text), offsets},
     };
-    GEARDB_RETURN_IF_ERROR(writer->AppendTrajectory(values, {.end = End::kTerminated}).status());
-  }
-  return database->Sync();
+    return writer->AppendTrajectory(values, {.end = End::kTerminated}).status();
+  };
+  TrajectoryId id = 1;
+  for (; id <= kTrajectoriesMin || !enough(); ++id) GEARDB_RETURN_IF_ERROR(add(id));
+  GEARDB_RETURN_IF_ERROR(database->Sync());
+  return add(id);  // Its record says what was synced.
 }
 
 /// Fills a store in another process, which is killed.
@@ -199,9 +202,25 @@ TEST_F(KilledColdStoreTest, VerifyFindsDamageWhereverAnOpenForWritingDoes) {
   }
 }
 
-TEST_F(KilledColdStoreTest, ALostEndOfTheLogIsSaidOfTheTableThatHasTheColumn) {
+TEST_F(KilledColdStoreTest, WhatTheRingHasOfALostSegmentIsNotCutOff) {
   const auto segments = Segments();
   fs::remove(segments.rbegin()->second);
+  const auto before = testing::FilesOf(store());
+  const CliRun run = Run("repair");
+  EXPECT_EQ(run.code, cli::kExitGood) << run.out << run.err;
+  EXPECT_NE(run.out.find("nothing to repair"), std::string::npos) << run.out;
+  EXPECT_TRUE(testing::FilesOf(store()) == before);
+  ASSERT_OK_AND_ASSIGN(const auto database, Database::Open(store(), Options()));
+  EXPECT_EQ(database->OpenTable("t").value()->Count(), trajectories_);
+}
+
+TEST_F(KilledColdStoreTest, ALostEndOfTheLogIsSaidOfTheTableThatHasTheColumn) {
+  // The last one that the ring has not all of.
+  const auto shown = Json::Parse(Run("info", {"--json"}).out);
+  ASSERT_TRUE(shown.has_value());
+  const auto end = static_cast<Lsn>((*shown)["log"]["end"].integer());
+  const auto segments = Segments();
+  fs::remove(std::prev(segments.lower_bound(end - Options().ring_bytes))->second);
   const CliRun dry = Run("repair", {"--dry-run"});
   EXPECT_EQ(dry.code, cli::kExitDamage) << dry.out << dry.err;
   EXPECT_GE(LinesWith(dry.out, "LOST: table t: "), 1u) << dry.out;

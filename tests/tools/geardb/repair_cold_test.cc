@@ -195,6 +195,30 @@ TEST_F(RepairColdTest, DamageInTheLogCostsPagesBeforeTheImageAndAllBehindIt) {
   EXPECT_EQ(repaired, 8);
 }
 
+// Nothing reads them before they are written over.
+TEST_F(RepairColdTest, SegmentsThatAreFreeAreNoDamage) {
+  const auto shown = Json::Parse(testing::RunCli({"info", store(), "--json"}).out);
+  ASSERT_TRUE(shown.has_value());
+  const auto pages = static_cast<uint64_t>((*shown)["log"]["pages_from"].integer());
+  int free = 0;
+  for (const std::string& file : FilesIn("log", {"segment-"})) {
+    uint64_t lsn = 0;
+    std::memcpy(&lsn, testing::ReadBytes(file).data() + 8, sizeof(lsn));
+    if (lsn >= pages) continue;
+    ++free;
+    for (const bool gone : {true, false}) {
+      SCOPED_TRACE(file + (gone ? " is gone" : " is damaged"));
+      if (gone) fs::remove(file);
+      if (!gone) testing::FlipByte(file, 136);  // In the header of its second record.
+      const CliRun verify = testing::RunCli({"verify", store()});
+      EXPECT_EQ(verify.code, cli::kExitGood) << verify.out;
+      EXPECT_EQ(Repair().out, "nothing to repair\n");
+      Restore();
+    }
+  }
+  EXPECT_GT(free, 0);
+}
+
 TEST_F(RepairColdTest, ALogThatEndsBeforeTheImageBeginsAnewBehindIt) {
   // All of the log is gone but the files' names.
   for (const std::string& file : FilesIn("log", {"segment-"})) fs::remove(file);

@@ -328,14 +328,30 @@ TEST_F(VerifyCommandTest, DamageThatTheRingCanMendIsDamageUntilAnOpenMendsIt) {
   EXPECT_EQ(RunJson("verify")["trajectories"].integer(), 7);
 }
 
-TEST_F(VerifyCommandTest, AfterAnOpenForWritingLostTrajectoriesAreSaidToBeRemoved) {
+TEST_F(VerifyCommandTest, APieceThatNothingNeedsAnyMoreIsNoDamage) {
   const LoggedRecord record = RecordSaying("append 'walkers': rows 40…49");
   Flip(record.pieces[1]);
-  ASSERT_OK(Database::Open(store(), testing::SampleOptions()));
-  ExpectProblem(PlaceOf(record.pieces[1]).text(), "does not fit its checksum");
-  ExpectLoss("1 page cannot be restored, but no trajectory that is there needs them", 1);
-  EXPECT_EQ(LinesWith(Run("verify").out, "are lost"), 0U);
-  EXPECT_EQ(LinesWith(Run("head", {"walkers"}).err, "not all is shown: 1 page cannot be read"), 1U);
+  EXPECT_EQ(Run("verify").code, cli::kExitDamage);
+  // Its trajectory is removed.
+  const CliRun repair = testing::RunCli({"repair", store()});
+  ASSERT_EQ(repair.code, cli::kExitGood) << repair.out << repair.err;
+  const CliRun run = Run("verify");
+  EXPECT_EQ(run.code, cli::kExitGood) << run.out;
+  EXPECT_EQ(LinesWith(run.out, "note: 1 piece of the log cannot be read (the first: " +
+                                   PlaceOf(record.pieces[1]).text() + ")"),
+            1U)
+      << run.out;
+  EXPECT_EQ(LinesWith(run.out, "no damage found"), 1U) << run.out;
+  EXPECT_TRUE(RunJson("verify")["good"].truth());
+  EXPECT_EQ(RunJson("info")["recovery"]["damaged_pages"].integer(), 0);
+  EXPECT_EQ(LinesWith(Run("head", {"arcade"}).err, "not all is shown"), 0U);
+}
+
+TEST_F(VerifyCommandTest, CountersThatCannotBeUsedAreANote) {
+  testing::FlipByte(File("COUNTERS"), 30);
+  const CliRun run = Run("verify");
+  EXPECT_EQ(run.code, cli::kExitGood) << run.out;
+  EXPECT_EQ(LinesWith(run.out, "note: '" + File("COUNTERS") + "' cannot be used"), 1U) << run.out;
 }
 
 TEST_F(VerifyCommandTest, AStoreWhoseOwnerWasKilledIsNotDamaged) {

@@ -1,0 +1,31 @@
+#include "tools/geardb/segment_head.h"
+
+#include <filesystem>
+
+#include "base/env.h"
+#include "wal/record_codec.h"
+
+namespace geardb::cli {
+
+namespace fs = std::filesystem;
+
+std::vector<std::byte> SegmentHead(const wal::Manifest& manifest, Lsn base, wal::Epoch epoch) {
+  std::vector<std::byte> bytes(wal::kSegmentRecordBytes);
+  wal::RecordHeader header;
+  header.lsn = header.synced_lsn = base;
+  header.term = epoch.term;
+  header.open = epoch.open;
+  header.length = wal::kSegmentRecordBytes;
+  header.type = static_cast<uint16_t>(wal::RecordType::kSegment);
+  wal::WritePlainRecord(bytes.data(), header, manifest.uuid, manifest.Seed());
+  return bytes;
+}
+
+std::string FreeSegmentName(const std::string& log_directory) {
+  for (uint64_t number = 1;; ++number) {
+    std::string name = wal::SegmentName(number);
+    if (!fs::exists(JoinPath(log_directory, name))) return name;
+  }
+}
+
+}  // namespace geardb::cli
