@@ -6,6 +6,7 @@
 
 #include "base/env.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/sanitizers.h"
 #include "tests/testing/temp_dir.h"
 #include "tools/bench/ceilings.h"
 
@@ -38,13 +39,7 @@ TEST(UsageTest, FreedMemoryIsGivenBack) {
   }
   GiveBackFreeMemory();
   const uint64_t left = OwnMemory().rss;
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "a sanitizer keeps what is freed";
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "a sanitizer keeps what is freed";
-#endif
-#endif
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer keeps what is freed";
   EXPECT_LT(left + kBlocks * kBlockBytes * 3 / 4, full);
 }
 
