@@ -14,6 +14,7 @@
 #include "engine/internal/seal_groups.h"
 #include "engine/internal/set_filter.h"
 #include "engine/internal/set_priorities.h"
+#include "engine/internal/table_change.h"
 #include "engine/table.h"
 
 namespace geardb {
@@ -183,7 +184,9 @@ PriorityTableStats PriorityTable::Stats() const {
 }
 
 Status PriorityTable::Configure(const PriorityLimits& limits) {
-  return engine::ConfigureLimits(impl_.get(), limits);
+  GEARDB_RETURN_IF_ERROR(engine::ConfigureLimits(impl_.get(), limits));
+  engine::RemoveAllFinishedOf(impl_->database.get(), impl_->table);
+  return Status::Ok();
 }
 
 Status PriorityTable::SetFilter(const std::string& filter, FilterAction action) {

@@ -216,7 +216,8 @@ enum class InitialPriority : uint8_t {
 struct EpochSpec {
   uint32_t passes = 1;  ///< Times that each item is shown; at least 1.
   /// A closed trajectory all of whose items here have been covered in the last pass is removed
-  /// behind the hand-over that covered the last one, whatever else could draw it.
+  /// behind the hand-over that covered the last one, or behind its end where that comes later,
+  /// whatever else could draw it.
   bool remove_covered = false;
 
   friend bool operator==(const EpochSpec&, const EpochSpec&) = default;
@@ -265,8 +266,9 @@ struct PriorityTableSpec {
   /// maximum a batch waits until as many items can be drawn as it has rows.
   uint32_t max_times_sampled = 0;
   /// A closed trajectory of which an item here is exhausted or deleted (PriorityTable::Delete), and
-  /// all of its items in all priority tables are, is removed behind the hand-over or Delete that
-  /// took the last one. Not set: for queues and stacks.
+  /// all of its items in all priority tables are, is removed behind the change that left nothing to
+  /// draw: the hand-over or Delete that took the last item, or, where that was before, the end of
+  /// the trajectory, a Truncate, or other limits. Not set: for queues and stacks.
   std::optional<bool> remove_when_exhausted = {};
   EpochSpec epoch = {};
   /// A standing filter: the text of a Filter (engine/filter.h), which may name anything but

@@ -1,6 +1,7 @@
 #include "engine/internal/set_filter.h"
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "engine/internal/change_scope.h"
@@ -10,46 +11,58 @@
 namespace geardb::engine {
 namespace {
 
-/// Those of the trajectories that are still to be removed, by the priority table that says so.
-std::map<uint32_t, std::vector<TrajectoryId>> StillExpired(
-    const TableState& state, const std::vector<SlotOfTrajectory>& expired) {
+/// The priority table whose filter expires a trajectory; their number: none does.
+uint32_t FindExpiring(const TableState& state, Slot slot) GEARDB_REQUIRES(state.mutex) {
+  uint32_t number = 0;
+  while (number < state.priority_table_count() && !state.priority(number).Expires(slot)) ++number;
+  return number;
+}
+
+/// Those of the trajectories that are still to be removed, by the number of the priority table
+/// whose filter expires them; behind all of these what nobody can draw any more.
+std::map<uint32_t, std::vector<TrajectoryId>> StillFinished(
+    const TableState& state, const std::vector<SlotOfTrajectory>& finished)
+    GEARDB_REQUIRES(state.mutex) {
   std::map<uint32_t, std::vector<TrajectoryId>> ids;
-  for (const SlotOfTrajectory& found : expired) {
+  std::set<TrajectoryId> seen;
+  for (const SlotOfTrajectory& found : finished) {
     const index::TrajectoryRecord& record = state.trajectories().record(found.slot);
     const bool there =
         record.generation == found.generation && record.state == index::TrajectoryState::kClosed;
-    for (uint32_t i = 0; there && i < state.priority_table_count(); ++i) {
-      if (!state.priority(i).Expires(found.slot)) continue;
-      ids[i].push_back(record.id);
-      break;
-    }
+    if (!there || !state.IsFinished(found.slot) || !seen.insert(record.id).second) continue;
+    ids[FindExpiring(state, found.slot)].push_back(record.id);
   }
   return ids;
 }
 
-void RemoveWhatFails(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
-  std::vector<SlotOfTrajectory> expired;
+void RemoveWhatIsFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
+  std::vector<SlotOfTrajectory> finished;
   {
     MutexLock lock(&table->state->mutex);
-    expired = table->state->TakeExpired();
+    finished = table->state->TakeFinished();
   }
-  for (bool again = !expired.empty(); again;) {
+  for (bool again = !finished.empty(); again;) {
     again = false;
     std::map<uint32_t, std::vector<TrajectoryId>> ids;
+    uint32_t filters_end = 0;
     {
       MutexLock lock(&table->state->mutex);
-      ids = StillExpired(*table->state, expired);
+      ids = StillFinished(*table->state, finished);
+      filters_end = static_cast<uint32_t>(table->state->priority_table_count());
     }
     for (const auto& [number, removed] : ids) {
-      const Status status = RemoveMany(
-          database, table, removed, {.reason = RemovalReason::kFilter, .priority_table = number});
+      RemovalCause cause{.reason = RemovalReason::kExhausted};
+      if (number < filters_end) {
+        cause = {.reason = RemovalReason::kFilter, .priority_table = number};
+      }
+      const Status status = RemoveMany(database, table, removed, cause);
       if (status.ok()) continue;
       if (status.code() == StatusCode::kNotFound) {  // Somebody else has removed one meanwhile.
         again = true;
         continue;
       }
       MutexLock lock(&table->state->mutex);
-      table->state->PutBackExpired(std::move(expired));
+      table->state->PutBackFinished(std::move(finished));
       return;
     }
   }
@@ -100,7 +113,7 @@ Status SetStandingFilter(PriorityTable::Impl* impl, const std::string& filter,
 void FollowUp(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
   table->follow_up_due.store(false);
   RescaleWhereDue(database, table);
-  RemoveWhatFails(database, table);
+  RemoveWhatIsFinished(database, table);
 }
 
 }  // namespace geardb::engine

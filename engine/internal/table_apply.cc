@@ -68,6 +68,7 @@ void TableState::Apply(const fb::Append& append, Lsn lsn, const PageFrames& fram
       update.Insert(items ? items->value() : priorities_[i]->max_priority());
     }
   }
+  for (const RowsChange& change : changes) NoteFinished(change.slot);
 }
 
 void TableState::Apply(const fb::Close& close, Lsn lsn) {
@@ -109,6 +110,7 @@ void TableState::Apply(const fb::Close& close, Lsn lsn) {
       }
       update.Insert(value);
     }
+    NoteFinished(ended->slot());
   }
 }
 
@@ -201,6 +203,7 @@ void TableState::InsertReady(Slot slot, uint64_t before,
     update.AddTrajectory(slot);
     update.Insert(NewPriority(items, i, 0, priorities_[i]->max_priority()));
   }
+  NoteFinished(slot);
 }
 
 void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
@@ -245,6 +248,7 @@ void TableState::ApplyPatch(const PatchedRows& patched, Lsn lsn) {
                        static_cast<int64_t>(group.filled));
       update.Insert(NewPriority(patched.items, i, place, priorities_[i]->max_priority()));
     }
+    NoteFinished(group.slot);
   }
 }
 

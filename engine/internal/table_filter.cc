@@ -1,8 +1,6 @@
 // How standing filters see records: whoever changes a trajectory says so by Refilter, before new
 // items of it come.
 
-#include <utility>
-
 #include "base/break.h"
 #include "base/check.h"
 #include "engine/internal/anchors.h"
@@ -32,12 +30,7 @@ void TableState::Refilter(Slot slot) {
     Refilter(priority.get(), slot);
     expires |= priority->Expires(slot);
   }
-  if (!expires || record.state != index::TrajectoryState::kClosed) return;
-  const SlotOfTrajectory found{slot, record.generation};
-  // The slot may have been that of another, as after an open, which leaves what it has replayed.
-  const bool is_last = !expired_.empty() && expired_.back().slot == found.slot &&
-                       expired_.back().generation == found.generation;
-  if (!is_last) expired_.push_back(found);
+  if (expires && record.state == index::TrajectoryState::kClosed) AddFinished(slot);
 }
 
 void TableState::Refilter(PriorityState* priority, Slot slot) {
@@ -70,12 +63,6 @@ void TableState::Apply(const fb::SetFilter& set, size_t priority_table) {
   GEARDB_CHECK(DecodeFilter(set.filter(), set.action(), &spec).ok());
   priorities_[priority_table]->SetFilter(spec);
   UseFilter(priority_table);
-}
-
-std::vector<SlotOfTrajectory> TableState::TakeExpired() { return std::exchange(expired_, {}); }
-
-void TableState::PutBackExpired(std::vector<SlotOfTrajectory> expired) {
-  expired_.insert(expired_.end(), expired.begin(), expired.end());
 }
 
 // ---- New items.

@@ -1,6 +1,7 @@
 // How limits see records: hand-overs, other limits, and trajectories that nobody can draw any more.
 
 #include <algorithm>
+#include <utility>
 
 #include "base/break.h"
 #include "engine/internal/priority_limits.h"
@@ -131,6 +132,24 @@ std::vector<Slot> TableState::FinishedTrajectories() const {
     if (IsFinished(slot)) slots.push_back(slot);
   });
   return slots;
+}
+
+void TableState::NoteFinished(Slot slot) {
+  if (RemovesFinished() && IsFinished(slot)) AddFinished(slot);
+}
+
+void TableState::AddFinished(Slot slot) {
+  const SlotOfTrajectory found{slot, trajectories().record(slot).generation};
+  // The slot may have been that of another, as after an open, which leaves what it has replayed.
+  const bool is_last = !finished_.empty() && finished_.back().slot == found.slot &&
+                       finished_.back().generation == found.generation;
+  if (!is_last) finished_.push_back(found);
+}
+
+std::vector<SlotOfTrajectory> TableState::TakeFinished() { return std::exchange(finished_, {}); }
+
+void TableState::PutBackFinished(std::vector<SlotOfTrajectory> finished) {
+  finished_.insert(finished_.end(), finished.begin(), finished.end());
 }
 
 }  // namespace geardb::engine

@@ -363,6 +363,7 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
     update.AddRows(trimmed.slot(), first, end);
     update.Insert(priority.max_priority());
   }
+  NoteFinished(trimmed.slot());
 }
 
 void TableState::Open(const fb::Opened& opened, Lsn lsn) {

@@ -262,7 +262,7 @@ class TableState {
   /// Whether the weights of a priority table should have another scale.
   bool ScaleDue() const GEARDB_REQUIRES(mutex);
   /// There is something for FollowUp.
-  bool FollowUpDue() const GEARDB_REQUIRES(mutex) { return ScaleDue() || !expired_.empty(); }
+  bool FollowUpDue() const GEARDB_REQUIRES(mutex) { return ScaleDue() || !finished_.empty(); }
   PriorityState& priority(size_t number) { return *priorities_[number]; }
   const PriorityState& priority(size_t number) const { return *priorities_[number]; }
 
@@ -347,10 +347,6 @@ class TableState {
 
   /// The filter that a priority table's spec has now: whom it fails is worked out anew.
   void UseFilter(size_t priority_table);
-  /// Closed trajectories that filters are to expire, found since the last call.
-  std::vector<SlotOfTrajectory> TakeExpired();
-  void PutBackExpired(std::vector<SlotOfTrajectory> expired);
-
   /// Some priority table removes what is exhausted, covered or filtered out.
   bool RemovesFinished() const;
   /// Whether a trajectory is to be removed, since nobody can draw it any more
@@ -359,6 +355,10 @@ class TableState {
   bool IsFinished(Slot slot) const;
   /// All of them. Looks at every trajectory, if any may be.
   std::vector<Slot> FinishedTrajectories() const;
+  /// Of these, those that became so by changes that name no samples or deleted items: an end, a
+  /// trim, what a filter or a priority table asks for. Found since the last call.
+  std::vector<SlotOfTrajectory> TakeFinished();
+  void PutBackFinished(std::vector<SlotOfTrajectory> finished);
 
   /// Index memory behind the table: records, pages, selectors.
   uint64_t index_bytes() const;
@@ -425,6 +425,9 @@ class TableState {
   /// The trajectory has changed: what its standing filters say of it now.
   void Refilter(Slot slot);
   void Refilter(PriorityState* priority, Slot slot);
+  /// The trajectory has changed otherwise, and may be finished by now.
+  void NoteFinished(Slot slot);
+  void AddFinished(Slot slot);
   /// The members of a group, or what its filter says of them, have changed.
   void RefilterGroup(PriorityState* priority, uint64_t group);
   /// A trajectory is no member any more.
@@ -455,7 +458,7 @@ class TableState {
   uint64_t open_count_ = 0;
   uint64_t appended_rows_ = 0;
   RemovalLog removals_;
-  std::vector<SlotOfTrajectory> expired_;
+  std::vector<SlotOfTrajectory> finished_;
   uint64_t trimmed_rows_ = 0;
 };
 

@@ -33,7 +33,12 @@ void PlainTable::Settle(const std::map<TrajectoryId, int64_t>& lanes,
     }
   }
   for (const auto& [id, name] : expired) Remove(id, RemovalReason::kFilter, name);
-  if (expired.empty()) return;
+  std::vector<TrajectoryId> finished;
+  for (const auto& [id, trajectory] : trajectories) {
+    if (IsFinished(trajectory)) finished.push_back(id);
+  }
+  for (const TrajectoryId id : finished) Remove(id, RemovalReason::kExhausted);
+  if (expired.empty() && finished.empty()) return;
   for (size_t p = 0; p < priorities.size(); ++p) SettlePriority(p, {}, {});
 }
 

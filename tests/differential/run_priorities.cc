@@ -200,6 +200,7 @@ void Runner::Configure(const Step& step) {
   const Status status = live->priority_table(number)->Configure(limits);
   if (!SameCode("configure", status, StatusCode::kOk)) return;
   differential::Configure(&priority, limits);
+  live->plain.Settle();
   PriorityLimits wrong = limits;
   wrong.limiter = {.kind = LimiterKind::kMinSize, .min_size = 0};
   SameCode("wrong", live->priority_table(number)->Configure(wrong), StatusCode::kInvalidArgument);

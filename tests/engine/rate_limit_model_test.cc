@@ -181,7 +181,7 @@ struct Model {
       return item.there && max() > 0 && item.sampled >= max();
     }));
   }
-  /// What an open finishes where the process died behind a hand-over, or limits became so.
+  /// What other limits finish, or an open where the process died behind a hand-over.
   void FinishAll() {
     if (!removes() || max() == 0) return;
     for (size_t i = 0; i < items.size(); ++i) {
@@ -322,6 +322,7 @@ class RateLimitModelTest : public RateLimitFixture {
         const PriorityLimits other = RandomLimits();
         ASSERT_OK(priority("limited")->Configure(other));
         model_.Configure(other);
+        model_.FinishAll();
       } else {
         OpenAtRest(what >= 98);
       }

@@ -160,6 +160,54 @@ TEST_F(RateLimitTest, WhatComesByACutIsNeverRefused) {
   EXPECT_EQ(table_->Stats().trajectories, 0u);
 }
 
+TEST_F(RateLimitTest, WhatWasTakenWhileItWasOpenLeavesWithItsEnd) {
+  PriorityTableSpec spec = Queue(16);
+  spec.window.stride = 2;  // Rows 1 and 3 make no item.
+  CreateLimited(spec);
+  auto sampler = Sample(1);
+  const auto append = [&](int64_t first, int64_t count) {
+    Append(first, count);
+    while (NextNow(sampler.get()).ok()) {
+    }
+    EXPECT_EQ(table_->Count(), 1u) << "it is open";
+  };
+  append(0, 3);
+  Append(3, 1, End::kTerminated);
+  EXPECT_EQ(table_->Count(), 0u);
+  append(10, 1);
+  ASSERT_OK(writer_->Cut());
+  EXPECT_EQ(table_->Count(), 0u);
+  append(20, 2);
+  writer_.reset();
+  ASSERT_OK(table_->CloseOrphans(0));
+  EXPECT_EQ(table_->Count(), 0u);
+  ASSERT_OK_AND_ASSIGN(const Removals removals, table_->ReadRemovals(0));
+  ASSERT_EQ(removals.removals.size(), 3u);
+  for (const Removal& removal : removals.removals) {
+    EXPECT_EQ(removal.reason, RemovalReason::kExhausted);
+  }
+}
+
+TEST_F(RateLimitTest, WhatATrimOrOtherLimitsLeaveWithoutAnythingToDrawLeaves) {
+  CreateLimited(
+      Limited({.kind = LimiterKind::kStack, .capacity = 16}, SelectorKind::kLifo, /*max_times=*/0));
+  const auto appended = TryAppend(0, 4);
+  ASSERT_OK(appended);
+  auto sampler = Sample(2);
+  ASSERT_OK(NextNow(sampler.get()));  // Rows 3 and 2.
+  ASSERT_OK(table_->Truncate(appended->id, 1));
+  EXPECT_EQ(table_->Count(), 1u);
+  ASSERT_OK(table_->Truncate(appended->id, 2));
+  EXPECT_EQ(table_->Count(), 0u);
+
+  ASSERT_OK(priority("limited")->Configure({.max_times_sampled = 2}));
+  ASSERT_OK(TryAppend(10, 2));
+  ASSERT_OK(NextNow(sampler.get()));
+  ASSERT_OK(
+      priority("limited")->Configure({.max_times_sampled = 1, .remove_when_exhausted = true}));
+  EXPECT_EQ(table_->Count(), 0u);
+}
+
 TEST_F(RateLimitTest, WhatIsThereOrBecomesReadyIsNeverRefused) {
   Create(StepSpec(), {.admission_timeout_ms = 0});
   for (int64_t k = 0; k < 3; ++k) ASSERT_OK(TryAppend(k, 1));
