@@ -27,15 +27,16 @@ constexpr uint64_t kPartsFarFromBound = 4;
 
 /// A call takes its frames before it is decided what leaves for it: where there are none, somebody
 /// has to make room.
-Status NoFrames(const Status& refused, const engine::TableState& state) {
+Status NoFrames(const Status& refused, const engine::TableState& state, bool resident) {
   const TableSpec& spec = state.layout().spec();
   MutexLock lock(&state.mutex);
   const uint64_t held = state.frame_bytes();
   return Status::ResourceExhausted(
       refused.message(), "; table '", spec.name, "' holds ", held, " bytes of them (bytes_max ",
       spec.bytes_max, ", steps_max ", spec.steps_max,
-      "), and nothing leaves for want of frames alone: open the database with a larger "
-      "budgets.frames_bytes, or remove trajectories");
+      resident ? "), and nothing leaves for want of frames alone"
+               : "), and what can leave memory was taken by others, or readers have it",
+      ": open the database with a larger budgets.frames_bytes, or remove trajectories");
 }
 
 }  // namespace
@@ -195,8 +196,8 @@ Status Writer::Impl::CopyRowsInTime(Calls calls, Deadline deadline, AppendPlan* 
     seen = database_->log->published();
     status = CopyRows(calls, deadline, plan);
   }
-  return status.code() == StatusCode::kResourceExhausted ? NoFrames(status, *table_->state)
-                                                         : status;
+  if (status.code() != StatusCode::kResourceExhausted) return status;
+  return NoFrames(status, *table_->state, database_->options.resident);
 }
 
 void Writer::Impl::CopyPage(Calls calls, const AppendPlan& plan, size_t page, uint64_t rows_done) {

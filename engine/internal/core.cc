@@ -267,8 +267,13 @@ bool DatabaseCore::MakeLogRoom(uint64_t bytes, Deadline deadline) {
 Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadline deadline) {
   if (const auto frame = arena->TryAllocate(pool)) return *frame;
   const WaitTimer timer(&waits.frames);
-  if (!options.resident) evictor->MakeRoom(pool, ahead);
-  return arena->Allocate(pool, deadline);
+  for (;;) {
+    // What was dropped others may take first: it is made again while there is something to drop.
+    const bool made = !options.resident &&
+                      (evictor->MakeRoom(pool, ahead) > 0 || arena->FramesAvailable(pool) > 0);
+    Result<FrameRef> frame = arena->Allocate(pool, deadline);
+    if (frame.ok() || !made || deadline.passed()) return frame;
+  }
 }
 
 Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec, TableId id,
