@@ -203,6 +203,11 @@ TEST_F(RateLimitTest, WhatATrimOrOtherLimitsLeaveWithoutAnythingToDrawLeaves) {
   ASSERT_OK(priority("limited")->Configure({.max_times_sampled = 2}));
   ASSERT_OK(TryAppend(10, 2));
   ASSERT_OK(NextNow(sampler.get()));
+  ASSERT_OK(priority("limited")->Configure({.max_times_sampled = 1}));
+  EXPECT_STATUS(kDeadlineExceeded, NextNow(sampler.get()).status(),
+                "priority table 'limited' of table 'steps' has nothing to draw: of 2 items 2 are "
+                "exhausted");
+  EXPECT_EQ(table_->Count(), 1u);
   ASSERT_OK(
       priority("limited")->Configure({.max_times_sampled = 1, .remove_when_exhausted = true}));
   EXPECT_EQ(table_->Count(), 0u);
