@@ -232,9 +232,13 @@ std::string Describe(const fb::HandOver& hand_over) {
   for (uint32_t i = 0; i < Size(hand_over.sampled()); ++i) {
     rows += hand_over.sampled()->Get(i)->count();
   }
+  std::string pass;
+  if (hand_over.epoch() > 0) {
+    pass = ", of epoch " + Grouped(hand_over.epoch()) + ", pass " + Grouped(hand_over.pass());
+  }
   const std::string text = "draw " + Grouped(hand_over.draw_number()) + ": " +
                            Counted(rows, "item") + " from " +
-                           Counted(Size(hand_over.sampled()), "trajectory");
+                           Counted(Size(hand_over.sampled()), "trajectory") + pass;
   return hand_over.audit() == nullptr ? text : text + "; " + Describe(*hand_over.audit());
 }
 

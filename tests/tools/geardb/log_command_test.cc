@@ -93,6 +93,7 @@ TEST_F(LogCommandTest, RecordsSayWhatTheyDo) {
         "part 8 of the group at LSN ",
         "hand_over 'arcade'/'per': draw 0: 8 items from ",
         "restart_draws 'arcade'/'per': seed 99, next draw 20",
+        ", of epoch 1, pass 1",
         "hand_over 'arcade'/'per': draw 20: 8 items from ",
         " trajectories; drawn at LSN ",
         " by 'learner?' with seed 99, handed over 20",
