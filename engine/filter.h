@@ -46,7 +46,9 @@ class Filter {
  public:
   /// All trajectories: `true`.
   static Filter All();
-  /// InvalidArgument names the character (from 1) that is wrong, and what was expected there.
+  /// InvalidArgument names the character (from 1) that is wrong, and what was expected there. A
+  /// text of any length; one that a priority table stores (PriorityTableSpec::filter) has 4,096
+  /// characters at most.
   static Result<Filter> Parse(std::string_view text);
 
   /// In one form: filters that are equal read the same, and Parse of it gives an equal filter.

@@ -127,10 +127,13 @@ class PriorityTable {
   /// ResourceExhausted that the system has no thread for the prefetching.
   Result<std::unique_ptr<Sampler>> NewSampler(const SamplerOptions& options);
 
-  /// Other limits from now on, in the apply sequence, logged at Ack::kLog. A ratio with other
-  /// numbers begins as if up to min_size of what is there had just been inserted; a queue or stack,
-  /// where there was none, as if nothing of what is there had been sampled. An item that was
-  /// sampled before there was a maximum begins at 0. What is drawn and not handed over stays so.
+  /// Other limits from now on, in the apply sequence, logged at Ack::kLog. A ratio with another
+  /// min_size or samples_per_insert begins as if up to min_size of what is there had just been
+  /// inserted, and with another error_buffer alone goes on counting; a queue or stack, where there
+  /// was none, begins as if nothing of what is there had been sampled. An item that was sampled
+  /// before there ever was a maximum begins at 0; times that were counted under one are kept, and
+  /// count under the next. What is drawn and not handed over stays so. Returns when what nobody can
+  /// draw any more has been removed (PriorityTableSpec::remove_when_exhausted).
   /// InvalidArgument, with no change, for limits that cannot be; ResourceExhausted where the index
   /// budget cannot hold what they count. Handles, this one too, and their spec() stay as they are;
   /// the next open compares with the new limits.

@@ -102,7 +102,8 @@ struct RowDraw {
 /// by its selector, then `count` rows of that trajectory, or of all members of the group, of those
 /// that may be anchors of `window` (as of a priority table over windows, with its edge rules). The
 /// batch shows these windows, one item's behind each other: `batch` · `count` of them. Items that
-/// have no such row are passed over: the next row of the draw takes their place.
+/// have no such row are passed over: the next row of the draw takes their place. Not of an epoch:
+/// a trajectory that is passed over would never be covered.
 ///
 /// A handle names the item, whose priority may be set. A probability is that of the item (those
 /// passed over included) times 1 / (anchors in it). Weights follow from it (of a uniform selector,
@@ -153,8 +154,10 @@ enum class ShareKind : uint8_t {
   /// own. Those of all parts are 1 together, or less where a part takes the rest.
   kProbability = 1,
   /// `count`, or as many as can be drawn: distinct items that there are, samples that the limiter
-  /// admits, what is left of an epoch's pass; none of an empty priority table. The only share that
-  /// an epoch may have, whose end no batch of several parts says.
+  /// admits, what is left of an epoch's pass; none of an empty priority table. With replacement,
+  /// and without limits, always `count`, of however few items. The only share that an epoch may
+  /// have, whose end no batch of several parts says. Batches that are drawn ahead at the end of a
+  /// pass have no row of it: the next pass begins when the last of this one is handed over.
   kUpToAvailable = 2,
   kRest = 3,  ///< What is left; at most one part.
 };

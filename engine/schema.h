@@ -271,10 +271,10 @@ struct PriorityTableSpec {
   /// the trajectory, a Truncate, or other limits. Not set: for queues and stacks.
   std::optional<bool> remove_when_exhausted = {};
   EpochSpec epoch = {};
-  /// A standing filter: the text of a Filter (engine/filter.h), which may name anything but
-  /// times_sampled; none where it is empty. What each trajectory comes to is kept up to date with
-  /// every change of it, so draws cost nothing more, and probabilities are those among what passes.
-  /// PriorityTable::SetFilter moves its bounds. Not for epochs.
+  /// A standing filter: the text of a Filter (engine/filter.h) of at most 4,096 characters, which
+  /// may name anything but times_sampled; none where it is empty. What each trajectory comes to is
+  /// kept up to date with every change of it, so draws cost nothing more, and probabilities are
+  /// those among what passes. PriorityTable::SetFilter moves its bounds. Not for epochs.
   std::string filter = {};
   FilterAction filter_action = FilterAction::kHide;
 

@@ -166,11 +166,12 @@ class Table {
   /// Writers and samplers that were made before: a writer takes values for them as ever, to no end;
   /// a sampler that shows one says NotFound when it draws next, and so from then on. The memory and
   /// the log's bytes of a column group are given back with its last column; until then pages keep
-  /// their size. The values of ragged columns, blobs and wide columns leave memory at once, and the
-  /// log and the cold store as those of a dropped table do. NotFound, naming what there is;
-  /// InvalidArgument where no per-step column would be left in the first group; FailedPrecondition
-  /// where a priority table requires a column or its group, takes priorities from it, or names it
-  /// in its filter.
+  /// their size. The values of ragged columns, blobs and wide columns leave the frames at once, the
+  /// log and the cold store as those of a dropped table do, and what is known of them leaves index
+  /// memory at the next open. NotFound, naming what there is; InvalidArgument where no per-step
+  /// column would be left in the first group; FailedPrecondition where a priority table requires a
+  /// column, or a group of which it is the last, takes priorities from it, or names it in its
+  /// filter.
   Status DropColumns(std::span<const std::string_view> names);
 
   // Time (TableSpec::ttl_ms, TableSpec::orphan_timeout_ms), by hand.

@@ -85,7 +85,7 @@ struct Appended {
 
 /// Appends to one table. Used by one thread at a time; a table takes many writers in parallel.
 /// Destroying it leaves its open trajectories as orphans: drawable, and closed as cut or resumed
-/// later.
+/// later. Their age, by which a full table lets go, is that of this moment, in the order of ids.
 class Writer {
  public:
   ~Writer();
