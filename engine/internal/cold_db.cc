@@ -88,8 +88,13 @@ void ColdListener::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
     return;
   }
   MutexLock lock(&mutex_);
-  if (status_.ok()) status_ = FromRocks(*error, directory_);
+  if (status_.ok()) SetStatus(FromRocks(*error, directory_));
   changed_.NotifyAll();
+}
+
+void ColdListener::SetStatus(const Status& status) {
+  status_ = status;
+  files_->RefuseTables(IsFull(status));
 }
 
 void ColdListener::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason /*reason*/,
@@ -109,7 +114,12 @@ Status ColdListener::status() const {
 
 void ColdListener::Resumed() {
   MutexLock lock(&mutex_);
-  status_ = Status::Ok();
+  SetStatus(Status::Ok());
+}
+
+void ColdListener::NotResumed(const Status& why) {
+  MutexLock lock(&mutex_);
+  if (status_.ok()) SetStatus(why);
 }
 
 void ColdListener::AddDamage(std::string what) {
@@ -123,6 +133,30 @@ void ColdListener::AddDamage(std::string what) {
 std::vector<std::string> ColdListener::damage() const {
   MutexLock lock(&mutex_);
   return damage_;
+}
+
+void ColdGate::Enter() {
+  MutexLock lock(&mutex_);
+  while (closed_) changed_.WaitUntil(&mutex_, Deadline::Infinite());
+  ++inside_;
+}
+
+void ColdGate::Leave() {
+  MutexLock lock(&mutex_);
+  if (--inside_ == 0) changed_.NotifyAll();
+}
+
+void ColdGate::Close() {
+  MutexLock lock(&mutex_);
+  while (closed_) changed_.WaitUntil(&mutex_, Deadline::Infinite());
+  closed_ = true;
+  while (inside_ > 0) changed_.WaitUntil(&mutex_, Deadline::Infinite());
+}
+
+void ColdGate::Open() {
+  MutexLock lock(&mutex_);
+  closed_ = false;
+  changed_.NotifyAll();
 }
 
 ColdDb::~ColdDb() { (void)Close(); }
@@ -140,14 +174,18 @@ Status ColdDb::Writable() const {
 }
 
 Status ColdDb::Resuming(const std::function<Status()>& attempt) {
-  GEARDB_RETURN_IF_ERROR(StopFailingCompactions());
   Status status = listener->status();
   for (int tries = 0; tries < kResumes; ++tries) {
     if (IsFull(status)) {
       if (may_use_reserve) reserve->GiveUp();
       status = Resume();
     }
-    if (status.ok()) status = attempt();
+    if (status.ok()) {
+      status = NotResuming([&] {
+        GEARDB_RETURN_IF_ERROR(StopFailingCompactions());
+        return attempt();
+      });
+    }
     if (!IsFull(status)) break;
   }
   return status;
@@ -186,11 +224,23 @@ Status ColdDb::StopFailingCompactions() {
 }
 
 Status ColdDb::Resume() {
-  MutexLock lock(&resume_mutex_);
+  gate_.Close();
+  // Another one may have resumed since, or met something worse.
+  if (IsFull(listener->status())) ResumeAlone();
+  const Status left = listener->status();
+  gate_.Open();
+  return left;
+}
+
+void ColdDb::ResumeAlone() {
+  // What RocksDB has begun ends; after an error it begins nothing by itself before it resumes.
+  rocksdb::Status resumed = db->PauseBackgroundWork();
+  threads->HoldCompactions();
+  if (resumed.ok()) resumed = db->ContinueBackgroundWork();
   listener->Resumed();
-  const rocksdb::Status resumed = db->Resume();
-  const Status error = listener->status();
-  return error.ok() ? FromRocks(resumed, directory) : error;
+  if (resumed.ok()) resumed = db->Resume();
+  if (!resumed.ok()) listener->NotResumed(FromRocks(resumed, directory));
+  threads->ReleaseCompactions();
 }
 
 Status ColdDb::FlushUntil(uint64_t batch) {

@@ -42,7 +42,8 @@ Status FromRocks(const rocksdb::Status& status, std::string_view context);
 /// Follows RocksDB's background threads. Thread-safe.
 class ColdListener : public rocksdb::EventListener {
  public:
-  explicit ColdListener(std::string directory) : directory_(std::move(directory)) {}
+  ColdListener(std::string directory, std::shared_ptr<ManifestFiles> files)
+      : directory_(std::move(directory)), files_(std::move(files)) {}
 
   void OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& flush) override;
   void OnCompactionCompleted(rocksdb::DB* db,
@@ -65,6 +66,8 @@ class ColdListener : public rocksdb::EventListener {
   /// The error that stops writing, if any; `Resumed` forgets it.
   Status status() const;
   void Resumed();
+  /// It could not go on.
+  void NotResumed(const Status& why);
   void AddDamage(std::string what);
   std::vector<std::string> damage() const;
   /// Whether a compaction was given up since the last call.
@@ -72,7 +75,11 @@ class ColdListener : public rocksdb::EventListener {
   WornCopies worn;  ///< Of index chunks.
 
  private:
+  /// The error that stops writing, and what follows from it.
+  void SetStatus(const Status& status) GEARDB_REQUIRES(mutex_);
+
   const std::string directory_;
+  const std::shared_ptr<ManifestFiles> files_;
   Mutex watched_mutex_;  // Before `mutex_`.
   std::array<rocksdb::ColumnFamilyHandle*, kChunkCopies> watched_
       GEARDB_GUARDED_BY(watched_mutex_) = {};
@@ -86,6 +93,23 @@ class ColdListener : public rocksdb::EventListener {
   Counter compactions_;
 };
 
+/// Many may be inside, or one alone, who keeps others from entering. Nobody enters twice.
+/// Thread-safe.
+class ColdGate {
+ public:
+  void Enter();
+  void Leave();
+  /// Waits until nobody is inside.
+  void Close();
+  void Open();
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  uint64_t inside_ GEARDB_GUARDED_BY(mutex_) = 0;
+  bool closed_ GEARDB_GUARDED_BY(mutex_) = false;
+};
+
 /// An open RocksDB with what it needs around it; destroyed in the reverse order.
 struct ColdDb {
   ColdDb(std::string where, const ColdStoreOptions& how)
@@ -96,8 +120,18 @@ struct ColdDb {
   Status Writable() const;
   /// Runs `attempt`, after a full disk once RocksDB goes on. Flushes that began while it was full
   /// may each fail since one has looked last, so both are tried several times; the last error where
-  /// the disk is still full. With `may_use_reserve` that is given up before.
+  /// the disk is still full. With `may_use_reserve` that is given up before. The caller holds no
+  /// mutex that an attempt takes.
   Status Resuming(const std::function<Status()>& attempt);
+  /// Runs what changes files, or begins a compaction, outside of an attempt: not while somebody
+  /// resumes.
+  template <typename Change>
+  auto NotResuming(const Change& change) {
+    gate_.Enter();
+    const auto status = change();
+    gate_.Leave();
+    return status;
+  }
   /// Writes the batch, without RocksDB's log, and to all column families that are used at once:
   /// what it does not touch gets a deletion of a key that is not there. So either all of them have
   /// something to flush or none, as CompactRange needs: it chooses what it flushes before it may
@@ -140,9 +174,15 @@ struct ColdDb {
   /// Compactions that cannot succeed are not begun again.
   Status StopFailingCompactions();
   /// Forgets the error of a full disk and lets RocksDB try again. The error that is left.
+  ///
+  /// RocksDB resumes with flushes, one after the other. When anything else fails beside one, or one
+  /// before it has, it leaves out what that one has written; but the memtables stay marked as being
+  /// flushed, and whoever flushes next waits for them for ever. So no compaction runs meanwhile,
+  /// and once a flush has failed no other succeeds before this is called again (RefuseTables).
   Status Resume();
+  void ResumeAlone();
 
-  Mutex resume_mutex_;  // One resumes at a time.
+  ColdGate gate_;  // Closed while somebody resumes; attempts and compactions by hand are inside.
   Mutex newest_mutex_;
   /// The file of a deletion behind it still lies within what a removal of its trajectory covers.
   std::string newest_page_ GEARDB_GUARDED_BY(newest_mutex_);

@@ -429,6 +429,9 @@ rocksdb::IOStatus ManifestFiles::NewWritableFile(const std::string& path,
                                                  const rocksdb::FileOptions& options,
                                                  std::unique_ptr<rocksdb::FSWritableFile>* file,
                                                  rocksdb::IODebugContext* debug) {
+  if (refuses_tables_ && (path.ends_with(".sst") || path.ends_with(".blob"))) {
+    return rocksdb::IOStatus::NoSpace(path, "the disk was full, and nothing has resumed since");
+  }
   const rocksdb::IOStatus made = target()->NewWritableFile(path, options, file, debug);
   const auto number = ManifestNumber(path);
   if (!made.ok() || !number) return made;

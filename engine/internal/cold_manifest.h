@@ -16,6 +16,7 @@
 
 #include <rocksdb/file_system.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -73,6 +74,8 @@ class ManifestFiles : public rocksdb::FileSystemWrapper {
   void LeaveOut(const std::vector<ManifestFile>& files);
   /// Copies of manifests that are gone leave.
   Status DeleteStrays();
+  /// While it refuses, no SST or blob file can be made: NoSpace. Thread-safe.
+  void RefuseTables(bool refuse) { refuses_tables_ = refuse; }
 
   rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSSequentialFile>* file,
@@ -107,6 +110,7 @@ class ManifestFiles : public rocksdb::FileSystemWrapper {
   Status MakeCurrent(const std::string& why, const std::set<uint64_t>& manifests);
 
   const std::string directory_;
+  std::atomic<bool> refuses_tables_{false};
   // Only Look changes these.
   std::map<std::string, std::string> served_;  // Bytes that are read in place of a file's, by path.
   std::vector<std::string> damage_;

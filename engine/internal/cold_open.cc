@@ -87,7 +87,8 @@ rocksdb::DBOptions DatabaseOptions(const ColdDb& store, bool degraded) {
   options.max_open_files = static_cast<int>(given.open_files_max);
   options.max_file_opening_threads = 4;
   options.skip_stats_update_on_db_open = true;
-  options.max_background_jobs = static_cast<int>(2 * given.background_threads);
+  options.max_background_flushes = 1;  // As ColdDb::Resume wants it.
+  options.max_background_compactions = static_cast<int>(given.background_threads);
   options.max_bgerror_resume_count = 0;  // As OnErrorRecoveryBegin.
   options.max_manifest_file_size = uint64_t{16} << 20;
   options.write_dbid_to_manifest = true;
@@ -302,7 +303,7 @@ Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
   store->cache = rocksdb::NewLRUCache(options.memory_bytes, /*num_shard_bits=*/4);
   store->statistics = rocksdb::CreateDBStatistics();
   store->statistics->set_stats_level(rocksdb::StatsLevel::kExceptTimers);
-  store->listener = std::make_shared<ColdListener>(directory);
+  store->listener = std::make_shared<ColdListener>(directory, store->manifests);
   for (const std::string& text : store->manifests->damage()) store->listener->AddDamage(text);
   store->read_only = options.read_only;
   return store;

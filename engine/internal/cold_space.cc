@@ -220,7 +220,7 @@ Status ColdSpace::Compact() {
     compacting_ = false;
   }
   GEARDB_RETURN_IF_ERROR(status);
-  return Reclaim();
+  return db_->NotResuming([this] { return Reclaim(); });
 }
 
 Status ColdSpace::CompactAll() {
@@ -263,7 +263,8 @@ Status ColdSpace::CompactRange(rocksdb::ColumnFamilyHandle* family, double share
                                                ? rocksdb::BlobGarbageCollectionPolicy::kForce
                                                : rocksdb::BlobGarbageCollectionPolicy::kDisable;
   options.blob_garbage_collection_age_cutoff = share;
-  const rocksdb::Status compacted = db_->db->CompactRange(options, family, nullptr, nullptr);
+  const rocksdb::Status compacted =
+      db_->NotResuming([&] { return db_->db->CompactRange(options, family, nullptr, nullptr); });
   if (ending_) return Status::Cancelled("the cold store is being closed");
   return FromRocks(compacted, db_->directory);
 }

@@ -126,7 +126,7 @@ constexpr int kCompactions = 3;
 Status ColdStore::Write(ColdBatch* batch, uint64_t lsn) {
   GEARDB_CHECK(batch->rep_->db == db_.get());
   GEARDB_RETURN_IF_ERROR(db_->Writable());
-  {
+  return db_->Resuming([&] {
     MutexLock lock(&db_->write_mutex);
     if (lsn < db_->written.lsn) {
       return Status::InvalidArgument("a batch with LSN ", lsn, " after one with ",
@@ -134,13 +134,13 @@ Status ColdStore::Write(ColdBatch* batch, uint64_t lsn) {
     }
     const ColdPosition position = {lsn, db_->written.batch + 1};
     std::vector<ColdRemoval> removals = space_->Joined(batch->rep_->removals);
-    GEARDB_RETURN_IF_ERROR(db_->Resuming([&] { return WriteOnce(batch, position, removals); }));
+    GEARDB_RETURN_IF_ERROR(WriteOnce(batch, position, removals));
     db_->written = position;
     space_->Add(std::move(removals), position.batch);
     space_->AddRemoved(batch->rep_->removed_bytes);
-  }
-  batch->Clear();
-  return Status::Ok();
+    batch->Clear();
+    return Status::Ok();
+  });
 }
 
 Status ColdStore::WriteOnce(ColdBatch* batch, const ColdPosition& position,

@@ -92,7 +92,7 @@ struct ColdStoreOptions {
   uint64_t memory_bytes = uint64_t{64} << 20;
   /// Of that, what is not flushed yet: half of it, or less. As much is reserved on the disk.
   uint64_t unflushed_bytes_max = UINT64_MAX;
-  /// Threads each for flushes and compactions.
+  /// Threads each for flushes and compactions; one flush is made at a time.
   uint32_t background_threads = 2;
   /// What is on disk over what of it is live, as far as RocksDB's compactions have found out: above
   /// this NeedsCompaction() says so. More than 1.

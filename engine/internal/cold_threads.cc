@@ -60,19 +60,39 @@ ColdThreads::~ColdThreads() {
   }
 }
 
+void ColdThreads::HoldCompactions() {
+  MutexLock lock(&compactions_.mutex);
+  while (!compactions_.jobs.empty() || compactions_.running > 0) {
+    compactions_.changed.WaitUntil(&compactions_.mutex, Deadline::Infinite());
+  }
+  compactions_.held = true;
+}
+
+void ColdThreads::ReleaseCompactions() {
+  {
+    MutexLock lock(&compactions_.mutex);
+    compactions_.held = false;
+  }
+  compactions_.changed.NotifyAll();
+}
+
 void ColdThreads::Run(Pool* pool) {
   while (true) {
     Job job;
     {
       MutexLock lock(&pool->mutex);
-      while (pool->jobs.empty() && !pool->ending) {
+      while ((pool->jobs.empty() || pool->held) && !pool->ending) {
         pool->changed.WaitUntil(&pool->mutex, Deadline::Infinite());
       }
       if (pool->jobs.empty()) return;
       job = pool->jobs.front();
       pool->jobs.pop_front();
+      ++pool->running;
     }
     job.function(job.argument);
+    MutexLock lock(&pool->mutex);
+    --pool->running;
+    pool->changed.NotifyAll();
   }
 }
 
@@ -83,7 +103,7 @@ void ColdThreads::Schedule(void (*function)(void*), void* argument, Priority pri
     MutexLock lock(&pool->mutex);
     pool->jobs.push_back(Job{function, argument, tag, dropped});
   }
-  pool->changed.NotifyOne();
+  pool->changed.NotifyAll();
 }
 
 int ColdThreads::UnSchedule(void* tag, Priority priority) {
@@ -101,6 +121,7 @@ int ColdThreads::UnSchedule(void* tag, Priority priority) {
     }
     pool->jobs.swap(kept);
   }
+  pool->changed.NotifyAll();
   for (const Job& job : dropped) {
     if (job.dropped != nullptr) job.dropped(job.argument);
   }

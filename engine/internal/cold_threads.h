@@ -5,6 +5,7 @@
 // what its process has locked would be a child's for good.
 //
 // Invariants: a job runs once or is unscheduled, never both; jobs of one priority begin in order.
+// While compactions are held, none of their jobs runs.
 #pragma once
 
 #include <rocksdb/env.h>
@@ -35,6 +36,10 @@ class ColdThreads : public rocksdb::EnvWrapper {
   /// Waits for the jobs that run; those that wait are dropped.
   ~ColdThreads() override;
 
+  /// Waits for the compactions that run or wait; then none begins until they are released.
+  void HoldCompactions();
+  void ReleaseCompactions();
+
   const char* Name() const override { return "GearDbColdThreads"; }
   rocksdb::Status LockFile(const std::string& name, rocksdb::FileLock** lock) override;
   rocksdb::Status UnlockFile(rocksdb::FileLock* lock) override;
@@ -63,6 +68,8 @@ class ColdThreads : public rocksdb::EnvWrapper {
     mutable Mutex mutex;
     CondVar changed;
     std::deque<Job> jobs GEARDB_GUARDED_BY(mutex);
+    uint32_t running GEARDB_GUARDED_BY(mutex) = 0;
+    bool held GEARDB_GUARDED_BY(mutex) = false;
     bool ending GEARDB_GUARDED_BY(mutex) = false;
     std::vector<std::thread> threads;  // Changed by Start and the destructor alone.
   };

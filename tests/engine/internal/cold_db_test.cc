@@ -67,7 +67,8 @@ TEST(ColdDbTest, RocksErrorsKeepTheirMeaning) {
 }
 
 TEST(ColdDbTest, DamageIsNotedOnceAndNotForEver) {
-  ColdListener listener("there");
+  ColdListener listener("there",
+                        std::make_shared<ManifestFiles>(rocksdb::FileSystem::Default(), "there"));
   listener.AddDamage("one");
   listener.AddDamage("one");
   EXPECT_EQ(listener.damage(), std::vector<std::string>{"one"});
@@ -77,7 +78,8 @@ TEST(ColdDbTest, DamageIsNotedOnceAndNotForEver) {
 
 TEST(ColdDbTest, ErrorsOfCompactionsAreNotedOthersStopWriting) {
   using Reason = rocksdb::BackgroundErrorReason;
-  ColdListener listener("there");
+  ColdListener listener("there",
+                        std::make_shared<ManifestFiles>(rocksdb::FileSystem::Default(), "there"));
   rocksdb::Status error = rocksdb::Status::Corruption("a block");
   listener.OnBackgroundError(Reason::kCompaction, &error);
   EXPECT_TRUE(error.ok());
