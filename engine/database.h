@@ -181,9 +181,10 @@ class Database {
   /// Changes under way in other threads are finished first; those that begin later are refused with
   /// Cancelled and change nothing. Waits for something to draw and for room in a table end with
   /// Cancelled. Then seals and syncs the log, and releases the directory. Open trajectories stay
-  /// resumable. Idempotent; returns the first error. OK: all is synced. Where the log ends exactly
-  /// at a segment's end and a full disk has left no file for the seal, it does without: the next
-  /// open loses nothing, but cannot tell this from a crash, and is not `clean`.
+  /// resumable. Idempotent; returns the first error. OK: all is synced, also on a full disk: what
+  /// the cold store cannot write then is still in the log. Where the log ends exactly at a
+  /// segment's end and a full disk has left no file for the seal, it does without: the next open
+  /// loses nothing, but cannot tell this from a crash, and is not `clean`.
   Status Close();
 
   const std::string& directory() const;

@@ -471,7 +471,9 @@ Status DatabaseCore::Close() {
   if (activity != nullptr && lock != nullptr) (void)activity->Write();
   if (cold != nullptr) {
     const Status closed_cold = cold->Close();
-    if (status.ok()) status = closed_cold;
+    // What a full disk keeps the cold store from flushing is still in the log.
+    const bool full = closed_cold.code() == StatusCode::kResourceExhausted;
+    if (status.ok() && !full) status = closed_cold;
   }
   lock.reset();
   return status;

@@ -117,6 +117,21 @@ TEST_F(CleanerTest, APassThatFailsIsNotMadeAgainWithEveryRecord) {
   EXPECT_LE(Cleaned().failed - failed, 4u);
 }
 
+// The log has what the cold store could not write.
+TEST_F(CleanerTest, AFullDiskIsNoErrorOfAClose) {
+  const auto files = UseFaultFiles();
+  for (int i = 0; i < 300; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  for (int i = 0; i < 60; ++i) Add(8, 8);
+  files->SetSpace(0);
+  EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
+  EXPECT_STATUS(kResourceExhausted, testing::CoreOf(*database_)->cold->if_open()->status(), "full");
+  EXPECT_OK(database_->Close());
+  Again();
+  EXPECT_TRUE(database_->recovery().clean);
+  ExpectAll();
+}
+
 TEST_F(CleanerTest, AFifoTableThatFitsItsLogIsWrittenOnce) {
   TableSpec spec = FrameSpec();
   spec.name = "fifo";
