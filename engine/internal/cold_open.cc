@@ -388,6 +388,12 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
     GEARDB_RETURN_IF_ERROR(CheckReachesLog(directory, options));
   }
   Status opened = OpenWhole(store.get());
+  const bool full = opened.code() == StatusCode::kResourceExhausted;
+  if (full && !options.read_only && store->reserve->GiveUp()) {
+    // It needs little, and without it nothing could be removed.
+    GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
+    opened = OpenWhole(store.get());
+  }
   std::vector<std::string> damage = store->listener->damage();
   if (opened.code() == StatusCode::kCorruption && !options.read_only) {
     store.reset();
@@ -409,7 +415,8 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
   if (held) GEARDB_RETURN_IF_ERROR(FromRocks(store->db->EnableFileDeletions(false), directory));
   if (!store->read_only) GEARDB_RETURN_IF_ERROR(MakeCopies(store.get()));
   if (!store->read_only) (void)store->manifests->DeleteStrays();
-  if (!store->read_only) (void)store->reserve->Keep();
+  // After an open that has used some of it, a smaller one.
+  if (!store->read_only) (void)store->reserve->Keep(kColdReserveMore);
   MutexLock lock(&store->write_mutex);
   store->written = store->listener->flushed();
   return store;

@@ -101,6 +101,26 @@ TEST_F(ColdStoreFailureTest, ARemovalOnAFullDiskUsesTheReserve) {
   EXPECT_OK(store_->KeepReserve(UINT64_MAX));
 }
 
+// Somebody else has filled the disk.
+TEST_F(ColdStoreFailureTest, AnOpenOnAFullDiskUsesTheReserve) {
+  files_->DeletesMakeSpace();
+  Open();
+  for (uint64_t id = 1; id <= 400; ++id) ASSERT_OK(Put(id));
+  ASSERT_OK(store_->Close());
+  files_->SetSpace(0);
+  Open();
+  EXPECT_GT(files_->failures(), 0u);
+  store_->UseReserve(true);
+  ColdBatch batch(*store_);
+  ASSERT_OK(batch.DeleteTrajectoryPages({1, 0, 0, 1, 390}));
+  ASSERT_OK(store_->Write(&batch, 400));
+  EXPECT_OK(store_->Flush());
+  store_->UseReserve(false);
+  EXPECT_OK(CheckColdPage(store_.get(), {1, 0, 0, 400, 0}, {400, 8}));
+  EXPECT_OK(store_->CompactForSpace());
+  EXPECT_OK(store_->KeepReserve(UINT64_MAX));
+}
+
 // Random programs on a disk that is full now and then, also in the middle of flushes of RocksDB's
 // own, of compactions and of reclamations.
 TEST_F(ColdStoreFailureTest, ADiskThatFillsAtRandomLosesNothing) {
