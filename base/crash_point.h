@@ -1,6 +1,6 @@
 // CrashPoint: named places in the code at which a test may stop the process or copy its files.
 //
-// A point costs one relaxed load while no test has installed a hook.
+// A point costs one load while no test has installed a hook.
 #pragma once
 
 #include <atomic>
@@ -28,8 +28,9 @@ inline void SetCrashHook(CrashHook hook) {
 /// "cold_manifest_copy"; a repair "repair_keep", "repair_cold", "repair_head", "repair_segment",
 /// "repair_ring", "repair_manifest", "repair_aside", "repair_remove" and "repair_cold_pages".
 inline void CrashPoint(const char* name) {
-  if (internal::crash_hook.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
-    internal::crash_hook.load(std::memory_order_acquire)(name);
+  // Loaded once: it may be taken away beside this.
+  if (const CrashHook hook = internal::crash_hook.load(std::memory_order_acquire)) [[unlikely]] {
+    hook(name);
   }
 }
 

@@ -5,8 +5,6 @@
 // is the state before the step or behind it.
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
-#include <set>
 
 #include "base/crash_point.h"
 #include "tests/differential/runner.h"
@@ -16,28 +14,6 @@ namespace {
 
 using testing::CrashKind;
 using testing::FaultEnv;
-
-std::set<std::string> FilesBelow(const std::string& directory) {
-  std::set<std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
-    files.insert(entry.path().string());
-  }
-  return files;
-}
-
-/// The files of an open database. The cold store's threads may take some away meanwhile: then it is
-/// copied again.
-std::unique_ptr<testing::TempDir> CopyOf(const testing::TempDir& directory) {
-  constexpr auto kHow =
-      std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing;
-  for (;;) {
-    auto copy = std::make_unique<testing::TempDir>();
-    const std::set<std::string> before = FilesBelow(directory.path());
-    std::error_code error;
-    std::filesystem::copy(directory.path(), copy->path(), kHow, error);
-    if (!error && FilesBelow(directory.path()) == before) return copy;
-  }
-}
 
 /// The crash that the next step is to meet.
 std::atomic<PointCrash*> armed_crash{nullptr};
@@ -158,7 +134,7 @@ void Runner::GoOnWith(std::unique_ptr<FaultEnv> left) {
 
 void Runner::Crash() {
   if (env_ == nullptr) {
-    std::unique_ptr<testing::TempDir> left = CopyOf(*directory_);
+    std::unique_ptr<testing::TempDir> left = testing::CopyOpenStore(directory_->path());
     DropHandles();
     for (const auto& live : tables_) live->plain.Reopen();
     directory_ = std::move(left);

@@ -216,9 +216,8 @@ TEST_F(DatabaseStatsTest, WhatAProcessDidIsThereWhenItWasKilled) {
   ExpectAll();
   ASSERT_OK(testing::CoreOf(*database_)->activity->Write());
   const DatabaseActivity live = database_->Activity();
-  const testing::TempDir copy;
-  fs::copy(dir_->path(), copy.File("store"), fs::copy_options::recursive);
-  const DatabaseActivity found = OpenToRead(copy.File("store"))->Activity();
+  const auto copy = testing::CopyOpenStore(dir_->path());
+  const DatabaseActivity found = OpenToRead(copy->path())->Activity();
   EXPECT_TRUE(found.known) << found.note;
   EXPECT_EQ(found.last.frames_dropped, live.last.frames_dropped);
   EXPECT_EQ(found.last.log_page_reads, live.last.log_page_reads);

@@ -2,11 +2,9 @@
 // would leave them.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -53,20 +51,6 @@ class RateLimitFixture : public StoreTest {
   }
   static Result<Batch> NextNow(Sampler* sampler) { return sampler->Next(Deadline::Now()); }
   LimiterStats Limits() { return priority("limited")->Stats().limiter; }
-
-  /// The directory as it is now, without a Close. A file that is replaced may be gone when its turn
-  /// comes: then it is copied again.
-  static std::unique_ptr<TempDir> CopyOf(const TempDir& dir) {
-    for (;;) {
-      auto copy = std::make_unique<TempDir>();
-      std::error_code error;
-      std::filesystem::copy(dir.path(), copy->path(),
-                            std::filesystem::copy_options::recursive |
-                                std::filesystem::copy_options::overwrite_existing,
-                            error);
-      if (!error) return copy;
-    }
-  }
 };
 
 }  // namespace geardb::testing

@@ -283,7 +283,7 @@ class RateLimitModelTest : public RateLimitFixture {
   }
   void OpenAtRest(bool crash) {
     std::unique_ptr<testing::TempDir> copy;
-    if (crash) copy = CopyOf(*dir_);
+    if (crash) copy = testing::CopyOpenStore(dir_->path());
     DropSampler();
     Close();
     if (crash) dir_ = std::move(copy);

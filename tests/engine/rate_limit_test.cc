@@ -353,7 +353,7 @@ TEST_F(RateLimitTest, ACopiedDirectoryGoesOnWhereHandOversEnded) {
   ASSERT_OK(TryAppend(0, 8));
   auto sampler = Sample(2, 2);
   ASSERT_OK(NextNow(sampler.get()));  // Two more batches are drawn ahead.
-  const auto copy = CopyOf(*dir_);
+  const auto copy = testing::CopyOpenStore(dir_->path());
   sampler.reset();
   Close();
   dir_ = std::make_unique<testing::TempDir>();

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <random>
 #include <set>
@@ -230,10 +229,7 @@ class RemoversTest : public RemoverRuleOfTableTest, public ::testing::WithParamI
     ASSERT_OK(database_->Wait(Ticket{database_->Stats().log_end}, Ack::kLog));
     std::unique_ptr<testing::TempDir> copy;
     if (Roll(2) == 0) {
-      copy = std::make_unique<testing::TempDir>();
-      std::filesystem::copy(dir_->path(), copy->path(),
-                            std::filesystem::copy_options::recursive |
-                                std::filesystem::copy_options::overwrite_existing);
+      copy = testing::CopyOpenStore(dir_->path());
     }
     Close();
     if (copy) dir_ = std::move(copy);

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <map>
 
 #include "base/philox.h"
@@ -323,11 +322,8 @@ TEST_F(SamplerPartsTest, AHandOverIsOneRecord) {
   // Directories as a crash would leave them, after each hand-over.
   for (uint64_t batches = 1; batches <= 3; ++batches) {
     ASSERT_OK(sampler->Next());
-    testing::TempDir copy;
-    std::filesystem::copy(dir_->path(), copy.path(),
-                          std::filesystem::copy_options::recursive |
-                              std::filesystem::copy_options::overwrite_existing);
-    const auto crashed = Database::Open(copy.path(), testing::SmallOptions());
+    const auto copy = testing::CopyOpenStore(dir_->path());
+    const auto crashed = Database::Open(copy->path(), testing::SmallOptions());
     ASSERT_OK(crashed);
     const auto demos = (*(*crashed)->OpenTable("b"))->priority_table("demos");
     const auto per = (*(*crashed)->OpenTable("a"))->priority_table("per");

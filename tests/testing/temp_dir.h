@@ -1,6 +1,7 @@
 // TempDir: a directory that no other test uses, removed with all that is in it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -23,5 +24,9 @@ class TempDir {
  private:
   std::string path_;
 };
+
+/// The files of an open database as they are now, as a crash of its process would leave them. Where
+/// some came or left meanwhile all are copied again.
+std::unique_ptr<TempDir> CopyOpenStore(const std::string& directory);
 
 }  // namespace geardb::testing

@@ -1,17 +1,16 @@
 // What changes between an image of the index and the last pages that are moved for it: the image
 // shows rows of a page that the cold store never gets, because the page has left, or lies in the
 // log anew.
-#include <filesystem>
 #include <functional>
+#include <memory>
 #include <string_view>
+#include <thread>
 
 #include "base/crash_point.h"
 #include "tests/engine/internal/cleaner_fixture.h"
 
 namespace geardb {
 namespace {
-
-namespace fs = std::filesystem;
 
 // A hook is a plain function.
 std::function<void(std::string_view)>* at_point = nullptr;
@@ -32,29 +31,21 @@ class CleanerImageTest : public CleanerStoreTest {
   /// A pass of the cleaner. A second row comes before its image, a third one after it, and then
   /// `change`. The store is opened again as it was when the pass had ended.
   void OpenAfterPassWith(const std::function<void()>& change) {
-    const std::string copy = dir_->File("copy");
+    std::unique_ptr<testing::TempDir> copy;
     std::function<void(std::string_view)> hook = [&](std::string_view name) {
       if (name == "index_chunk") AddRows(0, 1, 1, End::kGo, 1);
       if (name == "image_taken") {
         AddRows(0, 2, 1, End::kGo, 1);
         change();
       }
-      if (name == "recycle") {
-        for (const char* part : {"MANIFEST", "LOCK", "log", "cold"}) {
-          fs::copy(dir_->File(part), copy + "/" + part, fs::copy_options::recursive);
-        }
-      }
+      if (name == "recycle") copy = CopyAtRest();
     };
-    fs::create_directory(copy);
     at_point = &hook;
     SetCrashHook(&CallAtPoint);
     EXPECT_OK(CleanAll());
     SetCrashHook(nullptr);
     Close();
-    for (const char* part : {"MANIFEST", "LOCK", "log", "cold"}) {
-      fs::remove_all(dir_->File(part));
-      fs::rename(copy + "/" + part, dir_->File(part));
-    }
+    dir_ = std::move(copy);
     Open();
     OpenAgain("frames", {.lanes = 2});
     EXPECT_GT(database_->recovery().image, 0u);
@@ -63,6 +54,13 @@ class CleanerImageTest : public CleanerStoreTest {
   }
 
   TrajectoryId id_ = 0;
+
+ private:
+  /// Once RocksDB's own compactions have ended: their files come and leave.
+  std::unique_ptr<testing::TempDir> CopyAtRest() {
+    while (database_->Stats().cold.compacting) std::this_thread::yield();
+    return testing::CopyOpenStore(dir_->path());
+  }
 };
 
 TEST_F(CleanerImageTest, APageOfATrajectoryThatWasRemovedIsNoDamage) {

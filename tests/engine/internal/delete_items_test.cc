@@ -190,7 +190,7 @@ class DeleteItemsTest : public testing::RateLimitFixture {
 
   void ReopenSome() {
     std::unique_ptr<testing::TempDir> copy;
-    if (Roll(2) == 0) copy = CopyOf(*dir_);
+    if (Roll(2) == 0) copy = testing::CopyOpenStore(dir_->path());
     Close();
     if (copy) dir_ = std::move(copy);
     Open();

@@ -180,7 +180,7 @@ class EpochsTest : public testing::RateLimitFixture {
 
   void OpenAtRest(bool crash) {
     std::unique_ptr<testing::TempDir> copy;
-    if (crash) copy = CopyOf(*dir_);
+    if (crash) copy = testing::CopyOpenStore(dir_->path());
     DropSampler();
     Close();
     if (crash) dir_ = std::move(copy);
@@ -264,7 +264,7 @@ TEST_F(EpochsTest, ACrashChangesNoBatch) {
         if (more) batches.push_back(ItemsOf(*batch));
         EXPECT_TRUE(more || batch.status().code() == StatusCode::kOutOfRange);
       }
-      std::unique_ptr<testing::TempDir> copy = CopyOf(*dir_);
+      std::unique_ptr<testing::TempDir> copy = testing::CopyOpenStore(dir_->path());
       sampler.reset();
       Close();
       dir_ = std::move(copy);
