@@ -160,7 +160,8 @@ class Table {
   /// trajectory any more. InvalidArgument: names that are taken, or a page that would be too large,
   /// as in CreateTable; also, where all pages stay in memory, a bound in bytes or steps that needs
   /// more frames then. (bytes_max counts the pages of new groups from here on, also those that show
-  /// defaults.) ResourceExhausted: no frame or index memory.
+  /// defaults.) ResourceExhausted: no index memory, or no frame for defaults within ten seconds, in
+  /// which pages of others leave memory and readers let go of them.
   Status AddColumns(std::span<const Column> columns, std::span<const ColumnGroup> groups = {});
   /// Drops columns, all or none: no call finds them any more, and their names are free for others.
   /// Writers and samplers that were made before: a writer takes values for them as ever, to no end;

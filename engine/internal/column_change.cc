@@ -3,6 +3,7 @@
 #include "base/crash_point.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/companion.h"
+#include "engine/internal/frame_room.h"
 #include "engine/internal/stored_schema.h"
 #include "engine/internal/table_fits.h"
 
@@ -19,6 +20,10 @@ struct CompanionChange {
   std::vector<std::shared_ptr<TableCore>> come;
   std::vector<size_t> leave;  ///< By number.
 };
+
+/// Another may take the frames that a call has made room for. Where they were there each time, it
+/// is index memory that it lacks.
+constexpr int kTriesWithRoom = 4;
 
 /// Nothing has changed yet.
 Result<CompanionChange> PrepareCompanions(DatabaseCore* database, const TableCore& table,
@@ -54,15 +59,42 @@ Status CheckFits(const DatabaseCore& database, const TableCore& table, const Tab
   return CheckAllFit(database, layout);
 }
 
-Status ChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                     const Decide& decide, const Say& say) {
-  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
-  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
-  MutexLock no_patch(&table->patches);
-  // What is refused is refused without waiting for room; it may be another's turn before ours.
-  GEARDB_RETURN_IF_ERROR(decide(table->state->HistoryNow()).status());
+/// The frames that a table takes at once for columns that come: one for the defaults of each group,
+/// of its own and of companions.
+std::vector<uint64_t> FramesFor(const TableLayout& before, const TableHistory& after) {
+  const TableLayout layout(after, after.version, before.id());
+  std::vector<uint64_t> bytes;
+  for (size_t g = before.group_count(); g < layout.group_count(); ++g) {
+    bytes.push_back(layout.group(g).pages.frame_bytes());
+  }
+  for (size_t k = before.companions().size(); k < layout.companions().size(); ++k) {
+    const CompanionColumn& column = layout.companions()[k];
+    bytes.push_back(TableLayout(column.spec, column.id).group(0).pages.frame_bytes());
+  }
+  return bytes;
+}
+
+/// Waits until there was a frame of each size at once, as MakeRoomForOneEach. `*was_there`: nobody
+/// had to wait.
+Status MakeRoomForFrames(DatabaseCore* database, std::span<const uint64_t> bytes, Deadline deadline,
+                         bool* was_there) {
+  std::vector<FramePool*> pools;
+  for (const uint64_t size : bytes) {
+    pools.push_back(database->arena->NewPool(size, "columns that are added"));
+  }
+  *was_there = MakeRoomForOneEach(database, pools, Deadline::Now()).ok();
+  const Status status = *was_there ? Status::Ok() : MakeRoomForOneEach(database, pools, deadline);
+  for (FramePool* pool : pools) database->arena->DropPool(pool);
+  return status;
+}
+
+/// As ChangeColumns, where there is memory now. `*lacking`: for want of it nothing has changed; the
+/// frames that are needed.
+Status TryChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                        const Decide& decide, const Say& say, Deadline deadline,
+                        std::vector<uint64_t>* lacking) {
   FunctionChange change(nullptr);
-  const CommitOptions how{.deadline = Deadline::AfterMs(kAdmissionMs)};
+  const CommitOptions how{.deadline = deadline};
   wal::Reservation reservation;
   {
     ChangeScope scope(database, table.get(), how);
@@ -81,9 +113,11 @@ Status ChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& t
       GEARDB_RETURN_IF_ERROR(CheckDroppable(*table->state, *after));
     }
     GEARDB_RETURN_IF_ERROR(CheckFits(*database, *table, *after));
+    *lacking = FramesFor(table->layout(), *after);
     GEARDB_ASSIGN_OR_RETURN(const CompanionChange companions,
                             PrepareCompanions(database, *table, *after));
     GEARDB_ASSIGN_OR_RETURN(auto prepared, table->state->PrepareColumns(std::move(*after)));
+    lacking->clear();
     change.set_apply([&](Lsn, Lsn end) {
       ApplyLock lock(table->state.get(), end);
       table->state->ApplyColumns(std::move(prepared));
@@ -107,6 +141,26 @@ Status ChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& t
     database->room_made.NotifyAll();  // A page takes fewer bytes of a bound, perhaps.
   }
   return database->Acknowledge(reservation.end, Ack::kSync);
+}
+
+Status ChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                     const Decide& decide, const Say& say) {
+  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
+  MutexLock no_patch(&table->patches);
+  // What is refused is refused without waiting for room; it may be another's turn before ours.
+  GEARDB_RETURN_IF_ERROR(decide(table->state->HistoryNow()).status());
+  const Deadline deadline = Deadline::AfterMs(kAdmissionMs);
+  for (int with_room = 0;;) {
+    std::vector<uint64_t> lacking;
+    const Status status = TryChangeColumns(database, table, decide, say, deadline, &lacking);
+    if (status.code() != StatusCode::kResourceExhausted || lacking.empty()) return status;
+    // Pages of others are dropped where nobody waits for the commit mutex, and readers may leave.
+    bool was_there = false;
+    GEARDB_RETURN_IF_ERROR(MakeRoomForFrames(database, lacking, deadline, &was_there));
+    with_room = was_there ? with_room + 1 : 0;
+    if (with_room == kTriesWithRoom) return status;
+  }
 }
 
 }  // namespace

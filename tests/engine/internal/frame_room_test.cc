@@ -62,5 +62,27 @@ TEST_F(FrameRoomConcurrentTest, WhatOthersTakeFirstIsMadeAgain) {
   ExpectAll();
 }
 
+// A page of them takes a slab of its own, which others' pages have.
+TEST_F(FrameRoomConcurrentTest, ColumnsThatComeWaitForReadersOfWhatMakesRoom) {
+  for (int i = 0; i < 400; ++i) Add(4, 4);
+  ASSERT_OK(database_->Sync());
+  const auto core = testing::CoreOf(*database_);
+  const Column wide{.name = "wide", .dtype = DType::kU8, .shape = {50'000}, .default_value = 3};
+  auto reader = core->epochs.Enter();
+  Status added = Status::NotFound("");
+  std::thread caller([&] { added = table_->AddColumns({&wide, 1}); });
+  while (core->arena->FramesAvailable(Pool()) == core->arena->FramesFree(Pool())) {
+    std::this_thread::yield();
+  }
+  Add(1, 1);  // Nobody waits for the call.
+  reader.Leave();
+  caller.join();
+  EXPECT_OK(added);
+  ExpectAll();
+  const std::string_view columns[] = {"wide"};
+  ASSERT_OK_AND_ASSIGN(const auto rows, table_->Read(numbers_.begin()->first, columns, {}));
+  EXPECT_EQ(rows[0].view().values<uint8_t>()[49'999], 3);
+}
+
 }  // namespace
 }  // namespace geardb
