@@ -73,7 +73,7 @@ struct DatabaseOptions {
   /// 5 MiB with r = 16 KiB, 1 GiB with r = 256 KiB.
   uint64_t segment_bytes = 0;
   uint64_t ring_bytes = uint64_t{64} << 20;
-  /// Threads that read pages which are not in memory; begun when the first is asked for.
+  /// Threads that read pages which are not in memory, begun with the first; 0: who waits reads.
   uint32_t read_threads = 16;
   /// Background threads (drain, sync, prefetch); what cannot be without one is refused with
   /// ResourceExhausted where the system has no more. Off: tests drive every step by hand.
