@@ -42,6 +42,8 @@
   X(keep_removed, "Cleaner|Cold", "what has left the tables stays in the cold store") \
   X(never_compact, "Cold|Compact", "the space of what was removed is never given back") \
   X(skip_cold_checksum, "Cold", "a cold page with a wrong checksum is taken for good") \
+  X(serve_stale_page, "RepairCold", "an older version that a repair brings up is served") \
+  X(remove_for_a_file, "RepairCold", "a draw removes what only lies behind a bad file") \
   X(read_newest_piece, "PageSource|Eviction|Cold", "a page in the log lacks its older pieces") \
   X(drop_only_frame, "Eviction|Frames|Groups", "a page that is nowhere else loses its frame") \
   X(read_beside_budget, "DatabaseMemory", "batches drawn ahead take memory without a bound") \

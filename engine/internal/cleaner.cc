@@ -384,11 +384,12 @@ Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<Col
     }
     GEARDB_RETURN_IF_ERROR(frame.status());
     GEARDB_RETURN_IF_ERROR(
-        batch.PutPage(ColdKeyOf(page.place),
-                      {.layout = &pages,
-                       .frame = {*frame, pages.frame_bytes()},
-                       .header = {.generation = page.place.generation, .rows = page.place.rows},
-                       .codecs = codecs[page.place.group]}));
+        batch.PutPage(ColdKeyOf(page.place), {.layout = &pages,
+                                              .frame = {*frame, pages.frame_bytes()},
+                                              .header = {.generation = page.place.generation,
+                                                         .rows = page.place.rows,
+                                                         .lsn = page.place.newest_lsn},
+                                              .codecs = codecs[page.place.group]}));
     newest = std::max(newest, page.place.newest_lsn);
     bytes += pages.frame_bytes();
   }

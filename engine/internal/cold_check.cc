@@ -214,6 +214,14 @@ Status WritePagesAgain(const std::vector<LostFile>& files, ColdDb* db) {
 
 }  // namespace
 
+bool IsInBlobFile(const ColdDb& store, const ColdPageKey& key) {
+  const std::string bytes = EncodeColdKey(key);
+  std::vector<rocksdb::KeyVersion> versions;
+  const rocksdb::Status found = rocksdb::GetAllKeyVersions(store.db.get(), store.pages, bytes,
+                                                           bytes, /*max_num_ikeys=*/1, &versions);
+  return found.ok() && !versions.empty() && BlobFileOf(versions[0]).has_value();
+}
+
 Status MendColdPages(const std::string& directory, uint64_t log_start) {
   const ColdStoreOptions options = {.log_start = log_start};
   GEARDB_RETURN_IF_ERROR(DropLostPages(directory, options, LostPages::kUnreadable));
@@ -251,10 +259,13 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory) {
     return std::ranges::count(found.manifest, text) > 0;
   });
   found.pages = db->missing_in.contains(db->pages->GetName());
+  found.pages_name_lsns = db->format >= kColdFormat;
   for (const LostFile& lost : FindLostPages(*db, LostPages::kDamaged)) {
     found.pages = true;
+    ++found.files_of_pages;
     if (std::ranges::count(found.files, lost.why) == 0) found.files.push_back(lost.why);
   }
+  found.pages_in_part = FindLostPages(*db, LostPages::kUnreadable).size() < found.files_of_pages;
   found.mendable = db->listener->worn.Take().any() || !found.manifest.empty();
   const Status marks[kChunkCopies] = {FindMark(*db, 0), FindMark(*db, 1)};
   const Status read = LookAtCopies(

@@ -30,6 +30,11 @@ struct ColdCheck {
   std::vector<std::string> notes = {};
   /// Of `files`, some are of pages (MendColdPages).
   bool pages = false;
+  /// How many SST files of pages are lost; of some of them a part can be read.
+  uint64_t files_of_pages = 0;
+  bool pages_in_part = false;
+  /// Of each page it is known which version it is: an older one that comes up is not taken for it.
+  bool pages_name_lsns = false;
   /// Something of that is one of the copies', and the other may have it.
   bool mendable = false;
 
@@ -45,10 +50,22 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory);
 /// damage to something else leaves the store for reading only.
 Status MendColdChunks(const std::string& directory, uint64_t log_start);
 
+/// SST files of pages of which nothing can be read, or, of those with bad blocks, not all.
+enum class LostPages : uint8_t { kUnreadable, kDamaged };
+
+/// RocksDB's manifest, as it is to be read in a directory with links to the store's other files.
+struct ColdManifest {
+  std::string name = {};
+  std::string bytes = {};
+};
+/// The manifest without files of pages that are lost: what MendColdPages would leave, but for what
+/// it writes again.
+Result<ColdManifest> ManifestWithout(const std::string& directory, LostPages which);
+
 /// Drops files of pages that are missing or damaged from what the store consists of, after what can
 /// be read of them was written again, and the pages whose values were in them. Older versions of
-/// pages may come up: nothing that is still asked for may be there that cannot be read. Errors as
-/// of MendColdChunks.
+/// pages may come up. Where pages do not name their LSNs, nothing that is still asked for may be
+/// there that cannot be read: it could be one of these. Errors as of MendColdChunks.
 Status MendColdPages(const std::string& directory, uint64_t log_start);
 
 }  // namespace geardb::engine

@@ -23,6 +23,7 @@
 
 #include "base/metrics.h"
 #include "base/mutex.h"
+#include "engine/internal/cold_check.h"
 #include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_manifest.h"
 #include "engine/internal/cold_own.h"
@@ -162,6 +163,7 @@ struct ColdDb {
   rocksdb::ColumnFamilyHandle* empty = nullptr;  ///< The default one.
   rocksdb::ColumnFamilyHandle* pages = nullptr;
   std::array<rocksdb::ColumnFamilyHandle*, kChunkCopies> chunks = {};  ///< By copy.
+  uint32_t format = kColdFormatWithoutLsns;  ///< Until it is known which it says that it has.
   bool read_only = false;
   /// Why it is read-only though that was not asked for; empty otherwise.
   std::string degraded;
@@ -188,18 +190,21 @@ struct ColdDb {
   std::string newest_page_ GEARDB_GUARDED_BY(newest_mutex_);
 };
 
-/// SST files of pages of which nothing can be read, or, of those with bad blocks, not all.
-enum class LostPages : uint8_t { kUnreadable, kDamaged };
+/// An SST file of pages that is lost.
 struct LostFile {
   rocksdb::LiveFileMetaData file;
   std::string why;
 };
 /// Reads all keys of pages that lie in files.
 std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which);
-/// Drops these from the store. Older versions of what was in them may come up: nothing that is
-/// still asked for may have been in them alone. Corruption where `log_start` is ahead of the store.
+/// Drops these from the store. Older versions of what was in them may come up, as of
+/// MendColdPages (cold_check.h). Corruption where `log_start` is ahead of the store.
 Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,
                      LostPages which);
+
+/// Whether all of RocksDB's files through which a read of this page passes can be read, and the
+/// newest version has its value in a blob file: then that is bad where the read has failed.
+bool IsInBlobFile(const ColdDb& store, const ColdPageKey& key);
 
 /// Opens the directory as cold_store.h says.
 Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,

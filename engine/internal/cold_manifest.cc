@@ -10,7 +10,6 @@
 
 #include "base/concatenate.h"
 #include "base/crash_point.h"
-#include "engine/internal/cold_check.h"
 #include "engine/internal/cold_db.h"
 
 namespace geardb::engine {
@@ -381,9 +380,13 @@ Status ManifestFiles::Look() {
 }
 
 void ManifestFiles::LeaveOut(const std::vector<ManifestFile>& files) {
+  served_[path_] = Without(files).bytes;
+}
+
+ColdManifest ManifestFiles::Without(const std::vector<ManifestFile>& files) const {
   std::string bytes = bytes_;
   for (const ManifestFile& file : files) AppendDropped(file, &bytes);
-  served_[path_] = std::move(bytes);
+  return {.name = path_.substr(path_.rfind('/') + 1), .bytes = std::move(bytes)};
 }
 
 Status ManifestFiles::DeleteStrays() {

@@ -239,9 +239,11 @@ Result<ColdOwn> ReadOwnKeys(ColdDb* store) {
     if (store->Property(store->pages, rocksdb::DB::Properties::kLiveSstFilesSize) != 0) {
       return Status::Corruption(store->directory, " has pages, but does not say up to what LSN");
     }
+    store->format = store->options.format_of_new;
     return ColdOwn{};
   }
   if (!own.ok()) return own.status().WithContext(store->directory);
+  store->format = own->format;
   GEARDB_RETURN_IF_ERROR(
       store->listener->ReadFlushed(store->db.get()).WithContext(store->directory));
   return own;
@@ -436,8 +438,12 @@ std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which) {
   return lost;
 }
 
-Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,
-                     LostPages which) {
+namespace {
+
+/// Opens the store for reading, however damaged, and looks for such files.
+Result<std::unique_ptr<ColdDb>> OpenToDrop(const std::string& directory,
+                                           const ColdStoreOptions& options, LostPages which,
+                                           std::vector<ManifestFile>* lost) {
   ColdStoreOptions reading = options;
   reading.read_only = true;
   GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(directory, reading));
@@ -446,12 +452,26 @@ Status DropLostPages(const std::string& directory, const ColdStoreOptions& optio
   // As in DropDamagedCopy.
   GEARDB_RETURN_IF_ERROR(ReadOwnKeys(store.get()).status());
   GEARDB_RETURN_IF_ERROR(CompareWithLog(*store));
-  std::vector<ManifestFile> lost;
   for (const LostFile& found : FindLostPages(*store, which)) {
-    lost.push_back({.family = store->pages->GetID(),
-                    .level = static_cast<uint32_t>(found.file.level),
-                    .number = found.file.file_number});
+    lost->push_back({.family = store->pages->GetID(),
+                     .level = static_cast<uint32_t>(found.file.level),
+                     .number = found.file.file_number});
   }
+  return store;
+}
+
+}  // namespace
+
+Result<ColdManifest> ManifestWithout(const std::string& directory, LostPages which) {
+  std::vector<ManifestFile> lost;
+  GEARDB_ASSIGN_OR_RETURN(const auto store, OpenToDrop(directory, {}, which, &lost));
+  return store->manifests->Without(lost);
+}
+
+Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,
+                     LostPages which) {
+  std::vector<ManifestFile> lost;
+  GEARDB_ASSIGN_OR_RETURN(auto store, OpenToDrop(directory, options, which, &lost));
   if (lost.empty()) return Status::Ok();
   GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
   store->manifests->LeaveOut(lost);

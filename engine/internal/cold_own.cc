@@ -47,7 +47,7 @@ uint64_t ChecksumOf(std::string_view bytes) { return Hash64(std::as_bytes(std::s
 
 std::string EncodeColdOwn(const ColdOwn& own) {
   std::string body;
-  Append(Head{kColdFormat, static_cast<uint32_t>(own.removals.size()), own.position.lsn,
+  Append(Head{own.format, static_cast<uint32_t>(own.removals.size()), own.position.lsn,
               own.position.batch},
          &body);
   for (const ColdRemoval& removal : own.removals) {
@@ -71,7 +71,7 @@ Result<ColdOwn> DecodeColdOwn(std::string_view bytes) {
   }
   if (body.size() >= sizeof(head.format)) {
     std::memcpy(&head.format, body.data(), sizeof(head.format));
-    if (head.format != kColdFormat) {
+    if (head.format != kColdFormat && head.format != kColdFormatWithoutLsns) {
       return Status::Unsupported("the cold store has format ", head.format, ", known is ",
                                  kColdFormat);
     }
@@ -94,6 +94,7 @@ Result<ColdOwn> DecodeColdOwn(std::string_view bytes) {
                               bytes.size(), " bytes");
   }
   own.position = {head.lsn, head.batch};
+  own.format = head.format;
   return own;
 }
 
@@ -140,7 +141,9 @@ Result<ColdOwn> ReadColdOwn(const ColdDb& db) {
 }
 
 rocksdb::Status PutColdOwn(const ColdDb& db, const ColdOwn& own, rocksdb::WriteBatch* batch) {
-  const std::string bytes = EncodeColdOwn(own);
+  ColdOwn in_format = own;
+  in_format.format = db.format;
+  const std::string bytes = EncodeColdOwn(in_format);
   rocksdb::Status status;
   for (rocksdb::ColumnFamilyHandle* const family : db.chunks) {
     if (status.ok()) status = batch->Put(family, SliceOf(kColdOwnKey), bytes);

@@ -25,7 +25,10 @@ namespace geardb::engine {
 /// On disk: frozen. In a version of the value that has another one, checksum and format stay where
 /// they are.
 inline constexpr std::string_view kColdOwnKey{"\0\0", 2};
-inline constexpr uint32_t kColdFormat = 3;
+inline constexpr uint32_t kColdFormat = 4;
+/// Known, too: its pages do not name their LSNs (cold_page.h). A store keeps the format that it was
+/// made with.
+inline constexpr uint32_t kColdFormatWithoutLsns = 3;
 
 /// How far a store has come.
 struct ColdPosition {
@@ -42,6 +45,7 @@ struct ColdRemoval {
 struct ColdOwn {
   ColdPosition position = {};
   std::vector<ColdRemoval> removals = {};  ///< Whose files are still to be dropped.
+  uint32_t format = kColdFormat;
 };
 
 /// u64 checksum (XXH3, seed 0) of what follows; u32 format, u32 number of ranges, u64 LSN, u64
@@ -60,7 +64,7 @@ Result<ColdOwn> ReadColdOwn(rocksdb::DB* db,
                             const rocksdb::ReadOptions& options, ColdListener* listener);
 /// Of an open store, also what is not flushed. Unsupported also where a format before 3 has it.
 Result<ColdOwn> ReadColdOwn(const ColdDb& db);
-/// Adds it to the batch, for both copies.
+/// Adds it to the batch, for both copies, in the store's format.
 rocksdb::Status PutColdOwn(const ColdDb& db, const ColdOwn& own, rocksdb::WriteBatch* batch);
 
 }  // namespace geardb::engine

@@ -11,10 +11,11 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr uint16_t kVersion = 1;
+constexpr uint16_t kWithoutLsn = 1;
+constexpr uint16_t kWithLsn = 2;
 
 struct FixedHeader {
-  uint16_t version = kVersion;
+  uint16_t version = kWithoutLsn;
   uint16_t zero = 0;
   uint32_t rows = 0;
   uint64_t generation = 0;
@@ -25,6 +26,18 @@ struct FixedHeader {
 };
 static_assert(sizeof(FixedHeader) == 40);
 constexpr size_t kHashedBytes = 24;
+
+/// The header as it is in memory, of either version.
+struct PageHead {
+  FixedHeader fixed;
+  Lsn lsn = kNoLsn;
+
+  bool has_lsn() const { return fixed.version == kWithLsn; }
+  size_t bytes() const { return sizeof(fixed) + (has_lsn() ? sizeof(lsn) : 0); }
+  ColdPageHeader header() const {
+    return {.generation = fixed.generation, .rows = fixed.rows, .lsn = lsn};
+  }
+};
 
 struct ColumnEntry {
   uint8_t codec = 0;
@@ -39,12 +52,13 @@ std::span<const std::byte> BytesOf(std::string_view text) {
 }
 
 /// The checksum of a page in its frame.
-uint64_t Checksum(const ColdPageKey& key, const FixedHeader& header, const PageLayout& layout,
+uint64_t Checksum(const ColdPageKey& key, const PageHead& head, const PageLayout& layout,
                   std::span<const std::byte> frame) {
   Hasher64 hasher(Hash64(BytesOf(EncodeColdKey(key)), 0));
-  hasher.Add(std::as_bytes(std::span(&header, 1)).first(kHashedBytes));
+  hasher.Add(std::as_bytes(std::span(&head.fixed, 1)).first(kHashedBytes));
+  if (head.has_lsn()) hasher.Add(std::as_bytes(std::span(&head.lsn, 1)));
   for (const ColumnRegion& region : layout.regions()) {
-    hasher.Add(frame.subspan(region.offset, region.row_bytes * header.rows));
+    hasher.Add(frame.subspan(region.offset, region.row_bytes * head.fixed.rows));
   }
   return hasher.Finish();
 }
@@ -73,17 +87,19 @@ Status CheckSource(const ColdPageSource& page) {
   return Status::Ok();
 }
 
-Result<FixedHeader> TakeHeader(std::string_view* value) {
-  FixedHeader header;
-  if (value->size() < sizeof(header)) {
-    return Status::Corruption("a value of ", value->size(), " bytes holds no page");
+Result<PageHead> TakeHeader(std::string_view* value) {
+  PageHead head;
+  FixedHeader& fixed = head.fixed;
+  const size_t all = value->size();
+  if (all >= sizeof(fixed)) std::memcpy(&fixed, value->data(), sizeof(fixed));
+  if (all < head.bytes()) return Status::Corruption("a value of ", all, " bytes holds no page");
+  const bool known = fixed.version == kWithoutLsn || fixed.version == kWithLsn;
+  if (!known || fixed.zero != 0 || fixed.zero_too != 0) {
+    return Status::Corruption("a page of version ", fixed.version, ", known is ", kWithLsn);
   }
-  std::memcpy(&header, value->data(), sizeof(header));
-  value->remove_prefix(sizeof(header));
-  if (header.version != kVersion || header.zero != 0 || header.zero_too != 0) {
-    return Status::Corruption("a page of version ", header.version, ", known is ", kVersion);
-  }
-  return header;
+  if (head.has_lsn()) std::memcpy(&head.lsn, value->data() + sizeof(fixed), sizeof(head.lsn));
+  value->remove_prefix(head.bytes());
+  return head;
 }
 
 Status CheckHeader(const FixedHeader& header, const PageLayout& layout) {
@@ -102,16 +118,19 @@ Status CheckHeader(const FixedHeader& header, const PageLayout& layout) {
 Status EncodeColdPage(const ColdPageKey& key, const ColdPageSource& page, std::string* value) {
   GEARDB_RETURN_IF_ERROR(CheckSource(page));
   const PageLayout& layout = *page.layout;
-  FixedHeader header;
+  PageHead head{.fixed = {}, .lsn = page.header.lsn};
+  FixedHeader& header = head.fixed;
+  if (head.lsn != kNoLsn) header.version = kWithLsn;
   header.rows = page.header.rows;
   header.generation = page.header.generation;
   header.raw_bytes = PieceColumns(layout, header.rows).bytes();
   header.columns = static_cast<uint32_t>(layout.column_count());
-  header.checksum = Checksum(key, header, layout, page.frame);
+  header.checksum = Checksum(key, head, layout, page.frame);
 
   value->clear();
   value->append(reinterpret_cast<const char*>(&header), sizeof(header));
-  value->resize(sizeof(header) + layout.column_count() * sizeof(ColumnEntry));
+  if (head.has_lsn()) value->append(reinterpret_cast<const char*>(&head.lsn), sizeof(head.lsn));
+  value->resize(head.bytes() + layout.column_count() * sizeof(ColumnEntry));
   for (size_t column = 0; column < layout.column_count(); ++column) {
     const ColumnRegion& region = layout.region(column);
     const ColumnCodecSpec& codec = CodecOf(page.codecs, column);
@@ -123,7 +142,7 @@ Status EncodeColdPage(const ColdPageKey& key, const ColdPageSource& page, std::s
         value));
     entry.level = codec.level;
     entry.stored_bytes = value->size() - start;
-    std::memcpy(value->data() + sizeof(header) + column * sizeof(entry), &entry, sizeof(entry));
+    std::memcpy(value->data() + head.bytes() + column * sizeof(entry), &entry, sizeof(entry));
   }
   if (value->size() > kColdValueBytesMax) {
     return Status::InvalidArgument(ColdKeyText(key), ": ", value->size(),
@@ -139,7 +158,8 @@ Result<ColdPageHeader> DecodeColdPage(const ColdPageKey& key, std::string_view v
     return Status::InvalidArgument("a frame of ", frame.size(), " bytes, expected ",
                                    layout.frame_bytes());
   }
-  GEARDB_ASSIGN_OR_RETURN(const FixedHeader header, TakeHeader(&value));
+  GEARDB_ASSIGN_OR_RETURN(const PageHead head, TakeHeader(&value));
+  const FixedHeader& header = head.fixed;
   GEARDB_RETURN_IF_ERROR(CheckHeader(header, layout));
   const size_t entry_bytes = layout.column_count() * sizeof(ColumnEntry);
   if (value.size() < entry_bytes) {
@@ -162,16 +182,16 @@ Result<ColdPageHeader> DecodeColdPage(const ColdPageKey& key, std::string_view v
     stored.remove_prefix(entry.stored_bytes);
   }
   if (!stored.empty()) return Status::Corruption(stored.size(), " bytes behind the last column");
-  const uint64_t found = Checksum(key, header, layout, frame);
+  const uint64_t found = Checksum(key, head, layout, frame);
   if (found != header.checksum && !kBreak.skip_cold_checksum) {
     return Status::Corruption("the checksum is ", found, ", expected ", header.checksum);
   }
-  return ColdPageHeader{header.generation, header.rows};
+  return head.header();
 }
 
 Result<ColdPageHeader> ReadColdPageHeader(std::string_view value) {
-  GEARDB_ASSIGN_OR_RETURN(const FixedHeader header, TakeHeader(&value));
-  return ColdPageHeader{header.generation, header.rows};
+  GEARDB_ASSIGN_OR_RETURN(const PageHead head, TakeHeader(&value));
+  return head.header();
 }
 
 }  // namespace geardb::engine

@@ -1,10 +1,14 @@
 // The value of a page in the cold store: a header, one entry a column, the compressed columns.
 //
 // All numbers are little-endian; frozen, since they are on disk.
-//   0 u16 version (1)   2 u16 zero   4 u32 rows   8 u64 generation   16 u64 raw bytes
-//   24 u64 checksum: XXH3, seeded by the hash of the key's bytes, over bytes 0…23 and the raw bytes
-//   32 u32 columns   36 u32 zero   40 columns × {u8 codec, i8 level, 6 zero bytes, u64 stored
-//   bytes}
+//   0 u16 version (2)   2 u16 zero   4 u32 rows   8 u64 generation   16 u64 raw bytes
+//   24 u64 checksum: XXH3, seeded by the hash of the key's bytes, over bytes 0…23, the LSN and the
+//   raw bytes
+//   32 u32 columns   36 u32 zero   40 u64 LSN   48 columns × {u8 codec, i8 level, 6 zero bytes, u64
+//   stored bytes}
+// Version 1 has no LSN, and its columns are at 40: stores of format 3 (cold_own.h) have no other.
+//
+// Under one key the LSN tells versions of a page apart: each append and each patch makes it larger.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +19,7 @@
 
 #include "base/page_view.h"
 #include "base/status.h"
+#include "base/types.h"
 #include "engine/internal/cold_codec.h"
 #include "engine/internal/cold_keys.h"
 
@@ -24,6 +29,8 @@ namespace geardb::engine {
 struct ColdPageHeader {
   uint64_t generation = 0;
   uint32_t rows = 0;  ///< Rows filled, from the page's first on.
+  /// Of the record that changed the page last; kNoLsn: it is not said, in version 1.
+  Lsn lsn = kNoLsn;
 };
 
 /// A page in a frame. `codecs` is one a column, or one for all, or none: LZ4.

@@ -46,6 +46,12 @@ Status ColdReader::ReadPage(ColdRead* read) {
     return Status::NotFound("no ", ColdKeyText(read->key), " in the cold store");
   }
   Status status = found;
+  if (status.code() == StatusCode::kCorruption && !IsInBlobFile(*db_, read->key)) {
+    read->of_file = true;
+    status = Status::Corruption(status.message(),
+                                "; reads pass through what is damaged there, and the page itself "
+                                "may be good: geardb repair finds out");
+  }
   if (status.ok()) {
     const auto header = DecodeColdPage(read->key, ViewOf(value), *read->layout, read->frame);
     if (header.ok()) {

@@ -45,7 +45,9 @@ ColdBatch::ColdBatch(const ColdStore& store) : rep_(std::make_unique<Rep>()) {
 ColdBatch::~ColdBatch() = default;
 
 Status ColdBatch::PutPage(const ColdPageKey& key, const ColdPageSource& page) {
-  GEARDB_RETURN_IF_ERROR(EncodeColdPage(key, page, &rep_->value));
+  ColdPageSource source = page;
+  if (rep_->db->format < kColdFormat) source.header.lsn = kNoLsn;
+  GEARDB_RETURN_IF_ERROR(EncodeColdPage(key, source, &rep_->value));
   rep_->newest_page = EncodeColdKey(key);
   Rep::Check(rep_->changes.Put(rep_->db->pages, rep_->newest_page, rep_->value));
   return Status::Ok();
@@ -273,6 +275,8 @@ uint64_t ColdStore::memory_used() const { return db_->cache->GetUsage(); }
 Status ColdStore::status() const { return db_->listener->status(); }
 
 std::vector<std::string> ColdStore::damage() const { return db_->listener->damage(); }
+
+bool ColdStore::pages_name_lsns() const { return db_->format >= kColdFormat; }
 
 bool ColdStore::read_only() const { return db_->read_only; }
 

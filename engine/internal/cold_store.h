@@ -23,9 +23,12 @@
 // 3 and 4 run, and in a read-only open after a death between them, a read of a removed page may
 // still find some version of it.
 //
-// **Damage.** What a read finds damaged costs the pages that were read, by name: a bad block of an
-// SST file the pages whose keys it has, a bad blob record its page; a bad or missing file the pages
-// in it. Never an older version: RocksDB asks the newest file first and stops at an error. Index
+// **Damage.** What a read finds damaged is said of the pages that were read, by name. A value that
+// does not fit its checksum and a bad blob record are the page's own; a bad block of an SST file or
+// a bad or missing file fail all reads that pass through it, also those of pages that other files
+// have (ColdRead::of_file): `geardb repair` finds out which. Never is it an older version: RocksDB
+// asks the newest file first and stops at an error. Once a file was dropped, an older version may
+// come up, which has another LSN than the one that is asked for (ColdPageHeader::lsn). Index
 // chunks and the LSN are in two files each (cold_chunks.h), so that one bad file costs none. A
 // compaction that meets damage is given up and compaction switched off (reads and writes go on)
 // until the next open; `damage()` says what was found. Where RocksDB cannot open the directory for
@@ -103,6 +106,8 @@ struct ColdStoreOptions {
   uint64_t sst_file_bytes = uint64_t{16} << 20;
   /// Files held open.
   uint32_t open_files_max = 512;
+  /// For tests: which format a store that is made has (cold_own.h).
+  uint32_t format_of_new = 4;
   /// For tests: where the files are, and how RocksDB waits. Null: the system's.
   std::shared_ptr<rocksdb::FileSystem> files = nullptr;
   std::shared_ptr<rocksdb::SystemClock> clock = nullptr;
@@ -153,6 +158,9 @@ struct ColdRead {
   ColdPageHeader header;
   /// NotFound, Corruption (the frame's rows mean nothing then) and IoError name the page.
   Status status;
+  /// Of Corruption: a file through which the read passes cannot be read, which may have another
+  /// version of the page, or a deletion of another; the page itself may be good.
+  bool of_file = false;
 };
 
 /// One index chunk.
@@ -224,6 +232,8 @@ class ColdStore {
   Status status() const;
   /// What was found damaged or missing, by the open and by compactions; none where all is well.
   std::vector<std::string> damage() const;
+  /// Whether pages name the LSNs of their versions: of a store of format 3 they do not.
+  bool pages_name_lsns() const;
   /// Whether nothing can be written: opened so, or because of damage.
   bool read_only() const;
 

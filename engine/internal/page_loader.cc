@@ -52,8 +52,10 @@ void PageLoader::AwaitIdle(const TableFrames* owner) {
 }
 
 void PageLoader::Read(PageLoad* load, wal::AlignedBuffer* scratch) {
-  Status status = source_->Read(load->place, scratch, load->into);
+  bool of_file = false;
+  Status status = source_->Read(load->place, scratch, load->into, &of_file);
   MutexLock lock(&mutex_);
+  load->of_file = of_file;
   load->status = std::move(status);
   load->state = PageLoad::State::kReady;
   ready_.NotifyAll();

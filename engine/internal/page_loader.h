@@ -53,6 +53,7 @@ struct PageLoad {
   enum class State : uint8_t { kQueued, kReading, kReady };
   State state = State::kQueued;
   Status status;
+  bool of_file = false;  ///< As PageSource::Read says of `status`.
 };
 
 /// Thread-safe.

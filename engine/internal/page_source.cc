@@ -32,9 +32,10 @@ void CopyPieceIntoFrame(const PieceRowsOfPage& rows, std::span<const std::byte> 
   });
 }
 
-Status PageSource::Read(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame) {
+Status PageSource::Read(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame,
+                        bool* of_file) {
   const Status status = place.log_at != kNoLsn ? ReadLog(place, scratch, frame)
-                        : place.in_cold        ? ReadCold(place, frame)
+                        : place.in_cold        ? ReadCold(place, frame, of_file)
                                                : ReadPieces(place, scratch, frame);
   return status.WithContext(PageText(place));
 }
@@ -123,7 +124,9 @@ Status PageSource::ReadLog(const PagePlace& place, wal::AlignedBuffer* scratch, 
   return Status::Ok();
 }
 
-Status PageSource::ReadCold(const PagePlace& place, std::byte* frame) {
+// After a crash the cold store may have a newer version than the image, until the log's records are
+// applied: it has all that the older one has.
+Status PageSource::ReadCold(const PagePlace& place, std::byte* frame, bool* of_file) {
   const PageLayout& pages = place.layout->group(place.group).pages;
   ColdStore* cold = cold_.load(std::memory_order_acquire);
   if (cold == nullptr) return Status::Corruption("neither in the log nor in a cold store");
@@ -133,8 +136,13 @@ Status PageSource::ReadCold(const PagePlace& place, std::byte* frame) {
   read.layout = &pages;
   read.frame = {frame, pages.frame_bytes()};
   const Status status = cold->ReadPages({&read, 1});
+  if (of_file != nullptr) *of_file = read.of_file;
   if (status.code() == StatusCode::kNotFound) return Status::Corruption(status.message());
   GEARDB_RETURN_IF_ERROR(status);
+  if (read.header.lsn < place.newest_lsn && !kBreak.serve_stale_page) {
+    return Status::Corruption("the cold store has it as of LSN ", read.header.lsn,
+                              ", and it was changed at LSN ", place.newest_lsn);
+  }
   if (read.header.rows >= place.rows) return Status::Ok();
   return Status::Corruption("the cold store has ", read.header.rows, " of its ", place.rows,
                             " rows");

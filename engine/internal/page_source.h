@@ -52,8 +52,11 @@ class PageSource {
       : log_(std::move(env), directory, manifest, /*direct=*/true), seed_(manifest.Seed()) {}
 
   /// Copies the rows into a frame of the group, which keeps what it has beyond them. Corruption,
-  /// naming table, trajectory and page, where they are damaged or not to be found; IoError.
-  Status Read(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame);
+  /// naming table, trajectory and page, where they are damaged or not to be found; IoError. With
+  /// `of_file` what is damaged is a file of the cold store through which reads pass, and the page
+  /// itself may be good: nothing may be removed for it.
+  Status Read(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame,
+              bool* of_file = nullptr);
 
   void UseManifest(const wal::Manifest& manifest) { log_.UseManifest(manifest); }
   /// From here on there is a cold store; it outlives the source's readers.
@@ -67,7 +70,7 @@ class PageSource {
  private:
   Status ReadLog(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame);
   Status ReadPieces(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame);
-  Status ReadCold(const PagePlace& place, std::byte* frame);
+  Status ReadCold(const PagePlace& place, std::byte* frame, bool* of_file);
 
   wal::LogBytes log_;
   const uint64_t seed_;

@@ -71,7 +71,10 @@ Status Recovery::CopyPiece(const PieceOf& of, FrameRef* fresh) {
 
 Result<FrameRef> Recovery::FrameThatGoesOn(const PieceOf& of) {
   TableState& state = *of.table->state;
-  auto frame = state.frames().ReadNow(of.where->group(), of.where->lpn());
+  bool of_file = false;
+  auto frame = state.frames().ReadNow(of.where->group(), of.where->lpn(), &of_file);
+  // A repair can find out whether the page is good, where it can tell its versions apart.
+  if (of_file && core_->cold->if_open()->pages_name_lsns()) return frame;
   if (frame.ok() || frame.status().code() == StatusCode::kIoError) return frame;
   if (frame.status().code() == StatusCode::kResourceExhausted) {
     MakeRoom(&state, of.where->group());

@@ -97,7 +97,8 @@ class Sampler::Impl {
   Result<Lsn> CommitHandOver(engine::Change* change);
   /// The front batch could not be read: it goes, and what is damaged with it. Returns why.
   Status GiveUp(Drawn* batch);
-  /// Removes the trajectory of a page that was found damaged, if `why` says that one was. Returns
+  /// Removes the trajectory of a page that was found damaged, if `why` says that one was: the page
+  /// itself, not a file through which reads of others pass, too. Returns
   /// why, and what has become of it.
   Status RemoveIfDamaged(const engine::BatchBuilder& builder, const Status& why);
 

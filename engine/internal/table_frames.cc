@@ -125,7 +125,7 @@ bool TableFrames::Holds(const PagePlace& place) const {
          record.rows_filled == place.rows;
 }
 
-Result<FrameRef> TableFrames::ReadNow(size_t group, Lpn lpn) {
+Result<FrameRef> TableFrames::ReadNow(size_t group, Lpn lpn, bool* of_file) {
   for (;;) {
     const FrameRef frame = FrameOf(group, lpn);
     if (frame.valid()) return frame;
@@ -136,6 +136,7 @@ Result<FrameRef> TableFrames::ReadNow(size_t group, Lpn lpn) {
     memory_.loader->Wait(load.get());
     const bool of_arena = !load->memory;
     FinishLocked(load.get());
+    if (of_file != nullptr) *of_file = load->of_file;
     GEARDB_RETURN_IF_ERROR(load->status);
     if (of_arena) continue;
     GEARDB_ASSIGN_OR_RETURN(const FrameRef placed,

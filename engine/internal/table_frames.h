@@ -129,8 +129,9 @@ class TableFrames {
     return record.frame.valid() ? record.frame : BringIn(group, lpn, waits);
   }
   /// The same, read while the mutex is held. A page that had no frame has one of the arena then:
-  /// ResourceExhausted where none is free; Corruption, IoError.
-  Result<FrameRef> ReadNow(size_t group, Lpn lpn);
+  /// ResourceExhausted where none is free; Corruption, with `of_file` as of PageSource::Read;
+  /// IoError.
+  Result<FrameRef> ReadNow(size_t group, Lpn lpn, bool* of_file = nullptr);
   /// Where the bytes of a page that has no frame are.
   PagePlace PlaceOf(size_t group, Lpn lpn) const;
   /// A load of a page by itself, into memory of its own, which leaves the page as it is. Without

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "engine/internal/cold_db.h"
+#include "tests/engine/internal/cold_fixture.h"
 #include "tests/testing/files.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/temp_dir.h"
@@ -26,7 +27,7 @@ TEST(ColdOpenTest, AFormatBeforeIsUnsupported) {
     }
     ASSERT_TRUE(store->db->Flush({}, store->families()).ok());
   }
-  EXPECT_STATUS(kUnsupported, OpenColdDb(dir.File("cold"), {}), "has format 2, known is 3");
+  EXPECT_STATUS(kUnsupported, OpenColdDb(dir.File("cold"), {}), "has format 2, known is 4");
   EXPECT_STATUS(kUnsupported, OpenColdDb(dir.File("cold"), {.read_only = true}), "has format 2");
 }
 
@@ -34,7 +35,7 @@ TEST(ColdOpenTest, ANewerFormatIsUnsupported) {
   TempDir dir;
   {
     ASSERT_OK_AND_ASSIGN(auto store, OpenColdDb(dir.File("cold"), {}));
-    std::string body("\4\0\0\0and more", 12);
+    std::string body("\5\0\0\0and more", 12);
     const uint64_t checksum = Hash64(std::as_bytes(std::span(body)), 0);
     body.insert(0, reinterpret_cast<const char*>(&checksum), sizeof(checksum));
     rocksdb::WriteOptions unlogged;
@@ -44,7 +45,29 @@ TEST(ColdOpenTest, ANewerFormatIsUnsupported) {
     }
     ASSERT_TRUE(store->db->Flush({}, store->families()).ok());
   }
-  EXPECT_STATUS(kUnsupported, OpenColdDb(dir.File("cold"), {}), "has format 4, known is 3");
+  EXPECT_STATUS(kUnsupported, OpenColdDb(dir.File("cold"), {}), "has format 5, known is 4");
+}
+
+TEST(ColdOpenTest, AStoreKeepsTheFormatThatItWasMadeWith) {
+  for (const uint32_t format : {kColdFormatWithoutLsns, kColdFormat}) {
+    TempDir dir;
+    const bool named = format == kColdFormat;
+    for (const bool again : {false, true}) {
+      ColdStoreOptions options;
+      if (!again) options.format_of_new = format;
+      ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(dir.File("cold"), options));
+      EXPECT_EQ(store->pages_name_lsns(), named);
+      ColdBatch batch(*store);
+      const ColdPageKey key = {1, 0, 0, again ? 2u : 1u, 0};
+      ASSERT_OK(testing::PutColdPage(key, {7, 2, 99}, &batch));
+      ASSERT_OK(store->Write(&batch, 100));
+      ASSERT_OK(store->ForEachPage([&](const ColdPageKey&, const ColdPageHeader& header) {
+        EXPECT_EQ(header.lsn, named ? 99 : kNoLsn);
+        return Status::Ok();
+      }));
+      ASSERT_OK(store->Close());
+    }
+  }
 }
 
 TEST(ColdOpenTest, ADirectoryThatCannotBeMadeIsIoError) {

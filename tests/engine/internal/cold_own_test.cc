@@ -28,7 +28,7 @@ TEST(ColdOwnTest, ItComesBackAndIsFrozen) {
   const std::string bytes = EncodeColdOwn(SomeOwn());
   ASSERT_EQ(bytes.size(), 8u + 24 + 12 + 4 + 12 + 2);
   const std::string_view body = std::string_view(bytes).substr(8);
-  EXPECT_EQ(body, std::string_view("\3\0\0\0\2\0\0\0\1\2\3\4\5\6\7\10\11\0\0\0\0\0\0\0"
+  EXPECT_EQ(body, std::string_view("\4\0\0\0\2\0\0\0\1\2\3\4\5\6\7\10\11\0\0\0\0\0\0\0"
                                    "\0\0\0\0\1\0\0\0\3\0\0\0abcd"
                                    "\1\0\0\0\0\0\0\0\2\0\0\0\0\1",
                                    54));
@@ -41,6 +41,18 @@ TEST(ColdOwnTest, ItComesBackAndIsFrozen) {
   EXPECT_EQ(own.removals[0].keys.end, "bcd");
   EXPECT_TRUE(own.removals[1].of_chunks);
   EXPECT_EQ(own.removals[1].keys.end, std::string("\0\1", 2));
+  EXPECT_EQ(own.format, kColdFormat);
+}
+
+TEST(ColdOwnTest, TheFormatBeforeIsKnownAndNoOther) {
+  ColdOwn own = SomeOwn();
+  own.format = kColdFormatWithoutLsns;
+  ASSERT_OK_AND_ASSIGN(const ColdOwn before, DecodeColdOwn(EncodeColdOwn(own)));
+  EXPECT_EQ(before.format, kColdFormatWithoutLsns);
+  for (const uint32_t format : {kColdFormatWithoutLsns - 1, kColdFormat + 1}) {
+    own.format = format;
+    EXPECT_STATUS(kUnsupported, DecodeColdOwn(EncodeColdOwn(own)), "known is 4");
+  }
 }
 
 TEST(ColdOwnTest, EveryFlippedBitAndEveryShorterLengthIsCorruption) {

@@ -86,7 +86,7 @@ TEST(ColdPageTest, AnotherLayoutIsCorruption) {
 
 TEST(ColdPageTest, EveryFlippedBitIsFoundAndAnyCut) {
   const ColdPageKey key = {1, 0, 0, 5, 6};
-  const std::string value = Encoded(key, {9, 3});
+  const std::string value = Encoded(key, {9, 3, 1234});
   std::vector<std::byte> frame(ColdLayout().frame_bytes());
   const std::vector<std::byte> expected = ColdFrameOf(key, {9, 3});
   const size_t step = testing::ShareOf(4) == 4 ? 1 : 7;
@@ -101,6 +101,7 @@ TEST(ColdPageTest, EveryFlippedBitIsFoundAndAnyCut) {
     // The level of a codec is for people; a bit of LZ4 may say the same in another way.
     ASSERT_EQ(decoded->generation, 9u);
     ASSERT_EQ(decoded->rows, 3u);
+    ASSERT_EQ(decoded->lsn, 1234u);
     for (const ColumnRegion& region : ColdLayout().regions()) {
       ASSERT_TRUE(
           std::equal(frame.begin() + static_cast<ptrdiff_t>(region.offset),
@@ -113,6 +114,36 @@ TEST(ColdPageTest, EveryFlippedBitIsFoundAndAnyCut) {
     ASSERT_STATUS(kCorruption, DecodeColdPage(key, value.substr(0, size), ColdLayout(), frame), "");
   }
   ASSERT_STATUS(kCorruption, DecodeColdPage(key, value + "x", ColdLayout(), frame), "behind");
+}
+
+// With its LSN, that is in front of the columns, and what is behind it as without.
+TEST(ColdPageTest, OnDiskBytesWithAnLsnAreFrozen) {
+  const std::vector<uint64_t> rows = {4, 1};
+  const PageLayout layout(rows, 4);
+  std::vector<std::byte> frame(layout.frame_bytes(), std::byte{7});
+  const ColumnCodecSpec none[] = {{ColumnCodec::kNone, 0}};
+  const ColdPageKey page = {1, 2, 3, 4, 5};
+  std::string without, value;
+  ASSERT_OK(EncodeColdPage(page, {&layout, frame, {258, 2}, none}, &without));
+  ASSERT_OK(EncodeColdPage(page, {&layout, frame, {258, 2, 0x0807060504030201}, none}, &value));
+  ASSERT_EQ(value.size(), without.size() + 8);
+  EXPECT_EQ(value.substr(0, 2), std::string("\2\0", 2));
+  EXPECT_EQ(value.substr(2, 22), without.substr(2, 22));
+  EXPECT_EQ(value.substr(32, 8), without.substr(32, 8));
+  EXPECT_EQ(value.substr(40, 8), "\1\2\3\4\5\6\7\10");
+  EXPECT_EQ(value.substr(48), without.substr(40));
+  const std::string key = EncodeColdKey(page);
+  const std::string hashed = value.substr(0, 24) + value.substr(40, 8) + value.substr(80);
+  const uint64_t expected =
+      Hash64(std::as_bytes(std::span(hashed)), Hash64(std::as_bytes(std::span(key)), 0));
+  uint64_t found = 0;
+  std::memcpy(&found, value.data() + 24, sizeof(found));
+  EXPECT_EQ(found, expected);
+  ASSERT_OK_AND_ASSIGN(const ColdPageHeader read, DecodeColdPage(page, value, layout, frame));
+  EXPECT_EQ(read.lsn, 0x0807060504030201u);
+  ASSERT_OK_AND_ASSIGN(const ColdPageHeader none_read,
+                       DecodeColdPage(page, without, layout, frame));
+  EXPECT_EQ(none_read.lsn, kNoLsn);
 }
 
 TEST(ColdPageTest, OnDiskBytesAreFrozen) {
