@@ -202,4 +202,15 @@ Result<Lsn> EndOfSegments(Env* env, const std::string& directory, const wal::Man
   }
 }
 
+Result<Lsn> EndOfDamagedLog(Env* env, const std::string& directory, const wal::Manifest& manifest,
+                            Lsn from) {
+  const wal::ReadOptions options{.from = from, .allow_damaged_prefix = true};
+  const auto reader = wal::LogReader::Open(env, directory, manifest, options);
+  if (!reader.ok()) return Lsn{0};
+  while (true) {
+    GEARDB_ASSIGN_OR_RETURN(const auto record, (*reader)->Next());
+    if (!record.has_value()) return (*reader)->report().end_lsn;
+  }
+}
+
 }  // namespace geardb::cli

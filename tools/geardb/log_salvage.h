@@ -53,4 +53,9 @@ Result<wal::Manifest> RebuildManifest(Env* env, const std::string& directory);
 Result<Lsn> EndOfSegments(Env* env, const std::string& directory, const wal::Manifest& manifest,
                           Lsn from);
 
+/// Where a log ends of which what comes first may be damaged; 0 where nothing of it can be opened.
+/// The error of a record that cannot be read.
+Result<Lsn> EndOfDamagedLog(Env* env, const std::string& directory, const wal::Manifest& manifest,
+                            Lsn from);
+
 }  // namespace geardb::cli

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <set>
 
-#include "engine/internal/cold_check.h"
 #include "engine/internal/cold_tier.h"
 #include "tools/geardb/repair_shadow.h"
 #include "tools/geardb/text_table.h"
@@ -18,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Budgets of less would be larger by default.
-constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
 /// Each try mends one more thing that the one before it found.
 constexpr int kTriesMax = 8;
 
@@ -36,7 +33,6 @@ class Planner {
     GEARDB_RETURN_IF_ERROR(LookAtFiles());
     GEARDB_RETURN_IF_ERROR(TryOut());
     if (!plan_.impossible.empty() || database_ == nullptr) return std::move(plan_);
-    LookAtCold();
     GEARDB_RETURN_IF_ERROR(ReadAll());
     GEARDB_RETURN_IF_ERROR(NameLosses());
     database_.reset();
@@ -57,7 +53,6 @@ class Planner {
   Status LookAtFiles();
   Status LookAtRing();
   Status TryOut();
-  Result<std::unique_ptr<Database>> OpenShadow();
   /// Mends what made an open of the shadow fail, or gives up.
   Status Mend(const Status& failure);
   Status LookAtSegment(const std::string& name);
@@ -68,6 +63,8 @@ class Planner {
   void MakeSegmentOf(Lsn end);
   bool HasSegmentOf(Lsn end) const;
   void LookAtCold();
+  /// Whether there is more of the cold store that the next try is to do without.
+  bool LeaveOutMore(bool opened);
   void AddFirst(const std::vector<std::string>& damage, const std::string& action) {
     const std::string more = " (and " + std::to_string(damage.size() - 1) + " more)";
     if (!damage.empty()) Add(damage[0] + (damage.size() == 1 ? "" : more), action);
@@ -89,6 +86,8 @@ class Planner {
   std::map<std::string, Lsn> bases_;  // Of segments, by their files' names.
   std::unique_ptr<Shadow> shadow_;    // What `database_` is opened in.
   std::unique_ptr<Database> database_;
+  bool looked_at_cold_ = false;
+  bool cold_in_part_ = false;  // Of files of pages that are lost, a part can be read.
   std::map<TableId, std::string> names_;
   std::set<TableId> created_;  // By records beyond the cut.
   std::map<TableId, TableLoss> losses_;
@@ -205,18 +204,6 @@ bool Planner::IsLive(const SalvagedRecord& record) const {
   return record.lsn >= found_.start ? record.epoch == found_.epoch : record.epoch <= found_.epoch;
 }
 
-Result<std::unique_ptr<Database>> Planner::OpenShadow() {
-  DatabaseOptions options;
-  options.read_only = true;
-  options.create_if_missing = false;
-  options.background = false;
-  if (options_.memory_bytes > 0) {
-    options.budgets.frames_bytes = options_.memory_bytes;
-    options.budgets.index_bytes = std::max(options_.memory_bytes, kIndexBytesMin);
-  }
-  return Database::Open(shadow_->path(), options);
-}
-
 // Where the log ends with a segment, the next one is made by whoever writes on.
 bool Planner::HasSegmentOf(Lsn end) const {
   const Lsn base = AlignDown(end, manifest_.segment_bytes);
@@ -246,8 +233,8 @@ void Planner::CutLog(Lsn at, std::string damage) {
 Status Planner::TryOut() {
   for (int tries = 0; tries < kTriesMax; ++tries) {
     shadow_ = std::make_unique<Shadow>();
-    GEARDB_RETURN_IF_ERROR(shadow_->Make(plan_, manifest_));
-    auto opened = OpenShadow();
+    GEARDB_RETURN_IF_ERROR(shadow_->Make(plan_, manifest_, plan_.tried_without));
+    auto opened = shadow_->Open(options_.memory_bytes);
     if (!opened.ok()) {
       const StatusCode code = opened.status().code();
       if (code != StatusCode::kCorruption && code != StatusCode::kNotFound) return opened.status();
@@ -275,6 +262,7 @@ Status Planner::TryOut() {
       }
       continue;
     }
+    if (LeaveOutMore(/*opened=*/true)) continue;
     database_ = std::move(*opened);
     return Status::Ok();
   }
@@ -284,7 +272,9 @@ Status Planner::TryOut() {
 }
 
 Status Planner::Mend(const Status& failure) {
-  if (MendImage(failure) || MendCold(failure)) return Status::Ok();
+  if (MendImage(failure) || MendCold(failure) || LeaveOutMore(/*opened=*/false)) {
+    return Status::Ok();
+  }
   const std::string why = shadow_->InPlace(std::string(failure.message()), options_.directory);
   plan_.damage.push_back(why);
   GiveUp("nothing is known to save of it: " + why);
@@ -297,18 +287,8 @@ bool Planner::MendImage(const Status& failure) {
   engine::ColdTier tier(env_, options_.directory, engine::ColdStoreOptions{.read_only = true});
   if (!tier.OpenExisting(0).ok() || tier.head().number == 0) return false;
   const engine::ImageHead head = tier.head();
-  const wal::ReadOptions from{.from = head.log_from, .allow_damaged_prefix = true};
-  Lsn end = 0;
-  const auto reader = wal::LogReader::Open(env_, options_.directory, manifest_, from);
-  if (reader.ok()) {
-    for (;;) {
-      const auto record = (*reader)->Next();
-      if (!record.ok()) return false;
-      if (!record->has_value()) break;
-    }
-    end = (*reader)->report().end_lsn;
-  }
-  if (end >= head.lsn || head.log_from != head.lsn) return false;
+  const auto end = EndOfDamagedLog(env_, options_.directory, manifest_, head.log_from);
+  if (!end.ok() || *end >= head.lsn || head.log_from != head.lsn) return false;
   CutLog(head.lsn, std::string(failure.message()));
   return true;
 }
@@ -319,6 +299,8 @@ bool Planner::MendCold(const Status& failure) {
   const bool whole = std::ranges::any_of(bases_, [](const auto& file) { return file.second == 0; });
   if (!whole) return false;
   plan_.cold_aside = true;
+  plan_.mend_cold = plan_.drop_cold_pages = false;
+  plan_.tried_without.reset();
   Add("the cold store: " + std::string(failure.message()),
       "the cold store is put aside: the log has all since its begin");
   return true;
@@ -326,6 +308,7 @@ bool Planner::MendCold(const Status& failure) {
 
 // One good copy of each index chunk is there, or there would be nothing to open.
 void Planner::LookAtCold() {
+  looked_at_cold_ = true;
   if (plan_.cold_aside) return;
   const auto found = engine::CheckColdChunks(cold_directory());
   if (!found.ok() || (!found->mendable && !found->pages)) return;
@@ -334,12 +317,28 @@ void Planner::LookAtCold() {
   }
   plan_.mend_cold = found->mendable;
   plan_.drop_cold_pages = found->pages;
+  cold_in_part_ = found->pages_in_part;
+  if (found->pages_name_lsns && found->files_of_pages > 0) {
+    plan_.tried_without = engine::LostPages::kUnreadable;
+  }
   const char* const copies =
       "copies of index chunks that are damaged are written again from the others";
   AddFirst(found->files, found->pages ? "the cold store goes on without it" : copies);
   AddFirst(found->copies, copies);
   for (const auto& [name, base] : bases_) plan_.log_start = std::min(plan_.log_start, base);
   if (bases_.empty()) plan_.log_start = 0;
+}
+
+bool Planner::LeaveOutMore(bool opened) {
+  if (!looked_at_cold_) {
+    LookAtCold();
+    return plan_.tried_without.has_value();
+  }
+  // It was met by the open itself.
+  const bool more = !opened && !plan_.cold_aside && cold_in_part_ &&
+                    plan_.tried_without == engine::LostPages::kUnreadable;
+  if (more) plan_.tried_without = engine::LostPages::kDamaged;
+  return more;
 }
 
 TableLoss& Planner::LossOf(TableId id) {
@@ -350,6 +349,7 @@ TableLoss& Planner::LossOf(TableId id) {
 
 // Everything of every trajectory: a page that cannot be read costs its trajectory.
 Status Planner::ReadAll() {
+  BehindBadBlocks behind(plan_, manifest_, options_.memory_bytes);
   for (const std::string& name : database_->Tables()) {
     GEARDB_ASSIGN_OR_RETURN(const auto table, database_->OpenTable(name));
     names_[table->id()] = name;
@@ -358,6 +358,9 @@ Status Planner::ReadAll() {
       const Status read = whole.Read(record);
       if (read.ok()) continue;
       if (read.code() != StatusCode::kCorruption) return read;
+      const bool in_part = cold_in_part_ && plan_.tried_without == engine::LostPages::kUnreadable;
+      GEARDB_ASSIGN_OR_RETURN(const bool is_there, in_part ? behind.Has(name, record) : false);
+      if (is_there) continue;
       Add(std::string(read.message()),
           "trajectory '" + name + "'/" + std::to_string(record.id) + " is removed");
       plan_.remove[name].push_back(record.id);

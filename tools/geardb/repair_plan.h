@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "engine/database.h"
+#include "engine/internal/cold_check.h"
 #include "tools/geardb/log_salvage.h"
 #include "wal/log_reader.h"
 
@@ -82,7 +83,11 @@ struct RepairPlan {
   bool make_lock = false;
   bool mend_cold = false;        ///< Copies of index chunks in the cold store are written again.
   bool drop_cold_pages = false;  ///< The cold store goes on without files of pages that are lost.
-  Lsn log_start = kNoLsn;        ///< Of the log's oldest segment; 0: it has none.
+  /// Which of these the plan was tried out without: their pages name their LSNs, so that no older
+  /// version is taken for what was lost. Nothing: what a read that meets the files cannot read is
+  /// removed before they are dropped.
+  std::optional<engine::LostPages> tried_without;
+  Lsn log_start = kNoLsn;  ///< Of the log's oldest segment; 0: it has none.
   std::map<std::string, std::vector<TrajectoryId>> remove;  ///< By table.
 
   bool nothing_wrong() const { return damage.empty(); }

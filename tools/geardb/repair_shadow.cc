@@ -5,13 +5,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <span>
 
 #include "tools/geardb/segment_head.h"
+#include "tools/geardb/whole_read.h"
 
 namespace geardb::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Budgets of less would be larger by default.
+constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
 
 Status FromError(const std::error_code& error, const std::string& what) {
   return error ? Status::IoError(what, ": ", error.message()) : Status::Ok();
@@ -23,6 +28,28 @@ Status WriteSmallFile(const std::string& path, std::span<const std::byte> bytes)
              static_cast<std::streamsize>(bytes.size()));
   file.close();
   return file ? Status::Ok() : Status::IoError(path, " cannot be written");
+}
+
+std::span<const std::byte> BytesOf(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+/// Links to the files of a cold store, in a new directory, and a manifest without those of pages
+/// that are lost.
+Status LinkColdFiles(const fs::path& cold, const fs::path& into, engine::LostPages without) {
+  GEARDB_ASSIGN_OR_RETURN(const engine::ColdManifest manifest,
+                          engine::ManifestWithout(cold.string(), without));
+  std::error_code error;
+  fs::create_directory(into, error);
+  GEARDB_RETURN_IF_ERROR(FromError(error, into.string()));
+  for (const auto& entry : fs::directory_iterator(cold)) {
+    const std::string file = entry.path().filename().string();
+    if (file == "CURRENT" || file.starts_with("MANIFEST")) continue;
+    fs::create_symlink(entry.path(), into / file, error);
+    GEARDB_RETURN_IF_ERROR(FromError(error, file));
+  }
+  GEARDB_RETURN_IF_ERROR(WriteSmallFile((into / manifest.name).string(), BytesOf(manifest.bytes)));
+  return WriteSmallFile((into / "CURRENT").string(), BytesOf(manifest.name + "\n"));
 }
 
 }  // namespace
@@ -40,7 +67,8 @@ std::string Shadow::InPlace(std::string text, const std::string& directory) cons
   return text;
 }
 
-Status Shadow::Make(const RepairPlan& plan, const wal::Manifest& manifest) {
+Status Shadow::Make(const RepairPlan& plan, const wal::Manifest& manifest,
+                    std::optional<engine::LostPages> without) {
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);
   GEARDB_RETURN_IF_ERROR(FromError(error, "looking for a directory of temporary files"));
@@ -89,12 +117,40 @@ Status Shadow::Make(const RepairPlan& plan, const wal::Manifest& manifest) {
     GEARDB_RETURN_IF_ERROR(FromError(error, "a segment"));
   }
   const fs::path cold = root / "cold";
-  if (!plan.cold_aside && fs::exists(cold)) {
+  if (!plan.cold_aside && without) {
+    GEARDB_RETURN_IF_ERROR(LinkColdFiles(cold, fs::path(path_) / "cold", *without));
+  } else if (!plan.cold_aside && fs::exists(cold)) {
     fs::create_directory_symlink(cold, fs::path(path_) / "cold", error);
     GEARDB_RETURN_IF_ERROR(FromError(error, cold.string()));
   }
   GEARDB_RETURN_IF_ERROR(WriteSmallFile(JoinPath(path_, wal::kLockName), {}));
   return WriteSmallFile(JoinPath(path_, wal::kManifestName), wal::EncodeManifest(manifest));
+}
+
+Result<std::unique_ptr<Database>> Shadow::Open(uint64_t memory_bytes) const {
+  DatabaseOptions options;
+  options.read_only = true;
+  options.create_if_missing = false;
+  options.background = false;
+  if (memory_bytes > 0) {
+    options.budgets.frames_bytes = memory_bytes;
+    options.budgets.index_bytes = std::max(memory_bytes, kIndexBytesMin);
+  }
+  return Database::Open(path_, options);
+}
+
+Result<bool> BehindBadBlocks::Has(const std::string& table, const TrajectoryRecord& trajectory) {
+  if (database_ == nullptr) {
+    GEARDB_RETURN_IF_ERROR(shadow_.Make(plan_, manifest_, engine::LostPages::kDamaged));
+    GEARDB_ASSIGN_OR_RETURN(database_, shadow_.Open(memory_bytes_));
+  }
+  GEARDB_ASSIGN_OR_RETURN(const auto opened, database_->OpenTable(table));
+  const Status read = WholeRead(opened.get()).Read(trajectory);
+  if (!read.ok() && read.code() != StatusCode::kCorruption &&
+      read.code() != StatusCode::kNotFound) {
+    return read;
+  }
+  return read.ok();
 }
 
 }  // namespace geardb::cli

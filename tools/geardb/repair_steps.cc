@@ -182,16 +182,20 @@ Status RemoveTrajectories(const RepairPlan& plan, const RepairOptions& options) 
   return database->Close();
 }
 
-/// What nobody asks for any more leaves the cold store. Corruption where some damage is left.
-Status FinishCold(const RepairPlan& plan) {
+/// The cold store goes on without files of pages that are lost.
+Status DropColdPages(const RepairPlan& plan) {
+  if (!plan.drop_cold_pages) return Status::Ok();
+  const std::string cold = JoinPath(plan.directory, engine::kColdDirectory);
+  CrashPoint("repair_cold_pages");
+  GEARDB_RETURN_IF_ERROR(engine::MendColdPages(cold, plan.log_start));
+  // What could not be written before.
+  return plan.mend_cold ? engine::MendColdChunks(cold, plan.log_start) : Status::Ok();
+}
+
+/// Corruption where some damage is left.
+Status CheckCold(const RepairPlan& plan) {
   if (!plan.mend_cold && !plan.drop_cold_pages) return Status::Ok();
   const std::string cold = JoinPath(plan.directory, engine::kColdDirectory);
-  if (plan.drop_cold_pages) {
-    CrashPoint("repair_cold_pages");
-    GEARDB_RETURN_IF_ERROR(engine::MendColdPages(cold, plan.log_start));
-    // What could not be written before.
-    if (plan.mend_cold) GEARDB_RETURN_IF_ERROR(engine::MendColdChunks(cold, plan.log_start));
-  }
   GEARDB_ASSIGN_OR_RETURN(const engine::ColdCheck left, engine::CheckColdChunks(cold));
   if (left.damage().empty()) return Status::Ok();
   return Status::Corruption("what is left cannot be repaired: ", left.damage()[0]);
@@ -213,13 +217,16 @@ Result<Repaired> TakeRepairSteps(const RepairPlan& plan, const RepairOptions& op
     // Where other files are lost, RocksDB takes no writes, and all is read from the good copies.
     if (mended.code() != StatusCode::kFailedPrecondition) GEARDB_RETURN_IF_ERROR(mended);
   }
+  // Where no older version is taken for a page, an open need not meet these files any more.
+  if (plan.tried_without) GEARDB_RETURN_IF_ERROR(DropColdPages(plan));
   if (!plan.remove.empty()) {
     lock->reset();
     GEARDB_RETURN_IF_ERROR(RemoveTrajectories(plan, options));
     GEARDB_ASSIGN_OR_RETURN(
         *lock, Env::Posix()->Lock(JoinPath(plan.directory, wal::kLockName), LockMode::kExclusive));
   }
-  GEARDB_RETURN_IF_ERROR(FinishCold(plan));
+  if (!plan.tried_without) GEARDB_RETURN_IF_ERROR(DropColdPages(plan));
+  GEARDB_RETURN_IF_ERROR(CheckCold(plan));
   return Repaired{.kept_in = steps.kept_in()};
 }
 

@@ -5,8 +5,11 @@
 //   3. segments get their first records, and a segment and a ring are made
 //   4. the manifest is replaced, in one step: what the log says from here on is decided
 //   5. files that are none of the log's leave it
-//   6. the database is opened for writing, and trajectories leave that cannot be read
-//   7. the cold store goes on without files of pages that are lost, which nobody asks for any more
+//   6. the cold store goes on without files of pages that are lost
+//   7. the database is opened for writing, and trajectories leave that cannot be read
+//
+// Where pages do not name the LSNs of their versions (a cold store of format 3), 7 comes before 6:
+// nobody may ask then for what could come up as an older version.
 //
 // The log is not copied into a new one: an epoch that begins where the damage does makes all behind
 // it void at once, by a manifest that is the old one or the new one whatever happens.

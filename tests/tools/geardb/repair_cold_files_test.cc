@@ -1,0 +1,325 @@
+// An SST file of the cold store that cannot be read costs the pages that it has, and no others,
+// though the reads of all others pass through it: neither in a draw nor in geardb repair.
+
+#include <gtest/gtest.h>
+#include <rocksdb/sst_file_reader.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/internal/cold_db.h"
+#include "tests/tools/geardb/cli_fixture.h"
+#include "tests/tools/geardb/large_store.h"
+#include "tests/tools/geardb/must.h"
+#include "tools/geardb/command.h"
+
+namespace geardb {
+namespace {
+
+namespace fs = std::filesystem;
+using engine::ColdPageKey;
+using engine::ColdRead;
+using engine::ColdStore;
+using testing::CliRun;
+using testing::Must;
+
+constexpr uint32_t kRowsOfPage = 4;
+constexpr ColdPageKey kChanged{.table = 1, .trajectory = 13, .page = 0};
+constexpr uint64_t kRowOfFrameBytes = 4096;
+
+const PageLayout& LayoutOfFrames() {
+  static const std::vector<uint64_t> kColumns = {kRowOfFrameBytes};
+  static const PageLayout layout(kColumns, kRowsOfPage);
+  return layout;
+}
+
+/// What happens to a file of which then nothing can be read.
+struct FileLoss {
+  const char* name;
+  std::function<void(const std::string& path)> happen;
+};
+const std::vector<FileLoss>& FileLosses() {
+  static const std::vector<FileLoss> losses = {
+      {"truncated", [](const std::string& path) { fs::resize_file(path, 0); }},
+      {"flipped footer",
+       [](const std::string& path) { testing::FlipByte(path, fs::file_size(path) - 3); }},
+      {"deleted", [](const std::string& path) { fs::remove(path); }}};
+  return losses;
+}
+
+/// One store for all tests, and a copy of it for each.
+class RepairColdFilesTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    made_dir_ = new testing::TempDir;
+    made_ = testing::MakeLargeStore(made_dir_->File("store"));
+  }
+  static void TearDownTestSuite() {
+    delete made_dir_;
+    made_dir_ = nullptr;
+  }
+  void SetUp() override { CopyFrom(made_dir_->File("store")); }
+  void CopyFrom(const std::string& from) {
+    fs::remove_all(store());
+    fs::copy(from, store(), fs::copy_options::recursive);
+  }
+  std::string store() const { return dir_.File("store"); }
+  std::string cold() const { return store() + "/cold"; }
+
+  /// The SST files of pages, with the trajectories of the values in each.
+  std::map<std::string, std::set<TrajectoryId>> PageFiles() const {
+    std::map<std::string, std::set<TrajectoryId>> files;
+    const auto db = Must(engine::OpenColdDb(cold(), {.read_only = true}));
+    std::vector<rocksdb::LiveFileMetaData> tables;
+    db->db->GetLiveFilesMetaData(&tables);
+    for (const auto& table : tables) {
+      if (table.column_family_name != "pages") continue;
+      const std::string path = cold() + table.name;
+      rocksdb::SstFileReader reader{rocksdb::Options()};
+      EXPECT_TRUE(reader.Open(path).ok()) << path;
+      files[path];
+      const std::unique_ptr<rocksdb::Iterator> at(reader.NewIterator(rocksdb::ReadOptions()));
+      for (at->SeekToFirst(); at->Valid(); at->Next()) {
+        const auto key = engine::DecodeColdPageKey(engine::ViewOf(at->key()));
+        if (key) files[path].insert(key->trajectory);
+      }
+    }
+    return files;
+  }
+  /// What goes into a file: values by key, or deletions.
+  using Entries = std::map<ColdPageKey, std::optional<std::string>>;
+  /// Puts these into the cold store, in a file of their own, whose path is returned.
+  std::string AddFile(const Entries& entries) const {
+    const auto before = PageFiles();
+    {
+      const auto db = Must(engine::OpenColdDb(cold(), {}));
+      // A compaction would come at once for a file of deletions.
+      EXPECT_TRUE(db->db->SetOptions(db->pages, {{"disable_auto_compactions", "true"}}).ok());
+      rocksdb::WriteBatch batch;
+      for (const auto& [key, value] : entries) {
+        const std::string bytes = engine::EncodeColdKey(key);
+        const rocksdb::Status put =
+            value ? batch.Put(db->pages, bytes, *value) : batch.Delete(db->pages, bytes);
+        EXPECT_TRUE(put.ok());
+      }
+      Must(db->Write(&batch));
+      EXPECT_TRUE(db->db->Flush({}, db->families()).ok());
+      Must(db->Close());
+    }
+    // The last one: an open may have begun a compaction before.
+    std::string added;
+    for (const auto& [path, ids] : PageFiles()) {
+      if (!before.contains(path)) added = path;
+    }
+    EXPECT_NE(added, "");
+    return added;
+  }
+  /// A file of deletions alone, from the first key to the last.
+  std::string AddDeletions() const {
+    Entries entries;
+    for (TrajectoryId id = 1; id <= made_.trajectories; id += 20) {
+      entries[{.table = 1, .trajectory = id, .page = 1000}] = std::nullopt;
+    }
+    entries[{.table = 1, .trajectory = 0, .page = 0}] = std::nullopt;
+    entries[{.table = 1, .trajectory = made_.trajectories + 1, .page = 0}] = std::nullopt;
+    const std::string file = AddFile(entries);
+    EXPECT_TRUE(PageFiles()[file].empty());
+    return file;
+  }
+  /// An older version of the page kChanged, and above it the one that is asked for, which has the
+  /// file that is returned to itself.
+  std::string AddVersions() const {
+    std::vector<std::byte> frame(LayoutOfFrames().frame_bytes());
+    const std::vector<std::byte> other(frame.size(), std::byte{0x33});
+    ColdRead now = {
+        .key = kChanged, .layout = &LayoutOfFrames(), .frame = frame, .header = {}, .status = {}};
+    Must(Must(ColdStore::Open(cold(), {.read_only = true}))->ReadPages({&now, 1}));
+    EXPECT_EQ(now.header.rows, kRowsOfPage);
+    engine::ColdPageHeader before = now.header;
+    if (before.lsn != kNoLsn) --before.lsn;
+    std::string older, newer;
+    Must(engine::EncodeColdPage(kChanged, {&LayoutOfFrames(), other, before, {}}, &older));
+    Must(engine::EncodeColdPage(kChanged, {&LayoutOfFrames(), frame, now.header, {}}, &newer));
+    AddFile({{kChanged, older}});
+    std::string newest = AddFile({{kChanged, newer}});
+    EXPECT_EQ(PageFiles()[newest], std::set<TrajectoryId>{kChanged.trajectory});
+    return newest;
+  }
+  /// Makes the cold store one of format 3, all of whose pages are written anew.
+  void ForgetLsns() const {
+    const auto db = Must(engine::OpenColdDb(cold(), {}));
+    rocksdb::WriteBatch batch;
+    std::vector<std::byte> frame(LayoutOfFrames().frame_bytes());
+    std::unique_ptr<rocksdb::Iterator> at(db->db->NewIterator({}, db->pages));
+    for (at->SeekToFirst(); at->Valid(); at->Next()) {
+      const auto key = engine::DecodeColdPageKey(engine::ViewOf(at->key()));
+      if (!key) continue;
+      auto header =
+          Must(engine::DecodeColdPage(*key, engine::ViewOf(at->value()), LayoutOfFrames(), frame));
+      EXPECT_NE(header.lsn, kNoLsn);
+      header.lsn = kNoLsn;
+      std::string value;
+      Must(engine::EncodeColdPage(*key, {&LayoutOfFrames(), frame, header, {}}, &value));
+      EXPECT_TRUE(batch.Put(db->pages, at->key(), value).ok());
+    }
+    at.reset();
+    db->format = engine::kColdFormatWithoutLsns;
+    EXPECT_TRUE(PutColdOwn(*db, Must(ReadColdOwn(*db)), &batch).ok());
+    Must(db->Write(&batch));
+    EXPECT_TRUE(db->db->Flush({}, db->families()).ok());
+    Must(db->Close());
+  }
+  CliRun Run(const std::string& command, const std::vector<std::string>& words = {}) const {
+    std::vector<std::string> all = {command, store(), "--memory", "64MB"};
+    all.insert(all.end(), words.begin(), words.end());
+    return testing::RunCli(all);
+  }
+  /// Draws until that fails a few times: with the file's name, and without removing anything.
+  void ExpectDrawsRemoveNothing(const std::string& file) {
+    DatabaseOptions options = testing::LargeStoreOptions();
+    const auto database = Must(Database::Open(store(), options));
+    const auto table = Must(database->OpenTable("frames"));
+    const uint64_t count = table->Scan({}).size();
+    const auto priorities = Must(table->OpenPriorityTable("all"));
+    const auto sampler =
+        Must(priorities->NewSampler({.batch = 64, .views = {{.column = "frame"}}}));
+    uint64_t failed = 0;
+    for (int draw = 0; draw < 10; ++draw) {
+      const auto batch = sampler->Next();
+      if (batch.ok()) continue;
+      ++failed;
+      EXPECT_STATUS(kCorruption, batch, fs::path(file).stem().string());
+      EXPECT_STATUS(kCorruption, batch, "geardb repair");
+    }
+    EXPECT_GT(failed, 0u);
+    EXPECT_EQ(table->Scan({}).size(), count);
+  }
+  /// Repairs it: these are lost, the dry run says so, and all others are there byte for byte.
+  void ExpectRepairLoses(const std::function<void(const std::set<TrajectoryId>&)>& check) {
+    const CliRun dry = Run("repair", {"--dry-run", "--json"});
+    EXPECT_EQ(dry.code, cli::kExitDamage) << dry.out << dry.err;
+    const CliRun repair = Run("repair", {"--json"});
+    ASSERT_EQ(repair.code, cli::kExitGood) << repair.out << repair.err;
+    EXPECT_EQ(LostOf(dry), LostOf(repair));
+    check(LostOf(repair));
+    const CliRun verify = Run("verify");
+    EXPECT_EQ(verify.code, cli::kExitGood) << verify.out << verify.err;
+    EXPECT_EQ(Run("repair").out, "nothing to repair\n");
+    ExpectAllBut(LostOf(repair));
+  }
+  static std::set<TrajectoryId> LostOf(const CliRun& run) {
+    std::set<TrajectoryId> lost;
+    const auto json = testing::Json::Parse(run.out);
+    EXPECT_TRUE(json.has_value()) << run.out << run.err;
+    if (!json) return lost;
+    for (const testing::Json& table : (*json)["tables"].items()) {
+      for (const testing::Json& id : table["trajectories"].items()) {
+        lost.insert(static_cast<TrajectoryId>(id.integer()));
+      }
+    }
+    return lost;
+  }
+  void ExpectAllBut(const std::set<TrajectoryId>& lost) const {
+    const auto database = Must(Database::Open(store(), testing::LargeStoreOptions()));
+    const auto table = Must(database->OpenTable("frames"));
+    for (TrajectoryId id = 1; id <= made_.trajectories; ++id) {
+      const auto rows = table->Read(id, {}, {});
+      if (lost.contains(id)) {
+        EXPECT_EQ(rows.status().code(), StatusCode::kNotFound) << id;
+        continue;
+      }
+      ASSERT_OK(rows) << id;
+      const auto values = (*rows)[0].view().values<uint8_t>();
+      ASSERT_EQ(values.size(), (1 + id % 14) * kRowOfFrameBytes) << id;
+      for (size_t at = 0; at < values.size(); ++at) {
+        ASSERT_EQ(values[at],
+                  testing::LargeStoreByte(id, static_cast<int64_t>(at / kRowOfFrameBytes)))
+            << id << " at " << at;
+      }
+    }
+    ASSERT_OK(database->Close());
+  }
+
+  static testing::TempDir* made_dir_;
+  static testing::LargeStore made_;
+  testing::TempDir dir_;
+};
+
+testing::TempDir* RepairColdFilesTest::made_dir_ = nullptr;
+testing::LargeStore RepairColdFilesTest::made_;
+
+TEST_F(RepairColdFilesTest, AFileOfDeletionsAloneCostsNothing) {
+  const std::string file = AddDeletions();
+  fs::copy(store(), dir_.File("with"), fs::copy_options::recursive);
+  for (const FileLoss& loss : FileLosses()) {
+    SCOPED_TRACE(loss.name);
+    CopyFrom(dir_.File("with"));
+    loss.happen(file);
+    ExpectDrawsRemoveNothing(file);
+    ExpectRepairLoses(
+        [](const std::set<TrajectoryId>& lost) { EXPECT_EQ(lost, std::set<TrajectoryId>{}); });
+  }
+}
+
+TEST_F(RepairColdFilesTest, AFileOfPagesCostsTheTrajectoriesInIt) {
+  uint64_t files = 0;
+  for (const auto& [file, ids] : PageFiles()) {
+    for (const FileLoss& loss : FileLosses()) {
+      if (ids.empty()) continue;
+      SCOPED_TRACE(file + ": " + loss.name);
+      ++files;
+      CopyFrom(made_dir_->File("store"));
+      loss.happen(file);
+      ExpectRepairLoses([&](const std::set<TrajectoryId>& lost) {
+        EXPECT_FALSE(lost.empty());
+        EXPECT_TRUE(std::ranges::includes(ids, lost));
+      });
+    }
+  }
+  EXPECT_GT(files, 0u);
+}
+
+TEST_F(RepairColdFilesTest, AnOlderVersionThatComesUpIsNotTakenForThePage) {
+  const std::string newest = AddVersions();
+  fs::copy(store(), dir_.File("with"), fs::copy_options::recursive);
+  for (const FileLoss& loss : FileLosses()) {
+    SCOPED_TRACE(loss.name);
+    CopyFrom(dir_.File("with"));
+    loss.happen(newest);
+    ExpectRepairLoses([](const std::set<TrajectoryId>& lost) {
+      EXPECT_EQ(lost, std::set<TrajectoryId>{kChanged.trajectory});
+    });
+  }
+}
+
+// Nothing says which version a page is: what reads through the file fail for is removed first.
+TEST_F(RepairColdFilesTest, InAStoreWithoutLsnsNoOlderVersionIsTakenForAPageEither) {
+  ForgetLsns();
+  const std::string newest = AddVersions();
+  fs::copy(store(), dir_.File("with"), fs::copy_options::recursive);
+  for (const FileLoss& loss : FileLosses()) {
+    SCOPED_TRACE(loss.name);
+    CopyFrom(dir_.File("with"));
+    loss.happen(newest);
+    ExpectRepairLoses([](const std::set<TrajectoryId>& lost) {
+      EXPECT_TRUE(lost.contains(kChanged.trajectory));
+    });
+  }
+}
+
+// A bad block is in the way of pages that it does not have, too: of those behind its filter.
+TEST_F(RepairColdFilesTest, ABadBlockOfDeletionsCostsNothing) {
+  const std::string file = AddDeletions();
+  testing::FlipByte(file, 5);
+  ExpectRepairLoses(
+      [](const std::set<TrajectoryId>& lost) { EXPECT_EQ(lost, std::set<TrajectoryId>{}); });
+}
+
+}  // namespace
+}  // namespace geardb
