@@ -167,6 +167,7 @@ std::set<std::string> KeysLeft(const ColdDb& db, const rocksdb::LiveFileMetaData
     keys.insert(before);
   }
   if (at->status().ok()) return keys;
+  // The first key behind a bad block is not read backwards: RocksDB looks at the one before, too.
   std::string behind = file.largestkey;
   at = iterator();
   for (at->SeekToLast(); at->Valid() && ViewOf(at->key()) > before; at->Prev()) {
@@ -176,9 +177,9 @@ std::set<std::string> KeysLeft(const ColdDb& db, const rocksdb::LiveFileMetaData
   auto next = FirstToLookFor(before, behind);
   for (uint64_t looks = 0; next && looks < kLooksMax; ++looks) {
     *next = {next->table, next->partition, next->group, next->trajectory + 1, 0};
-    if (EncodeColdKey(*next) >= behind) break;
+    if (EncodeColdKey(*next) > behind) break;
     at = iterator();
-    for (at->Seek(EncodeColdKey(*next)); at->Valid() && ViewOf(at->key()) < behind; at->Next()) {
+    for (at->Seek(EncodeColdKey(*next)); at->Valid() && ViewOf(at->key()) <= behind; at->Next()) {
       keys.insert(at->key().ToString());
       next = DecodeColdPageKey(ViewOf(at->key()));
       if (!next) break;
