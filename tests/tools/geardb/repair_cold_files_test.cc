@@ -321,5 +321,35 @@ TEST_F(RepairColdFilesTest, ABadBlockOfDeletionsCostsNothing) {
       [](const std::set<TrajectoryId>& lost) { EXPECT_EQ(lost, std::set<TrajectoryId>{}); });
 }
 
+// Rows of it are appended behind the image, so that an open needs those that came before.
+TEST_F(RepairColdFilesTest, AnOpenThatNeedsAPageBehindABadFileIsRefusedUntilARepair) {
+  const std::vector<uint8_t> row(kRowOfFrameBytes, 7);
+  const TensorView one(row.data(), DType::kU8, Shape({kRowOfFrameBytes}));
+  TrajectoryId open = 0;
+  {
+    const auto database = Must(Database::Open(store(), testing::LargeStoreOptions()));
+    const auto table = Must(database->OpenTable("frames"));
+    const auto goes_on = Must(table->NewWriter({}));
+    open = Must(goes_on->Append({{"frame", one}})).id;
+    const auto others = Must(table->NewWriter({}));
+    const std::vector<uint8_t> many(kRowOfFrameBytes * 4, 9);
+    const TensorView rows(many.data(), DType::kU8, Shape({4, kRowOfFrameBytes}));
+    for (int i = 0; i < 1000; ++i) {
+      Must(others->AppendTrajectory({{"frame", rows}}, {.end = End::kTerminated}));
+    }
+    Must(goes_on->Append({{"frame", one}}));
+    ASSERT_OK(database->Close());
+  }
+  const std::string file = AddDeletions();
+  fs::resize_file(file, 0);
+  EXPECT_STATUS(kCorruption, Database::Open(store(), testing::LargeStoreOptions()),
+                "geardb repair");
+  ExpectRepairLoses([](const std::set<TrajectoryId>& lost) { EXPECT_TRUE(lost.empty()); });
+  const auto database = Must(Database::Open(store(), testing::LargeStoreOptions()));
+  const auto read = Must(Must(database->OpenTable("frames"))->Read(open, {}, {}));
+  EXPECT_TRUE(std::ranges::equal(read[0].view().values<uint8_t>(),
+                                 std::vector<uint8_t>(2 * kRowOfFrameBytes, 7)));
+}
+
 }  // namespace
 }  // namespace geardb
