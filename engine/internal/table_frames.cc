@@ -234,11 +234,11 @@ TableFrames::Fate TableFrames::FateOf(size_t group, Lpn lpn, const ReadableLog& 
   if (page.in_use == 0 || !record.frame.valid() || record.frame == default_frame(group)) {
     return Fate::kStay;
   }
-  const bool logged = layout_->group(group).logged() || kBreak.drop_only_frame;
-  if (memory_.loader == nullptr || !logged || layout_->group(group).dropped ||
+  if (memory_.loader == nullptr || layout_->group(group).dropped ||
       (record.flags & kPageHeld) != 0) {
     return Fate::kStay;
   }
+  if (!layout_->group(group).logged()) return kBreak.drop_only_frame ? Fate::kGo : Fate::kStay;
   const bool goes_on = page.next == kNoLpn &&
                        trajectories_->record(page.slot).state == index::TrajectoryState::kOpen;
   if (goes_on) return Fate::kStay;

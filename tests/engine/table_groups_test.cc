@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "tests/testing/drop_frames.h"
 #include "tests/testing/files.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/store_fixture.h"
@@ -62,6 +63,14 @@ TEST_F(TableGroupsTest, AReopenKeepsAllButWhatIsVolatile) {
   EXPECT_EQ(Numbers(open), testing::Count(50, 7));
   EXPECT_EQ(Floats(open, "reward"),
             (std::vector<float>{0.5, 0.5, 0.5, 0.5, 0.5, 55 / 4.0f, 56 / 4.0f}));
+}
+
+TEST_F(TableGroupsTest, WhatIsVolatileStaysInMemoryWhereItsOnlyCopyIs) {
+  Create(GroupedSpec());
+  const TrajectoryId id = AppendClosed(10, 6);
+  EXPECT_GT(testing::DropFrames(*database_), 0u);
+  EXPECT_EQ(Numbers(id), (std::vector<int32_t>{10, 11, 12, 13, 14, 15, 0}));
+  EXPECT_EQ(Floats(id, "reward"), (std::vector<float>{2.5, 2.75, 3, 3.25, 3.5, 3.75, 0.5}));
 }
 
 TEST_F(TableGroupsTest, WhatIsVolatileIsNotInTheLog) {

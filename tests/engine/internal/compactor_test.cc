@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include "base/crash_point.h"
 #include "tests/engine/frames_fixture.h"
@@ -96,6 +97,27 @@ TEST_F(CompactorConcurrentTest, TheSpaceOfADroppedTableComesBack) {
   Cleaner().compactor().WaitIdle();
   ASSERT_OK(Cleaner().compactor().last());
   EXPECT_LT(ColdBytes(), 3u << 20);
+  EXPECT_FALSE(testing::CoreOf(*database_)->cold->if_open()->NeedsCompaction());
+  ExpectAll();
+}
+
+// No file is without a page that is still there.
+TEST_F(CompactorConcurrentTest, TheSpaceOfWhatIsRemovedHereAndThereComesBack) {
+  for (int i = 0; i < 300; ++i) Add(8, 8);
+  ASSERT_OK(Cleaner().CleanNow(/*all=*/true));
+  const uint64_t before = ColdBytes();
+  ASSERT_GT(before, 6u << 20);
+  std::vector<TrajectoryId> removed;
+  for (const auto& [id, number] : numbers_) {
+    if (number % 4 != 0) removed.push_back(id);
+  }
+  ASSERT_OK(table_->Remove(removed));
+  for (const TrajectoryId id : removed) numbers_.erase(id);
+  for (int i = 0; i < 30; ++i) Add(8, 8);
+  ASSERT_OK(Cleaner().CleanNow(/*all=*/true));
+  Cleaner().compactor().WaitIdle();
+  ASSERT_OK(Cleaner().compactor().last());
+  EXPECT_LT(ColdBytes(), before * 2 / 3);
   EXPECT_FALSE(testing::CoreOf(*database_)->cold->if_open()->NeedsCompaction());
   ExpectAll();
 }
