@@ -41,10 +41,13 @@ void InChild() GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
   all.mutex.Unlock();
 }
 
+// Before anybody can fork: the child of a fork that came while the first mark was registering them
+// would wait for ever for a thread that it does not have.
+const int registered = ::pthread_atfork(BeforeFork, InParent, InChild);
+
 }  // namespace
 
 ForkMark::ForkMark() : pid_(::getpid()) {
-  static const int registered = ::pthread_atfork(BeforeFork, InParent, InChild);
   GEARDB_CHECK(registered == 0);
   count_ = Forks();
 }
