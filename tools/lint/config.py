@@ -84,7 +84,7 @@ SYSTEM_HEADERS = {
     "tools/quickstart/": {"CLI/CLI.hpp", "Eigen/Core", "sys/prctl.h"},
     "tests/engine/internal/cold_fault_files.h": {"rocksdb/file_system.h",
                                                  "rocksdb/system_clock.h"},
-    "tests/tools/geardb/repair_cold_files_test.cc": {"rocksdb/sst_file_reader.h"},
+    "tests/tools/geardb/sst_file.h": {"rocksdb/sst_file_reader.h"},
     "tests/": {"gmock/gmock.h", "gtest/gtest.h", "iostream", *_POSIX},
 }
 # What layers link that is no layer.

@@ -2,7 +2,6 @@
 // though the reads of all others pass through it: neither in a draw nor in geardb repair.
 
 #include <gtest/gtest.h>
-#include <rocksdb/sst_file_reader.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "tests/tools/geardb/cli_fixture.h"
 #include "tests/tools/geardb/large_store.h"
 #include "tests/tools/geardb/must.h"
+#include "tests/tools/geardb/sst_file.h"
 #include "tools/geardb/command.h"
 
 namespace geardb {
@@ -81,14 +81,7 @@ class RepairColdFilesTest : public ::testing::Test {
     for (const auto& table : tables) {
       if (table.column_family_name != "pages") continue;
       const std::string path = cold() + table.name;
-      rocksdb::SstFileReader reader{rocksdb::Options()};
-      EXPECT_TRUE(reader.Open(path).ok()) << path;
-      files[path];
-      const std::unique_ptr<rocksdb::Iterator> at(reader.NewIterator(rocksdb::ReadOptions()));
-      for (at->SeekToFirst(); at->Valid(); at->Next()) {
-        const auto key = engine::DecodeColdPageKey(engine::ViewOf(at->key()));
-        if (key) files[path].insert(key->trajectory);
-      }
+      files[path] = testing::TrajectoriesIn(path);
     }
     return files;
   }
@@ -269,16 +262,16 @@ TEST_F(RepairColdFilesTest, AFileOfDeletionsAloneCostsNothing) {
 
 TEST_F(RepairColdFilesTest, AFileOfPagesCostsTheTrajectoriesInIt) {
   uint64_t files = 0;
-  for (const auto& [file, ids] : PageFiles()) {
+  for (const auto& file : PageFiles()) {
     for (const FileLoss& loss : FileLosses()) {
-      if (ids.empty()) continue;
-      SCOPED_TRACE(file + ": " + loss.name);
+      if (file.second.empty()) continue;
+      SCOPED_TRACE(file.first + ": " + loss.name);
       ++files;
       CopyFrom(made_dir_->File("store"));
-      loss.happen(file);
+      loss.happen(file.first);
       ExpectRepairLoses([&](const std::set<TrajectoryId>& lost) {
         EXPECT_FALSE(lost.empty());
-        EXPECT_TRUE(std::ranges::includes(ids, lost));
+        EXPECT_TRUE(std::ranges::includes(file.second, lost));
       });
     }
   }
