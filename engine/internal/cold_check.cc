@@ -62,11 +62,29 @@ bool IsColdStore(std::span<const std::string> names) {
   });
 }
 
+namespace {
+
+/// A store that is being made has all its column families before anything is put into it.
+bool IsOnlyBegun(std::span<const std::string> files, const std::string& directory) {
+  const auto holds_something = [](const std::string& name) {
+    return name.ends_with(".sst") || name.ends_with(".blob");
+  };
+  std::vector<std::string> families;
+  if (std::ranges::any_of(files, holds_something) ||
+      !rocksdb::DB::ListColumnFamilies(rocksdb::DBOptions(), directory, &families).ok()) {
+    return false;
+  }
+  const auto lacks = [&](const char* name) { return std::ranges::count(families, name) == 0; };
+  return lacks("pages") || std::ranges::all_of(kChunkFamilies, lacks);
+}
+
+}  // namespace
+
 Result<bool> HoldsColdStore(Env* env, const std::string& directory) {
   const auto names = env->List(directory);
   if (names.status().code() == StatusCode::kNotFound) return false;
   GEARDB_RETURN_IF_ERROR(names.status());
-  return IsColdStore(*names);
+  return IsColdStore(*names) && !IsOnlyBegun(*names, directory);
 }
 
 std::vector<std::string> ColdCheck::damage() const {
@@ -214,14 +232,6 @@ Status WritePagesAgain(const std::vector<LostFile>& files, ColdDb* db) {
 }
 
 }  // namespace
-
-bool IsInBlobFile(const ColdDb& store, const ColdPageKey& key) {
-  const std::string bytes = EncodeColdKey(key);
-  std::vector<rocksdb::KeyVersion> versions;
-  const rocksdb::Status found = rocksdb::GetAllKeyVersions(store.db.get(), store.pages, bytes,
-                                                           bytes, /*max_num_ikeys=*/1, &versions);
-  return found.ok() && !versions.empty() && BlobFileOf(versions[0]).has_value();
-}
 
 Status MendColdPages(const std::string& directory, uint64_t log_start) {
   const ColdStoreOptions options = {.log_start = log_start};

@@ -202,9 +202,9 @@ std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which);
 Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,
                      LostPages which);
 
-/// Whether all of RocksDB's files through which a read of this page passes can be read, and the
-/// newest version has its value in a blob file: then that is bad where the read has failed.
-bool IsInBlobFile(const ColdDb& store, const ColdPageKey& key);
+/// Whether all SST files through which a read of this page may pass can be read. Where the read has
+/// failed all the same, its value in a blob file is bad. Reads them whole.
+bool CanReadFilesOf(const ColdDb& store, const ColdPageKey& key);
 
 /// Opens the directory as cold_store.h says.
 Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,

@@ -438,6 +438,18 @@ std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which) {
   return lost;
 }
 
+// Not by RocksDB's iterators: one through a file that cannot be opened ends the process in 7.8
+// (GetAllKeyVersions frees it twice).
+bool CanReadFilesOf(const ColdDb& store, const ColdPageKey& key) {
+  const std::string bytes = EncodeColdKey(key);
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  store.db->GetLiveFilesMetaData(&tables);
+  return std::ranges::none_of(tables, [&](const rocksdb::LiveFileMetaData& table) {
+    return table.column_family_name == store.pages->GetName() && table.smallestkey <= bytes &&
+           bytes <= table.largestkey && !WhyLost(store, table, LostPages::kDamaged).empty();
+  });
+}
+
 namespace {
 
 /// Opens the store for reading, however damaged, and looks for such files.

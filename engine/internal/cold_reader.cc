@@ -46,7 +46,7 @@ Status ColdReader::ReadPage(ColdRead* read) {
     return Status::NotFound("no ", ColdKeyText(read->key), " in the cold store");
   }
   Status status = found;
-  if (status.code() == StatusCode::kCorruption && !IsInBlobFile(*db_, read->key)) {
+  if (status.code() == StatusCode::kCorruption && !CanReadFilesOf(*db_, read->key)) {
     read->of_file = true;
     status = Status::Corruption(status.message(),
                                 "; reads pass through what is damaged there, and the page itself "

@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <span>
 
+#include "base/env.h"
 #include "base/hash.h"
+#include "engine/internal/cold_check.h"
 #include "engine/internal/cold_db.h"
 #include "tests/engine/internal/cold_fixture.h"
 #include "tests/testing/files.h"
@@ -84,6 +86,23 @@ TEST(ColdOpenTest, AnOpenThatDiedBeforeTheFirstFileIsANewStore) {
   }
   ASSERT_OK_AND_ASSIGN(auto store, OpenColdDb(dir.File("cold"), {}));
   EXPECT_EQ(store->listener->flushed().batch, 0u);
+}
+
+// As of a process that died between RocksDB's own family and the store's.
+TEST(ColdOpenTest, AStoreThatWasOnlyBegunHoldsNothing) {
+  TempDir dir;
+  {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    rocksdb::DB* db = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(options, dir.File("cold"), &db).ok());
+    delete db;
+  }
+  ASSERT_OK_AND_ASSIGN(const bool begun, HoldsColdStore(Env::Posix(), dir.File("cold")));
+  EXPECT_FALSE(begun);
+  EXPECT_OK(OpenColdDb(dir.File("cold"), {}));
+  ASSERT_OK_AND_ASSIGN(const bool made, HoldsColdStore(Env::Posix(), dir.File("cold")));
+  EXPECT_TRUE(made);
 }
 
 TEST(ColdOpenTest, PagesWithoutTheStoresOwnKeysAreDamage) {
