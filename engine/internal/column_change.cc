@@ -3,7 +3,6 @@
 #include "base/crash_point.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/companion.h"
-#include "engine/internal/frame_room.h"
 #include "engine/internal/stored_schema.h"
 #include "engine/internal/table_fits.h"
 
@@ -21,9 +20,9 @@ struct CompanionChange {
   std::vector<size_t> leave;  ///< By number.
 };
 
-/// Another may take the frames that a call has made room for. Where they were there each time, it
-/// is index memory that it lacks.
-constexpr int kTriesWithRoom = 4;
+/// Another may take the frames that a call has made room for, between two steps. Where they were
+/// there so often, it is index memory that it lacks.
+constexpr int kTriesWithRoom = 64;
 
 /// Nothing has changed yet.
 Result<CompanionChange> PrepareCompanions(DatabaseCore* database, const TableCore& table,
@@ -74,24 +73,48 @@ std::vector<uint64_t> FramesFor(const TableLayout& before, const TableHistory& a
   return bytes;
 }
 
-/// Waits until there was a frame of each size at once, as MakeRoomForOneEach. `*was_there`: nobody
-/// had to wait.
-Status MakeRoomForFrames(DatabaseCore* database, std::span<const uint64_t> bytes, Deadline deadline,
-                         bool* was_there) {
-  std::vector<FramePool*> pools;
-  for (const uint64_t size : bytes) {
-    pools.push_back(database->arena->NewPool(size, "columns that are added"));
-  }
-  *was_there = MakeRoomForOneEach(database, pools, Deadline::Now()).ok();
-  const Status status = *was_there ? Status::Ok() : MakeRoomForOneEach(database, pools, deadline);
-  for (FramePool* pool : pools) database->arena->DropPool(pool);
-  return status;
-}
+/// Frames that a call has made room for, held so that nobody else takes them before it does.
+class HeldFrames {
+ public:
+  explicit HeldFrames(DatabaseCore* database) : database_(database) {}
+  ~HeldFrames() { Release(); }
+  HeldFrames(const HeldFrames&) = delete;
+  HeldFrames& operator=(const HeldFrames&) = delete;
 
-/// As ChangeColumns, where there is memory now. `*lacking`: for want of it nothing has changed; the
-/// frames that are needed.
+  /// One of each size at once, until the deadline. ResourceExhausted. `*was_there`: nobody had to
+  /// wait. No mutex is held.
+  Status Take(std::span<const uint64_t> bytes, Deadline deadline, bool* was_there) {
+    for (const uint64_t size : bytes) {
+      pools_.push_back(database_->arena->NewPool(size, "columns that are added"));
+    }
+    *was_there = true;
+    for (FramePool* pool : pools_) {
+      std::optional<FrameRef> frame = database_->arena->TryAllocate(pool);
+      if (!frame) {
+        *was_there = false;
+        GEARDB_ASSIGN_OR_RETURN(frame, database_->TakeFrame(pool, pools_.size(), deadline));
+      }
+      frames_.push_back(*frame);
+    }
+    return Status::Ok();
+  }
+  void Release() {
+    for (size_t i = 0; i < frames_.size(); ++i) database_->arena->Free(pools_[i], frames_[i]);
+    for (FramePool* pool : pools_) database_->arena->DropPool(pool);
+    frames_.clear();
+    pools_.clear();
+  }
+
+ private:
+  DatabaseCore* const database_;
+  std::vector<FramePool*> pools_;
+  std::vector<FrameRef> frames_;
+};
+
+/// As ChangeColumns, where there is memory now, that of `held` included. `*lacking`: for want of it
+/// nothing has changed; the frames that are needed.
 Status TryChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                        const Decide& decide, const Say& say, Deadline deadline,
+                        const Decide& decide, const Say& say, Deadline deadline, HeldFrames* held,
                         std::vector<uint64_t>* lacking) {
   FunctionChange change(nullptr);
   const CommitOptions how{.deadline = deadline};
@@ -114,6 +137,7 @@ Status TryChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>
     }
     GEARDB_RETURN_IF_ERROR(CheckFits(*database, *table, *after));
     *lacking = FramesFor(table->layout(), *after);
+    held->Release();
     GEARDB_ASSIGN_OR_RETURN(const CompanionChange companions,
                             PrepareCompanions(database, *table, *after));
     GEARDB_ASSIGN_OR_RETURN(auto prepared, table->state->PrepareColumns(std::move(*after)));
@@ -151,13 +175,14 @@ Status ChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& t
   // What is refused is refused without waiting for room; it may be another's turn before ours.
   GEARDB_RETURN_IF_ERROR(decide(table->state->HistoryNow()).status());
   const Deadline deadline = Deadline::AfterMs(kAdmissionMs);
+  HeldFrames held(database);
   for (int with_room = 0;;) {
     std::vector<uint64_t> lacking;
-    const Status status = TryChangeColumns(database, table, decide, say, deadline, &lacking);
+    const Status status = TryChangeColumns(database, table, decide, say, deadline, &held, &lacking);
     if (status.code() != StatusCode::kResourceExhausted || lacking.empty()) return status;
     // Pages of others are dropped where nobody waits for the commit mutex, and readers may leave.
     bool was_there = false;
-    GEARDB_RETURN_IF_ERROR(MakeRoomForFrames(database, lacking, deadline, &was_there));
+    GEARDB_RETURN_IF_ERROR(held.Take(lacking, deadline, &was_there));
     with_room = was_there ? with_room + 1 : 0;
     if (with_room == kTriesWithRoom) return status;
   }

@@ -272,7 +272,9 @@ Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadli
     const bool made = !options.resident &&
                       (evictor->MakeRoom(pool, ahead) > 0 || arena->FramesAvailable(pool) > 0);
     Result<FrameRef> frame = arena->Allocate(pool, deadline);
-    if (frame.ok() || !made || deadline.passed()) return frame;
+    if (frame.ok() || deadline.passed()) return frame;
+    // A page that is being read can be dropped once it is there.
+    if (!made && (options.resident || !page_loader->AwaitOne(deadline))) return frame;
   }
 }
 

@@ -32,11 +32,10 @@ void PageLoader::Begin(std::shared_ptr<PageLoad> load) {
   queued_.NotifyOne();
 }
 
-bool PageLoader::Take(PageLoad* load, bool by_thread) {
-  MutexLock lock(&mutex_);
+bool PageLoader::Take(PageLoad* load) {
   if (load->state != PageLoad::State::kQueued) return false;
   load->state = PageLoad::State::kReading;
-  if (by_thread) ++working_[load->owner];
+  ++reading_;
   return true;
 }
 
@@ -51,6 +50,13 @@ void PageLoader::AwaitIdle(const TableFrames* owner) {
   while (working_.contains(owner)) ready_.WaitUntil(&mutex_, Deadline::Infinite());
 }
 
+bool PageLoader::AwaitOne(Deadline deadline) {
+  MutexLock lock(&mutex_);
+  if (queue_.empty() && reading_ == 0 && working_.empty()) return false;
+  ready_.WaitUntil(&mutex_, deadline);
+  return true;
+}
+
 void PageLoader::Read(PageLoad* load, wal::AlignedBuffer* scratch) {
   bool of_file = false;
   Status status = source_->Read(load->place, scratch, load->into, &of_file);
@@ -58,6 +64,7 @@ void PageLoader::Read(PageLoad* load, wal::AlignedBuffer* scratch) {
   load->of_file = of_file;
   load->status = std::move(status);
   load->state = PageLoad::State::kReady;
+  --reading_;
   ready_.NotifyAll();
 }
 
@@ -69,7 +76,12 @@ bool PageLoader::IsReady(const PageLoad& load) {
 void PageLoader::Wait(PageLoad* load) {
   if (IsReady(*load)) return;
   const WaitTimer timer(&waits_);
-  if (Take(load, /*by_thread=*/false)) {
+  bool taken = false;
+  {
+    MutexLock lock(&mutex_);
+    taken = Take(load);
+  }
+  if (taken) {
     wal::AlignedBuffer scratch;
     Read(load, &scratch);
     return;
@@ -88,8 +100,12 @@ void PageLoader::Run() {
       if (queue_.empty()) return;
       load = std::move(queue_.front());
       queue_.pop_front();
+      if (!Take(load.get())) {
+        ready_.NotifyAll();  // There may be no other.
+        continue;
+      }
+      ++working_[load->owner];
     }
-    if (!Take(load.get(), /*by_thread=*/true)) continue;
     Read(load.get(), &scratch);
     // Whoever waited may have finished it by now: the owner stays until this thread is done.
     if (load->owner != nullptr) load->owner->Finish(load.get());

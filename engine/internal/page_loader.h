@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "engine/internal/page_source.h"
 #include "engine/internal/wait_count.h"
@@ -72,6 +73,10 @@ class PageLoader {
   /// for: it may go then.
   void AwaitIdle(const TableFrames* owner);
 
+  /// Until something has changed about the loads that are under way, or the deadline. False: none
+  /// is. No table's mutex is held.
+  bool AwaitOne(Deadline deadline);
+
   PageMemory NewMemory(uint64_t bytes) const { return NewPageMemory(bytes, beside_); }
   /// Bytes of what NewMemory gave that is still there.
   uint64_t beside_bytes() const { return beside_->load(std::memory_order_relaxed); }
@@ -83,8 +88,8 @@ class PageLoader {
  private:
   void Run();
   void StartThreads() GEARDB_REQUIRES(mutex_);
-  /// Whether the load is the caller's to read. A thread of the loader says when it is done with it.
-  bool Take(PageLoad* load, bool by_thread);
+  /// Whether the load is the caller's to read.
+  bool Take(PageLoad* load) GEARDB_REQUIRES(mutex_);
   bool IsReady(const PageLoad& load);
   void Done(const TableFrames* owner);
   void Read(PageLoad* load, wal::AlignedBuffer* scratch);
@@ -100,6 +105,7 @@ class PageLoader {
   std::deque<std::shared_ptr<PageLoad>> queue_ GEARDB_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ GEARDB_GUARDED_BY(mutex_);
   std::map<const TableFrames*, int> working_ GEARDB_GUARDED_BY(mutex_);  // Threads, by owner.
+  uint64_t reading_ GEARDB_GUARDED_BY(mutex_) = 0;                       // By whomever.
   bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
 };
 

@@ -57,6 +57,24 @@ class PageLoaderTest : public FramesTest {
 
 TEST_F(PageLoaderTest, ThreadsRead) { ReadWith(3); }
 
+TEST_F(PageLoaderTest, WhoeverNeedsFramesWaitsForWhatIsUnderWay) {
+  const TrajectoryId id = Add(31, 7);
+  PageLoader loader(testing::CoreOf(*database_)->page_source.get(), 2);
+  EXPECT_FALSE(loader.AwaitOne(Deadline::Infinite()));
+  std::vector<std::shared_ptr<PageLoad>> loads;
+  for (const engine::PagePlace& place : PlacesOf(id)) {
+    loads.push_back(LoadOf(place));
+    loader.Begin(loads.back());
+  }
+  loader.Wait(loads.back().get());  // Perhaps before a thread has come to it.
+  while (loader.AwaitOne(Deadline::Infinite())) {
+  }
+  for (size_t page = 0; page < loads.size(); ++page) {
+    ExpectRow(id, static_cast<int64_t>(page) * kPageRows,
+              reinterpret_cast<const uint8_t*>(loads[page]->into));
+  }
+}
+
 TEST_F(PageLoaderTest, WithoutThreadsWhoeverWaitsReads) { ReadWith(0); }
 
 TEST_F(PageLoaderTest, TheFirstErrorIsTold) {
