@@ -100,6 +100,7 @@ class Verification {
   void CheckDrained(const wal::LogReader& reader);
   Status CompareWithRing(const RingRecord& record, const wal::LogReader& reader);
   Status CheckCold();
+  Status CheckEndOf(const RecoveryReport& recovery);
   Status CheckReplay();
   /// What an open for writing says of the log, which it reads from here on.
   Status CheckAsWriter(Lsn from);

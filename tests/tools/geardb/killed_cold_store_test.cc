@@ -29,6 +29,8 @@ constexpr int64_t kRows = 40;
 constexpr int64_t kRowBytes = 512;
 constexpr TrajectoryId kTrajectoriesMin = 600;
 constexpr uint64_t kReplayBytesMin = uint64_t{512} << 10;
+/// Trajectories: five segments and more.
+constexpr TrajectoryId kUnsynced = 70;
 /// Less than a segment.
 constexpr uint64_t kBehindBytesMax = uint64_t{128} << 10;
 
@@ -66,6 +68,7 @@ uint64_t ReplayBytes(const Database& database) {
 enum class Died {
   kLongAfterAnImage,  ///< Some segments since it are no longer in the ring.
   kBehindAnImage,     ///< A pass of the cleaner has just ended.
+  kLongUnsynced,      ///< As the first, and then some segments were written and not synced.
 };
 
 /// More than the log holds.
@@ -80,8 +83,8 @@ Status Fill(Database* database, Died died) {
   for (size_t row = 0; row < kRows; ++row) offsets[row + 1] = offsets[row] + row;
   const auto enough = [&] {
     const uint64_t bytes = ReplayBytes(*database);
-    return died == Died::kLongAfterAnImage ? bytes >= kReplayBytesMin
-                                           : bytes > 0 && bytes < kBehindBytesMax;
+    return died == Died::kBehindAnImage ? bytes > 0 && bytes < kBehindBytesMax
+                                        : bytes >= kReplayBytesMin;
   };
   const auto add = [&](TrajectoryId id) {
     std::vector<uint8_t> x;
@@ -96,7 +99,10 @@ Status Fill(Database* database, Died died) {
   TrajectoryId id = 1;
   for (; id <= kTrajectoriesMin || !enough(); ++id) GEARDB_RETURN_IF_ERROR(add(id));
   GEARDB_RETURN_IF_ERROR(database->Sync());
-  return add(id);  // Its record says what was synced.
+  // Its record says what was synced.
+  const TrajectoryId last = died == Died::kLongUnsynced ? id + kUnsynced : id;
+  for (; id <= last; ++id) GEARDB_RETURN_IF_ERROR(add(id));
+  return Status::Ok();
 }
 
 /// Fills a store in another process, which is killed.
@@ -119,6 +125,7 @@ class KilledColdStoreTest : public ::testing::Test {
     made_dir_ = new testing::TempDir;
     MakeKilledStore(made_dir_->File("store"), Died::kLongAfterAnImage);
     MakeKilledStore(made_dir_->File("behind"), Died::kBehindAnImage);
+    MakeKilledStore(made_dir_->File("unsynced"), Died::kLongUnsynced);
     DatabaseOptions options = Options();
     options.read_only = true;
     const auto database = Database::Open(made_dir_->File("store"), options).value();
@@ -200,6 +207,29 @@ TEST_F(KilledColdStoreTest, VerifyFindsDamageWhereverAnOpenForWritingDoes) {
     }
     EXPECT_GE(refused, 2) << made;
   }
+}
+
+// What was not synced is no damage where it is lost, but nobody should lose it unawares.
+TEST_F(KilledColdStoreTest, VerifySaysWhereAnOpenForWritingWouldEndTheLogEarly) {
+  Restore("unsynced");
+  const auto segments = Segments();
+  Lsn end = 0;
+  {
+    ASSERT_OK_AND_ASSIGN(const auto whole, Database::Open(store(), Options()));
+    end = whole->recovery().end;
+  }
+  int dropped = 0;
+  for (const auto& [lsn, file] : segments) {
+    SCOPED_TRACE("without the segment of " + std::to_string(lsn));
+    Restore("unsynced");
+    fs::remove(file);
+    const CliRun verify = Run("verify");
+    const auto opened = Database::Open(store(), Options());
+    if (!opened.ok() || (*opened)->recovery().end >= end) continue;
+    ++dropped;
+    EXPECT_NE(verify.code, cli::kExitGood) << verify.out;
+  }
+  EXPECT_GE(dropped, 1);
 }
 
 TEST_F(KilledColdStoreTest, WhatTheRingHasOfALostSegmentIsNotCutOff) {
