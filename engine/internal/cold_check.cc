@@ -56,21 +56,26 @@ Status LookAtCopies(
 
 }  // namespace
 
+namespace {
+
+/// Of RocksDB's, with keys or values.
+bool IsTableFile(const std::string& name) {
+  return name.ends_with(".sst") || name.ends_with(".blob");
+}
+
+}  // namespace
+
 bool IsColdStore(std::span<const std::string> names) {
-  return std::ranges::any_of(names, [](const std::string& name) {
-    return name == "CURRENT" || name.ends_with(".sst") || name.ends_with(".blob");
-  });
+  return std::ranges::any_of(
+      names, [](const std::string& name) { return name == "CURRENT" || IsTableFile(name); });
 }
 
 namespace {
 
 /// A store that is being made has all its column families before anything is put into it.
 bool IsOnlyBegun(std::span<const std::string> files, const std::string& directory) {
-  const auto holds_something = [](const std::string& name) {
-    return name.ends_with(".sst") || name.ends_with(".blob");
-  };
   std::vector<std::string> families;
-  if (std::ranges::any_of(files, holds_something) ||
+  if (std::ranges::any_of(files, IsTableFile) ||
       !rocksdb::DB::ListColumnFamilies(rocksdb::DBOptions(), directory, &families).ok()) {
     return false;
   }
@@ -276,7 +281,8 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory) {
     ++found.files_of_pages;
     if (std::ranges::count(found.files, lost.why) == 0) found.files.push_back(lost.why);
   }
-  found.pages_in_part = FindLostPages(*db, LostPages::kUnreadable).size() < found.files_of_pages;
+  found.pages_in_part = found.files_of_pages > 0 &&
+                        FindLostPages(*db, LostPages::kUnreadable).size() < found.files_of_pages;
   found.mendable = db->listener->worn.Take().any() || !found.manifest.empty();
   const Status marks[kChunkCopies] = {FindMark(*db, 0), FindMark(*db, 1)};
   const Status read = LookAtCopies(

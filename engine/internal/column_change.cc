@@ -1,8 +1,11 @@
 #include "engine/internal/column_change.h"
 
+#include <algorithm>
+
 #include "base/crash_point.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/companion.h"
+#include "engine/internal/frame_room.h"
 #include "engine/internal/stored_schema.h"
 #include "engine/internal/table_fits.h"
 
@@ -81,22 +84,18 @@ class HeldFrames {
   HeldFrames(const HeldFrames&) = delete;
   HeldFrames& operator=(const HeldFrames&) = delete;
 
-  /// One of each size at once, until the deadline. ResourceExhausted. `*was_there`: nobody had to
-  /// wait. No mutex is held.
+  /// As TakeOneEach, by sizes. `*was_there`: nobody had to make room.
   Status Take(std::span<const uint64_t> bytes, Deadline deadline, bool* was_there) {
     for (const uint64_t size : bytes) {
       pools_.push_back(database_->arena->NewPool(size, "columns that are added"));
     }
-    *was_there = true;
-    for (FramePool* pool : pools_) {
-      std::optional<FrameRef> frame = database_->arena->TryAllocate(pool);
-      if (!frame) {
-        *was_there = false;
-        GEARDB_ASSIGN_OR_RETURN(frame, database_->TakeFrame(pool, pools_.size(), deadline));
-      }
-      frames_.push_back(*frame);
-    }
-    return Status::Ok();
+    *was_there = std::ranges::all_of(pools_, [this](FramePool* pool) {
+      const auto frame = database_->arena->TryAllocate(pool);
+      if (frame) frames_.push_back(*frame);
+      return frame.has_value();
+    });
+    const std::span<FramePool* const> missing = std::span(pools_).subspan(frames_.size());
+    return TakeOneEach(database_, missing, deadline, &frames_);
   }
   void Release() {
     for (size_t i = 0; i < frames_.size(); ++i) database_->arena->Free(pools_[i], frames_[i]);
