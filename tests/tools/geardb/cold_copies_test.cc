@@ -13,7 +13,7 @@
 #include "engine/internal/cold_db.h"
 #include "tests/testing/random_programs.h"
 #include "tests/tools/geardb/cli_fixture.h"
-#include "tests/tools/geardb/large_store.h"
+#include "tests/tools/geardb/large_store_fixture.h"
 #include "tools/geardb/command.h"
 
 namespace geardb {
@@ -23,12 +23,10 @@ namespace fs = std::filesystem;
 using testing::CliRun;
 using testing::LinesWith;
 
-/// One store for all tests, and a copy of it for each.
-class ColdCopiesTest : public ::testing::Test {
+class ColdCopiesTest : public testing::LargeStoreTest {
  protected:
   static void SetUpTestSuite() {
-    made_dir_ = new testing::TempDir;
-    made_ = testing::MakeLargeStore(made_dir_->File("store"));
+    LargeStoreTest::SetUpTestSuite();
     const std::string cold = made_dir_->File("store") + "/cold";
     const auto db = engine::OpenColdDb(cold, {.read_only = true}).value();
     std::vector<rocksdb::LiveFileMetaData> tables;
@@ -43,16 +41,9 @@ class ColdCopiesTest : public ::testing::Test {
     }
   }
   static void TearDownTestSuite() {
-    delete made_dir_;
-    made_dir_ = nullptr;
+    LargeStoreTest::TearDownTestSuite();
     files_.clear();
   }
-  void SetUp() override { Restore(); }
-  void Restore() {
-    fs::remove_all(store());
-    fs::copy(made_dir_->File("store"), store(), fs::copy_options::recursive);
-  }
-  std::string store() const { return dir_.File("store"); }
   CliRun Run(const std::string& command, const std::vector<std::string>& words = {}) const {
     std::vector<std::string> all = {command, store(), "--memory", "64MB"};
     all.insert(all.end(), words.begin(), words.end());
@@ -86,15 +77,10 @@ class ColdCopiesTest : public ::testing::Test {
     EXPECT_EQ(Run("repair").out, "nothing to repair\n");
   }
 
-  static testing::TempDir* made_dir_;
-  static testing::LargeStore made_;
   /// By column family, each with a slash in front.
   static std::map<std::string, std::vector<std::string>> files_;
-  testing::TempDir dir_;
 };
 
-testing::TempDir* ColdCopiesTest::made_dir_ = nullptr;
-testing::LargeStore ColdCopiesTest::made_;
 std::map<std::string, std::vector<std::string>> ColdCopiesTest::files_;
 
 TEST_F(ColdCopiesTest, AWholeStoreIsGood) {

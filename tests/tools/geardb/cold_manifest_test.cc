@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/tools/geardb/cli_fixture.h"
-#include "tests/tools/geardb/large_store.h"
+#include "tests/tools/geardb/large_store_fixture.h"
 #include "tools/geardb/command.h"
 
 namespace geardb {
@@ -18,23 +18,8 @@ namespace fs = std::filesystem;
 using testing::CliRun;
 using testing::LinesWith;
 
-/// One store for all tests, and a copy of it for each.
-class ColdManifestCommandsTest : public ::testing::Test {
+class ColdManifestCommandsTest : public testing::LargeStoreTest {
  protected:
-  static void SetUpTestSuite() {
-    made_dir_ = new testing::TempDir;
-    made_ = testing::MakeLargeStore(made_dir_->File("store"));
-  }
-  static void TearDownTestSuite() {
-    delete made_dir_;
-    made_dir_ = nullptr;
-  }
-  void SetUp() override { Restore(); }
-  void Restore() {
-    fs::remove_all(store());
-    fs::copy(made_dir_->File("store"), store(), fs::copy_options::recursive);
-  }
-  std::string store() const { return dir_.File("store"); }
   std::string FileIn(const std::string& begin) const {
     for (const auto& entry : fs::directory_iterator(store() + "/cold")) {
       if (entry.path().filename().string().starts_with(begin)) return entry.path();
@@ -64,14 +49,7 @@ class ColdManifestCommandsTest : public ::testing::Test {
     EXPECT_EQ(LinesWith(verify.out, "MANIFEST_COPY"), 0u) << verify.out;
     EXPECT_EQ(Run("repair").out, "nothing to repair\n");
   }
-
-  static testing::TempDir* made_dir_;
-  static testing::LargeStore made_;
-  testing::TempDir dir_;
 };
-
-testing::TempDir* ColdManifestCommandsTest::made_dir_ = nullptr;
-testing::LargeStore ColdManifestCommandsTest::made_;
 
 TEST_F(ColdManifestCommandsTest, DamageIsNamedAndRepairedAndCostsNothing) {
   ExpectGood();

@@ -14,7 +14,7 @@
 
 #include "engine/internal/cold_db.h"
 #include "tests/tools/geardb/cli_fixture.h"
-#include "tests/tools/geardb/large_store.h"
+#include "tests/tools/geardb/large_store_fixture.h"
 #include "tests/tools/geardb/must.h"
 #include "tests/tools/geardb/sst_file.h"
 #include "tools/geardb/command.h"
@@ -53,23 +53,18 @@ const std::vector<FileLoss>& FileLosses() {
   return losses;
 }
 
-/// One store for all tests, and a copy of it for each.
-class RepairColdFilesTest : public ::testing::Test {
+class RepairColdFilesTest : public testing::LargeStoreTest {
  protected:
-  static void SetUpTestSuite() {
-    made_dir_ = new testing::TempDir;
-    made_ = testing::MakeLargeStore(made_dir_->File("store"));
+  /// Loses a file of the store, as it is now, in each way.
+  void AfterEachLossOf(const std::string& file, const std::function<void()>& expect) {
+    fs::copy(store(), dir_.File("with"), fs::copy_options::recursive);
+    for (const FileLoss& loss : FileLosses()) {
+      SCOPED_TRACE(loss.name);
+      Restore(dir_.File("with"));
+      loss.happen(file);
+      expect();
+    }
   }
-  static void TearDownTestSuite() {
-    delete made_dir_;
-    made_dir_ = nullptr;
-  }
-  void SetUp() override { CopyFrom(made_dir_->File("store")); }
-  void CopyFrom(const std::string& from) {
-    fs::remove_all(store());
-    fs::copy(from, store(), fs::copy_options::recursive);
-  }
-  std::string store() const { return dir_.File("store"); }
   std::string cold() const { return store() + "/cold"; }
 
   /// The SST files of pages, with the trajectories of the values in each.
@@ -238,26 +233,15 @@ class RepairColdFilesTest : public ::testing::Test {
     }
     ASSERT_OK(database->Close());
   }
-
-  static testing::TempDir* made_dir_;
-  static testing::LargeStore made_;
-  testing::TempDir dir_;
 };
-
-testing::TempDir* RepairColdFilesTest::made_dir_ = nullptr;
-testing::LargeStore RepairColdFilesTest::made_;
 
 TEST_F(RepairColdFilesTest, AFileOfDeletionsAloneCostsNothing) {
   const std::string file = AddDeletions();
-  fs::copy(store(), dir_.File("with"), fs::copy_options::recursive);
-  for (const FileLoss& loss : FileLosses()) {
-    SCOPED_TRACE(loss.name);
-    CopyFrom(dir_.File("with"));
-    loss.happen(file);
+  AfterEachLossOf(file, [&] {
     ExpectDrawsRemoveNothing(file);
     ExpectRepairLoses(
         [](const std::set<TrajectoryId>& lost) { EXPECT_EQ(lost, std::set<TrajectoryId>{}); });
-  }
+  });
 }
 
 TEST_F(RepairColdFilesTest, AFileOfPagesCostsTheTrajectoriesInIt) {
@@ -267,7 +251,7 @@ TEST_F(RepairColdFilesTest, AFileOfPagesCostsTheTrajectoriesInIt) {
       if (file.second.empty()) continue;
       SCOPED_TRACE(file.first + ": " + loss.name);
       ++files;
-      CopyFrom(made_dir_->File("store"));
+      Restore();
       loss.happen(file.first);
       ExpectRepairLoses([&](const std::set<TrajectoryId>& lost) {
         EXPECT_FALSE(lost.empty());
@@ -280,30 +264,22 @@ TEST_F(RepairColdFilesTest, AFileOfPagesCostsTheTrajectoriesInIt) {
 
 TEST_F(RepairColdFilesTest, AnOlderVersionThatComesUpIsNotTakenForThePage) {
   const std::string newest = AddVersions();
-  fs::copy(store(), dir_.File("with"), fs::copy_options::recursive);
-  for (const FileLoss& loss : FileLosses()) {
-    SCOPED_TRACE(loss.name);
-    CopyFrom(dir_.File("with"));
-    loss.happen(newest);
+  AfterEachLossOf(newest, [&] {
     ExpectRepairLoses([](const std::set<TrajectoryId>& lost) {
       EXPECT_EQ(lost, std::set<TrajectoryId>{kChanged.trajectory});
     });
-  }
+  });
 }
 
 // Nothing says which version a page is: what reads through the file fail for is removed first.
 TEST_F(RepairColdFilesTest, InAStoreWithoutLsnsNoOlderVersionIsTakenForAPageEither) {
   ForgetLsns();
   const std::string newest = AddVersions();
-  fs::copy(store(), dir_.File("with"), fs::copy_options::recursive);
-  for (const FileLoss& loss : FileLosses()) {
-    SCOPED_TRACE(loss.name);
-    CopyFrom(dir_.File("with"));
-    loss.happen(newest);
+  AfterEachLossOf(newest, [&] {
     ExpectRepairLoses([](const std::set<TrajectoryId>& lost) {
       EXPECT_TRUE(lost.contains(kChanged.trajectory));
     });
-  }
+  });
 }
 
 // A bad block is in the way of pages that it does not have, too: of those behind its filter.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/tools/geardb/cli_fixture.h"
-#include "tests/tools/geardb/large_store.h"
+#include "tests/tools/geardb/large_store_fixture.h"
 #include "tools/geardb/command.h"
 
 namespace geardb {
@@ -21,23 +21,8 @@ namespace fs = std::filesystem;
 using testing::CliRun;
 using testing::Json;
 
-/// One store for all tests, and a copy of it for each.
-class RepairColdTest : public ::testing::Test {
+class RepairColdTest : public testing::LargeStoreTest {
  protected:
-  static void SetUpTestSuite() {
-    made_dir_ = new testing::TempDir;
-    made_ = testing::MakeLargeStore(made_dir_->File("store"));
-  }
-  static void TearDownTestSuite() {
-    delete made_dir_;
-    made_dir_ = nullptr;
-  }
-  void SetUp() override { Restore(); }
-  void Restore() {
-    fs::remove_all(store());
-    fs::copy(made_dir_->File("store"), store(), fs::copy_options::recursive);
-  }
-  std::string store() const { return dir_.File("store"); }
   std::vector<std::string> FilesIn(const std::string& folder,
                                    const std::vector<std::string>& ends) const {
     std::vector<std::string> paths;
@@ -108,14 +93,7 @@ class RepairColdTest : public ::testing::Test {
     EXPECT_EQ(Repair().code, 0);
     ExpectAllBut(LostOf(dry));
   }
-
-  static testing::TempDir* made_dir_;
-  static testing::LargeStore made_;
-  testing::TempDir dir_;
 };
-
-testing::TempDir* RepairColdTest::made_dir_ = nullptr;
-testing::LargeStore RepairColdTest::made_;
 
 TEST_F(RepairColdTest, AWholeStoreIsLeftAlone) {
   const auto before = testing::FilesOf(store());
