@@ -160,4 +160,33 @@ void AnchorUpdate::Clear() {
   count_ = 0;
 }
 
+bool ItemsMayCome(const TableState& state, const PriorityState& priority, Slot slot) {
+  if (priority.required.empty()) return false;
+  const index::TrajectoryRecord& record = state.trajectories().record(slot);
+  const int64_t ready_end = state.ReadyEnd(priority, slot);
+  if (ready_end >= state.StepsEnd(record)) return false;
+  if (!priority.draws_windows()) return state.IsTrajectoryItem(record);
+  const WindowRule& rule = priority.spec().window;
+  const Extent& extent = rule.extent;
+  const Reach reach{PlacementReach(rule).left, INT64_MAX};
+  const auto rows_end = static_cast<int64_t>(record.rows_end);
+  RowCursor cursor(state, record);
+  Episode episode;
+  int64_t episode_end = INT64_MIN;  // Rows below it are in `episode`.
+  // Windows of rows before these are ready, wherever an edge has moved them.
+  int64_t row = std::max(static_cast<int64_t>(record.first_row),
+                         ready_end - extent.before - extent.length - extent.after);
+  for (; row < rows_end; ++row) {
+    if (row >= episode_end) {
+      episode = FindEpisode(&cursor, rule, row, reach);
+      episode_end = std::max(episode.rows_end, row + 1);
+    }
+    if (IsAnchor(rule, episode, row) && MayBeAnchor(&cursor, rule, row) &&
+        NeededEnd(&cursor, rule, episode, row) > ready_end) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace geardb::engine

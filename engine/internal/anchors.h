@@ -61,4 +61,8 @@ class AnchorUpdate {
   uint64_t count_ = 0;
 };
 
+/// Whether a closed trajectory will have more items once it has what the priority table requires:
+/// rows that no item needs, as one that plays the final row, may stay unfilled.
+bool ItemsMayCome(const TableState& state, const PriorityState& priority, Slot slot);
+
 }  // namespace geardb::engine

@@ -1,5 +1,6 @@
 #include "engine/internal/epochs.h"
 
+#include "engine/internal/anchors.h"
 #include "engine/internal/table_change.h"
 
 namespace geardb::engine {
@@ -18,8 +19,7 @@ bool TableState::IsCovered(const PriorityState& priority, Slot slot) const {
   const EpochState* epoch = priority.epoch();
   if (epoch == nullptr || !priority.spec().epoch.remove_covered) return false;
   const index::TrajectoryRecord& record = trajectories_->record(slot);
-  // Items may still come.
-  if (!priority.required.empty() && ReadyEnd(priority, slot) < StepsEnd(record)) return false;
+  if (ItemsMayCome(*this, priority, slot)) return false;
   bool any = false;
   bool all = true;
   const auto visit = [&](uint64_t leaf) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/break.h"
+#include "engine/internal/anchors.h"
 #include "engine/internal/priority_limits.h"
 #include "engine/internal/table_state.h"
 
@@ -93,8 +94,7 @@ bool TableState::IsFinished(Slot slot) const {
   }
   bool removes = false;
   for (const auto& priority : priorities_) {
-    const auto steps_end = StepsEnd(record);
-    if (!priority->required.empty() && ReadyEnd(*priority, slot) < steps_end) return false;
+    if (ItemsMayCome(*this, *priority, slot)) return false;
     uint64_t exhausted = 0;  // Or deleted.
     bool drawable = false;
     const auto visit = [&](uint64_t leaf) {

@@ -353,7 +353,7 @@ void TableState::Trim(const fb::Trimmed& trimmed) {
       }
       continue;
     }
-    priority.Erase({page_leaf, page_leaf + offset});
+    priority.Leave({page_leaf, page_leaf + offset});
     AnchorUpdate update(this, i);
     const WindowRule& rule = priority.spec().window;
     const auto first = static_cast<int64_t>(record->first_row);

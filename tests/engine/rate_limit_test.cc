@@ -213,6 +213,45 @@ TEST_F(RateLimitTest, WhatATrimOrOtherLimitsLeaveWithoutAnythingToDrawLeaves) {
   EXPECT_EQ(table_->Count(), 0u);
 }
 
+TEST_F(RateLimitTest, ARowThatNoItemNeedsHoldsNoTrajectory) {
+  TableSpec spec = StepSpec();
+  spec.groups = {{.name = "late", .late = true}};
+  spec.columns.push_back({.name = "target", .group = "late"});
+  PriorityTableSpec once = Limited({}, SelectorKind::kFifo, /*max_times=*/1);
+  once.window.extent.after = 1;
+  once.remove_when_exhausted = true;
+  once.required = {"late"};
+  spec.priority_tables = {once};
+  Create(spec);
+  const auto appended = TryAppend(0, 3, End::kCut);  // Row 2 plays the final row.
+  ASSERT_OK(appended);
+  const float target = 1;
+  for (int64_t row = 0; row < 2; ++row) {
+    const ColumnValue value{"target", TensorView::Of(std::span(&target, 1))};
+    const RowSpan span{appended->id, row, 1};
+    ASSERT_OK(table_->Patch({&span, 1}, {&value, 1}));
+    EXPECT_EQ(table_->Count(), 1u) << "row " << row;
+  }
+  auto sampler = Sample(1);
+  ASSERT_OK(NextNow(sampler.get()));
+  EXPECT_EQ(table_->Count(), 1u);
+  ASSERT_OK(NextNow(sampler.get()));
+  EXPECT_EQ(table_->Count(), 0u);
+}
+
+TEST_F(RateLimitTest, DeletedItemsOfRowsThatAreGoneCountNoMore) {
+  PriorityTableSpec once = Limited({}, SelectorKind::kFifo, /*max_times=*/1);
+  once.window.extent.after = 1;
+  once.remove_when_exhausted = true;
+  CreateLimited(once);
+  const auto appended = TryAppend(0, 3, End::kCut);  // Row 2 plays the final row.
+  ASSERT_OK(appended);
+  const RowId row{appended->id, 0};
+  ASSERT_OK(priority("limited")->Delete({&row, 1}));
+  ASSERT_OK(table_->Truncate(appended->id, 2));
+  EXPECT_EQ(table_->Count(), 1u) << "it has no item, and none was exhausted";
+}
+
 TEST_F(RateLimitTest, WhatIsThereOrBecomesReadyIsNeverRefused) {
   Create(StepSpec(), {.admission_timeout_ms = 0});
   for (int64_t k = 0; k < 3; ++k) ASSERT_OK(TryAppend(k, 1));

@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "tests/engine/internal/random_window.h"
 #include "tests/engine/rate_limit_fixture.h"
 #include "tests/testing/random_programs.h"
 
@@ -35,15 +36,7 @@ class DeleteItemsTest : public testing::RateLimitFixture {
   PriorityTableSpec RandomRule(bool stream) {
     PriorityTableSpec spec = WindowSpec("kept");
     if (!stream && Roll(4) == 0) spec.item = ItemKind::kTrajectory;
-    WindowRule& window = spec.window;
-    window.extent = {.before = static_cast<int64_t>(Roll(3)),
-                     .length = static_cast<int64_t>(1 + Roll(4)),
-                     .after = static_cast<int64_t>(Roll(2))};
-    window.stride = static_cast<int64_t>(1 + Roll(2));
-    window.stride_from_end = Roll(4) == 0;
-    window.left = static_cast<EdgeRule>(Roll(5));
-    window.right = static_cast<EdgeRule>(Roll(5));
-    window.cross_ends = stream && Roll(2) == 0;
+    spec.window = testing::RandomWindow(stream, [this](uint64_t below) { return Roll(below); });
     constexpr SelectorKind kSelectors[] = {SelectorKind::kUniform, SelectorKind::kPrioritized,
                                            SelectorKind::kFifo, SelectorKind::kMaxHeap};
     spec.selector = kSelectors[Roll(4)];
