@@ -22,10 +22,18 @@ std::vector<PartOfPieces> SplitIntoParts(std::span<const uint64_t> piece_bytes,
     return wal::RecordSize::For(0, piece_bytes.subspan(first, count));
   };
   for (size_t first = 0; first < piece_bytes.size(); first += split.back().count) {
-    size_t count = 1;
-    while (first + count < piece_bytes.size() &&
-           size_of(first, count + 1).total() <= record_bytes_max) {
-      ++count;
+    const size_t left = piece_bytes.size() - first;
+    const auto fits = [&](size_t count) {
+      return count == 1 || size_of(first, count).total() <= record_bytes_max;
+    };
+    // A size takes as long as it has pieces: doubled, then halved, not one by one.
+    size_t over = 2;
+    while (over <= left && fits(over)) over *= 2;
+    size_t count = over / 2;
+    over = std::min(over, left + 1);
+    while (over - count > 1) {
+      const size_t middle = count + (over - count) / 2;
+      (fits(middle) ? count : over) = middle;
     }
     split.push_back({first, count, size_of(first, count)});
   }

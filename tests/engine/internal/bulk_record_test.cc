@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "tests/engine/internal/live_core.h"
 #include "tests/testing/store_fixture.h"
 
@@ -42,6 +44,29 @@ class BulkRecordTest : public testing::StoreTest {
   }
   std::shared_ptr<DatabaseCore> core_;
 };
+
+TEST(SplitIntoPartsTest, EachPartIsAsLongAsMayBe) {
+  std::mt19937_64 random(1);
+  for (int program = 0; program < 300; ++program) {
+    std::vector<uint64_t> bytes(random() % 200);
+    for (uint64_t& piece : bytes) piece = 1 + random() % 2000;
+    const uint64_t most = 256 + random() % (program % 2 == 0 ? 4'000 : 100'000);
+    const auto total = [&](size_t first, size_t count) {
+      return wal::RecordSize::For(0, std::span(bytes).subspan(first, count)).total();
+    };
+    size_t done = 0;
+    for (const PartOfPieces& part : SplitIntoParts(bytes, most)) {
+      ASSERT_EQ(part.first, done);
+      ASSERT_GE(part.count, 1u);
+      done += part.count;
+      ASSERT_LE(done, bytes.size());
+      EXPECT_EQ(part.size.total(), total(part.first, part.count));
+      EXPECT_TRUE(part.count == 1 || part.size.total() <= most);
+      EXPECT_TRUE(done == bytes.size() || total(part.first, part.count + 1) > most);
+    }
+    EXPECT_EQ(done, bytes.size());
+  }
+}
 
 TEST_F(BulkRecordTest, NoBytes) { Write(0); }
 TEST_F(BulkRecordTest, BytesThatFitOneRecord) { Write(100'000); }
