@@ -35,7 +35,7 @@ namespace geardb::engine {
 inline constexpr uint8_t kPageUsed = 1;    ///< Since the last look for pages to drop.
 inline constexpr uint8_t kPageInCold = 4;  ///< The cold store has all its rows, as they are.
 inline constexpr uint8_t kPageHeld = 8;    ///< Its frame stays.
-/// Its first piece is in a part of a record, before the LSN that birth_lsn says.
+/// A piece of it is in a part of a record, before the LSN that birth_lsn says.
 inline constexpr uint8_t kPageFromPart = 16;
 
 /// Some version of it is in the cold store.

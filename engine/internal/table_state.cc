@@ -397,12 +397,13 @@ void TableState::WriteGroups(const WrittenRows& rows, Lsn lsn, const PageFrames&
     record.rows_filled = static_cast<uint16_t>(rows.end);
     if (!layout().group(groups[a]).logged()) continue;
     record.newest_lsn = lsn;
+    const wal::PiecePlace place = frames.PieceOf(page, a);
+    if (place.at < record.birth_lsn) record.flags |= kPageFromPart;
     // Before the first row of a group that came later, the page may have rows without it.
     const bool is_whole = record.piece_count == 0 && rows.first == 0;
-    const wal::PiecePlace whole = is_whole ? frames.PieceOf(page, a) : wal::PiecePlace{};
+    const wal::PiecePlace whole = is_whole ? place : wal::PiecePlace{};
     record.piece_at = whole.at;
     record.piece_checksum = static_cast<uint32_t>(whole.checksum);
-    if (whole.at < lsn) record.flags |= kPageFromPart;
     if (record.piece_count < UINT8_MAX) ++record.piece_count;
   }
 }

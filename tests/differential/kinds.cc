@@ -146,10 +146,14 @@ namespace {
 /// Some columns of any length, and one that is wide.
 void AddValueColumns(Choices* choices, TableSpec* spec) {
   const uint64_t expected_rows = choices->OneIn(2) ? 100 : 0;
+  // Filled afterwards, where there is such a group.
+  const bool can_wait = !spec->groups.empty() && spec->groups[0].late;
+  const bool late = can_wait && !spec->groups[0].is_volatile && choices->OneIn(3);
   const Column columns[] = {
       {.name = "text",
        .dtype = DType::kU8,
        .kind = ColumnKind::kRagged,
+       .group = late ? spec->groups[0].name : "",
        .expected_rows = expected_rows},
       {.name = "agents",
        .dtype = DType::kI16,

@@ -142,15 +142,10 @@ bool PlainTable::IsFinished(const PlainTrajectory& trajectory) const {
   for (const PlainPriority& priority : priorities) {
     const PlainEpoch& epoch = priority.epoch;
     size_t items = 0, covered = 0, exhausted = 0;
-    for (const std::string& name : priority.spec.required) {
-      const PlainColumn* const column = FindColumn(name);
-      const auto filled = trajectory.filled.find(name);
-      all &= column != nullptr && !column->per_step()
-                 ? trajectory.columns.contains(column->number)
-                 : filled != trajectory.filled.end() && filled->second >= trajectory.steps_end();
-    }
+    bool waits = false;                            // For what is required, or for members.
     for (const ItemKey& key : priority.deleted) {  // Also rows that are no anchors any more.
-      if (priority.windows() && key.first == trajectory.id) {
+      const bool there = key.first == trajectory.id && key.second >= trajectory.first_row();
+      if (priority.windows() && there) {
         asked_for |= priority.removes_exhausted();
       }
     }
@@ -166,7 +161,7 @@ bool PlainTable::IsFinished(const PlainTrajectory& trajectory) const {
         continue;
       }
       if (item == priority.items.end()) {
-        all = false;  // It waits for what is required, or for members.
+        waits = true;
         continue;
       }
       ++items;
@@ -174,10 +169,10 @@ bool PlainTable::IsFinished(const PlainTrajectory& trajectory) const {
       covered += epoch.cut.contains(key) && !epoch.remaining.contains(key) ? 1u : 0u;
     }
     if (exhausted > 0 && priority.removes_exhausted()) asked_for = true;
-    all &= exhausted == items;
+    all &= !waits && exhausted == items;
     const bool last_pass = epoch.epoch > 0 && epoch.pass >= priority.spec.epoch.passes;
     const bool removes = priority.spec.epoch.remove_covered && trajectory.closed() && last_pass;
-    if (removes && items > 0 && covered == items) return true;
+    if (removes && !waits && items > 0 && covered == items) return true;
   }
   return trajectory.closed() && asked_for && all;
 }

@@ -250,9 +250,9 @@ void Runner::Patch(const Step& step) {
   const bool from_end = choices.OneIn(4);
   CallValues call;
   std::vector<Values> rows(static_cast<size_t>(count));
-  bool gap = false;
+  bool gap = false, too_early = false;
   for (const PlainColumn& column : live->plain.columns) {
-    if (!column.per_step() || column.any_length()) continue;
+    if (!column.per_step()) continue;
     if ((column.number + step.numbers[3]) % 3 != 0) continue;
     std::vector<Value> values;
     for (size_t r = 0; r < rows.size(); ++r) {
@@ -261,6 +261,7 @@ void Runner::Patch(const Step& step) {
       rows[r][column.number] = values.back();
     }
     call.Add(column.column, values, count);
+    too_early |= column.any_length() && !column.late && !chosen->closed();
     if (!column.late) continue;
     const auto filled = chosen->filled.find(column.column.group);
     const int64_t end = filled == chosen->filled.end() ? 0 : filled->second;
@@ -269,14 +270,19 @@ void Runner::Patch(const Step& step) {
   if (rows[0].empty()) return;
   const RowSpan span{chosen->id, from_end ? first - chosen->rows_end() : first, count};
   const auto outcome = live->table->Patch({&span, 1}, call.values());
-  if (!SameCode("patch", outcome.status(), gap ? StatusCode::kInvalidArgument : StatusCode::kOk)) {
-    return;
-  }
-  if (gap) return;
   const int64_t stale = std::clamp<int64_t>(chosen->first_row() - first, 0, count);
+  StatusCode expected = gap ? StatusCode::kInvalidArgument : StatusCode::kOk;
+  if (!gap && too_early && stale < count) expected = StatusCode::kFailedPrecondition;
+  if (!SameCode("patch", outcome.status(), expected) || !outcome.ok()) return;
   Same("stale", outcome->stale, static_cast<uint64_t>(stale));
   Same("applied", outcome->applied, static_cast<uint64_t>(count - stale));
-  if (stale < count) live->plain.Patch(chosen->id, first, rows);
+  if (stale == count) return;
+  live->plain.Patch(chosen->id, first, rows);
+  for (const PlainColumn& column : live->plain.columns) {
+    if (column.any_length() && rows[0].contains(column.number)) {
+      ++result_.counts.shown["patched values"];
+    }
+  }
 }
 
 void Runner::AddColumns(const Step& step) {
@@ -317,16 +323,18 @@ void Runner::DropColumns(const Step& step) {
   if (live == nullptr) return;
   const auto& columns = live->plain.columns;
   const Column column = columns[step.numbers[1] % columns.size()].column;
-  size_t in_first = 0;
+  size_t in_first = 0, in_its_group = 0;
   for (const PlainColumn& other : columns) {
     in_first += other.per_step() && other.column.group.empty() ? 1u : 0u;
+    in_its_group += other.per_step() && other.column.group == column.group ? 1u : 0u;
   }
   const bool per_step = column.kind == ColumnKind::kPerStep;
   StatusCode expected = StatusCode::kOk;
   for (const PlainPriority& priority : live->plain.priorities) {
     const PriorityTableSpec& spec = priority.spec;
     for (const std::string& name : spec.required) {
-      if (name != column.name && name != column.group) continue;
+      const bool last_of_it = name == column.group && in_its_group == 1;
+      if (name != column.name && !last_of_it) continue;
       expected = StatusCode::kFailedPrecondition;
     }
     const bool takes = spec.initial == InitialPriority::kColumn;

@@ -1,6 +1,7 @@
-// Batches of changes: an append to one table and, where there is another, changes of that, and a
-// tag.
+// Batches of changes: an append to one table, on one lane or several, and, where there is another
+// table, changes of that or an append to it, and a tag.
 #include <algorithm>
+#include <set>
 
 #include "tests/differential/runner.h"
 
@@ -58,41 +59,93 @@ void Runner::TakeOver(const OtherChanges& changes, const WriteOutcome& outcome) 
   if (!ids.empty()) plain.Finish(ids);
 }
 
+BatchedAppend Runner::AddAppend(LiveTable* live, size_t writer, uint64_t number, uint64_t extras,
+                                WriteBatch* batch) {
+  BatchedAppend added;
+  Choices choices(number);
+  std::vector<uint32_t> lanes;
+  std::vector<End> ends;
+  for (uint32_t lane = 0; lane < kLanesOfWriter[writer]; ++lane) {
+    lanes.push_back(lane);
+    ends.push_back(static_cast<End>(choices.Below(4)));
+  }
+  // All lanes together add no more than the smallest table may hold.
+  const uint64_t most = lanes.size() == 1 || !IsBounded(live->plain.spec) ? kRowsMax : 1;
+  const auto count = 1 + static_cast<int64_t>(choices.Below(most));
+  added.whole = MakeCall(live, writer, lanes, ends, count, choices.rest(), extras);
+  const StatusCode expected = ExpectedOf(added.whole, Op::append_steps);
+  if (expected != StatusCode::kOk) added.expected = expected;
+  for (const uint32_t lane : lanes) {
+    AppendCall& part = added.parts.emplace_back(
+        MakeCall(live, writer, {lane}, {ends[lane]}, count, choices.rest(), extras));
+    BindCall(&part, /*of_lanes=*/false);
+    added.at.push_back(AddTo(batch, &part, Op::append_steps));
+  }
+  return added;
+}
+
+void Runner::TakeOver(BatchedAppend* added, const WriteOutcome& outcome) {
+  std::vector<Appended> appended;
+  for (const size_t at : added->at) {
+    const auto& one = outcome.operations[at].appended;
+    appended.insert(appended.end(), one.begin(), one.end());
+  }
+  TakeOver(&added->whole, appended);
+}
+
+/// A refused batch lets lanes go whose trajectory has left: those that it came to.
+void Runner::LetLanesGo(const BatchedAppend& added) {
+  PlainTable& plain = added.whole.live->plain;
+  std::vector<TrajectoryId>& lanes = plain.writers[added.whole.writer].lanes;
+  for (uint32_t lane = 0; lane < lanes.size(); ++lane) {
+    if (plain.trajectories.contains(lanes[lane])) continue;
+    lanes[lane] = added.whole.live->writers[added.whole.writer]->open_trajectory(lane);
+  }
+}
+
 void Runner::WriteBatches(const Step& step) {
-  LiveTable* const live = TableAt(step.numbers[0]);
-  if (live == nullptr || !EnsureWriter(live, 0)) return;
-  Choices ends(step.numbers[1]);
-  WriteBatch batch;
-  const End end = static_cast<End>(ends.Below(4));
-  AppendCall call = MakeCall(live, 0, {0}, {end}, 1 + static_cast<int64_t>(ends.Below(kRowsMax)),
-                             ends.rest(), step.numbers[3]);
-  BindCall(&call, /*of_lanes=*/false);
-  StatusCode expected = ExpectedOf(call, Op::append_steps);
-  const size_t append = AddTo(&batch, &call, Op::append_steps);
-  // Of another table, so that what is decided before the append cannot change what it brings.
-  LiveTable* const other = TableAt(step.numbers[0] + 1);
   Choices choices(step.numbers[2]);
+  // One lane or several, and another table's changes or an append to it.
+  const size_t writer = choices.Below(3) / 2;
+  const bool appends_to_other = choices.OneIn(3);
+  LiveTable* const live = TableAt(step.numbers[0]);
+  // Another table, so that what is decided before the append cannot change what it brings.
+  LiveTable* const other = TableAt(step.numbers[0] + 1);
+  if (live == nullptr || !EnsureWriter(live, writer)) return;
+  WriteBatch batch;
+  std::deque<BatchedAppend> appends;  // The batch points into them.
+  appends.push_back(AddAppend(live, writer, step.numbers[1], step.numbers[3], &batch));
   OtherChanges others;
-  if (other != live) others = AddOthers(other, step, &choices, &batch);
+  if (other != live && !appends_to_other) {
+    others = AddOthers(other, step, &choices, &batch);
+  } else if (other != live && EnsureWriter(other, 1)) {
+    appends.push_back(AddAppend(other, 1, step.numbers[1] / 3, step.numbers[3] / 3, &batch));
+  }
+  std::set<StatusCode> expected;
+  for (const BatchedAppend& append : appends) {
+    if (append.expected) expected.insert(*append.expected);
+  }
   const bool unknown = others.removed.size() > 1;
-  if (unknown && expected == StatusCode::kOk) expected = StatusCode::kNotFound;
+  if (unknown) expected.insert(StatusCode::kNotFound);
   const std::vector<std::byte> blob(step.numbers[1] % 20, std::byte{3});
   const bool tags = choices.OneIn(2);
   if (tags) batch.WriteTag("batch", blob);
-  const auto outcome = database_->Write(
-      batch, {.admission_timeout_ms = expected == StatusCode::kOk ? kNobodyHelpsMs : 0});
-  TrajectoryId& lane = live->plain.writers[0].lanes[0];
-  if (unknown && !outcome.ok()) {
-    ++result_.counts.refused[op_];  // By one of its operations; which, is not told.
-    lane = live->writers[0]->open_trajectory(0);
+  const auto outcome =
+      database_->Write(batch, {.admission_timeout_ms = expected.empty() ? kNobodyHelpsMs : 0});
+  if (WaitsForIds(outcome.status()) && !expected.empty()) return;
+  // Where several operations are to be refused, which of them says so is not told.
+  const StatusCode code = outcome.status().code();
+  const bool one_of_them = expected.contains(code);
+  const StatusCode one = expected.empty() ? StatusCode::kOk : *expected.begin();
+  if (!SameCode("write", outcome.status(), one_of_them ? code : one)) return;
+  if (!outcome.ok()) {
+    for (const BatchedAppend& append : appends) LetLanesGo(append);
     return;
   }
-  if (WaitsForIds(outcome.status()) && expected != StatusCode::kOk) return;
-  if (!SameCode("write", outcome.status(), expected)) return;
-  if (expected == StatusCode::kNotFound) lane = 0;
-  if (!outcome.ok()) return;
   TakeOver(others, *outcome);
-  TakeOver(&call, outcome->operations[append].appended);
+  for (BatchedAppend& append : appends) TakeOver(&append, *outcome);
+  if (appends.size() > 1) ++result_.counts.shown["batches of two tables"];
+  if (writer == 1) ++result_.counts.shown["batches of several lanes"];
   if (!tags) return;
   std::erase_if(tags_, [](const auto& tag) { return tag.first == "batch"; });
   tags_.emplace_back("batch", blob);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -161,6 +162,14 @@ struct OtherChanges {
   size_t set_at = 0, deleted_at = 0;  ///< In the batch.
 };
 
+/// An append that goes into a batch: one operation for each lane of a writer.
+struct BatchedAppend {
+  AppendCall whole = {};  ///< All lanes as one call, for the model.
+  std::deque<AppendCall> parts = {};
+  std::vector<size_t> at = {};  ///< Of `parts`, in the batch.
+  std::optional<StatusCode> expected = {};
+};
+
 /// Everything, as of an end of the log.
 struct PlainStore {
   Lsn end = 0;
@@ -278,6 +287,10 @@ class Runner {
   /// What is known of it, added to a batch.
   OtherChanges AddOthers(LiveTable* live, const Step& step, Choices* choices, WriteBatch* batch);
   void TakeOver(const OtherChanges& changes, const WriteOutcome& outcome);
+  BatchedAppend AddAppend(LiveTable* live, size_t writer, uint64_t number, uint64_t extras,
+                          WriteBatch* batch);
+  void TakeOver(BatchedAppend* added, const WriteOutcome& outcome);
+  void LetLanesGo(const BatchedAppend& added);
 
   // run_priorities.cc
   void SetRows(const Step& step);

@@ -220,6 +220,62 @@ TEST_F(CleanerTest, PagesThatALongPatchFirstWroteStay) {
   ExpectAll();
 }
 
+// A group that came later begins behind the first row of its page, in a batch in parts: the new
+// start of the log lies between a piece and the record.
+TEST_F(CleanerTest, RowsThatALongBatchGivesANewGroupStay) {
+  constexpr uint32_t kLanes = 100;
+  ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({.lanes = kLanes}));
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    const TrajectoryId id = AddRows(lane, 0, 1, End::kGo, lane);
+    numbers_[id] = lane;
+  }
+  writer_.reset();
+  const Column shot{.name = "shot", .dtype = DType::kU8, .shape = {kFrameBytes}};
+  ASSERT_OK(table_->AddColumns({&shot, 1}));
+  ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({.lanes = kLanes}));
+  std::vector<uint8_t> frames(kLanes * 2 * kFrameBytes);
+  WriteBatch batch;
+  for (const auto& [id, number] : numbers_) {
+    const auto lane = static_cast<uint32_t>(number);
+    ASSERT_OK(writer_->Resume(id, lane));
+    uint8_t* const bytes = frames.data() + number * 2 * kFrameBytes;
+    for (int64_t at = 0; at < 2 * kFrameBytes; ++at) {
+      bytes[at] = ByteOf(number, 1 + at / kFrameBytes, at % kFrameBytes);
+    }
+    const TensorView two(bytes, DType::kU8, Shape({2, kFrameBytes}));
+    const float rewards[] = {1, 2};
+    const std::vector<ColumnValue> values = {
+        {"frame", two}, {"shot", two}, {"reward", TensorView::Of(std::span<const float>(rewards))}};
+    batch.AppendSteps(writer_.get(), values, {.lane = lane, .end = End::kTerminated});
+  }
+  ASSERT_OK(database_->Write(batch));
+  ASSERT_OK(CleanAll());
+  DropAll();
+  const auto check = [&] {
+    ExpectAll();
+    for (const auto& [id, number] : numbers_) {
+      const std::string_view column = "shot";
+      ASSERT_OK_AND_ASSIGN(const auto read, table_->Read(id, {&column, 1}, {}));
+      const auto shown = read[0].view().values<uint8_t>();
+      ASSERT_EQ(shown.size(), 3u * kFrameBytes);
+      ASSERT_TRUE(std::all_of(shown.begin(), shown.begin() + kFrameBytes,
+                              [](uint8_t byte) { return byte == 0; }));
+      ASSERT_TRUE(std::equal(shown.begin() + kFrameBytes, shown.end(),
+                             frames.data() + number * 2 * kFrameBytes));
+    }
+  };
+  check();
+  Again();
+  TableSpec spec = FrameSpec();
+  spec.name = "more";
+  ASSERT_OK_AND_ASSIGN(const auto more, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(writer_, more->NewWriter({}));
+  const auto of_batch = numbers_;
+  for (int i = 0; i < 180; ++i) Add(8, 8);  // Over the segments that are free.
+  numbers_ = of_batch;
+  check();
+}
+
 TEST_F(CleanerTest, AReadOnlyOpenSeesAllOfIt) {
   for (int i = 0; i < 400; ++i) Add(1 + i % 14, 1 + i % 16);
   options_.read_only = true;
