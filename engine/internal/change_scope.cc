@@ -68,8 +68,10 @@ Status ChangeScope::AwaitRoom(std::span<const wal::RecordSize> sizes, const Comm
     const Status room = database_->log_writer_->WaitForRoom(sizes, how.urgency, how.deadline);
     // The log may be full of what can be moved.
     const bool full = room.code() == StatusCode::kResourceExhausted;
+    uint64_t bytes = 0;
+    for (const wal::RecordSize& size : sizes) bytes += size.total();
     const bool cleaned = full && database_->cleaner != nullptr && !how.deadline.passed() &&
-                         database_->cleaner->WaitForPass(how.deadline);
+                         database_->cleaner->WaitForPass(bytes, how.deadline);
     database_->commit.Lock();
     // Others may have taken what was given back: then it is asked again.
     if (full && !cleaned && !database_->log_writer_->HasRoom(sizes, how.urgency)) {

@@ -124,11 +124,12 @@ void Cleaner::Run() {
   }
 }
 
-bool Cleaner::WaitForPass(Deadline deadline) {
+bool Cleaner::WaitForPass(uint64_t bytes, Deadline deadline) {
   uint64_t wanted = 0;
   uint64_t segments = 0;
   {
     MutexLock lock(&mutex_);
+    bytes_wanted_ = std::max(bytes_wanted_, bytes);
     wanted = begun_ + 1;
     segments = stats_.segments;
   }
@@ -150,6 +151,10 @@ Status Cleaner::CleanNow(bool all) {
     MutexLock lock(&mutex_);
     if (stop_) return Status::Cancelled("the database is being closed");
     ++begun_;
+    // Records do not fill every segment to its end.
+    segments_wanted_ =
+        bytes_wanted_ == 0 ? 0 : bytes_wanted_ / database_->manifest.segment_bytes + 2;
+    bytes_wanted_ = 0;
   }
   uint64_t released = 0;
   const auto begin = std::chrono::steady_clock::now();
@@ -259,10 +264,9 @@ Cleaner::Choice Cleaner::ChooseStart(Aim aim) {
     }
   }
   const uint64_t most = SegmentsMax();
+  const uint64_t margin = MarginSegments() + std::max<uint64_t>(most / 16, 1);
   const uint64_t keep =
-      aim == Aim::kAllSegments
-          ? 0
-          : most - std::min(most, MarginSegments() + std::max<uint64_t>(most / 16, 1));
+      aim == Aim::kAllSegments ? 0 : most - std::min(most, std::max(margin, segments_wanted_));
   // Records that are not published yet take their segments, too.
   const uint64_t now = (AlignDown(database_->log->end(), segment) - begin) / segment + 1;
   Choice choice{.start = begin, .dead_start = begin};

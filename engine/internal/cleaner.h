@@ -59,9 +59,10 @@ class Cleaner {
   void Note(Lsn end) {
     if (end >= due_at_.load(std::memory_order_relaxed)) Wake();
   }
-  /// Until a pass has given segments back, or one that begins from now on has ended. True: some
-  /// were. The commit mutex is not held, nor an epoch guard.
-  bool WaitForPass(Deadline deadline);
+  /// Until a pass has given segments back, or one that begins from now on, and makes room for so
+  /// many bytes where it can, has ended. True: some were. The commit mutex is not held, nor an
+  /// epoch guard.
+  bool WaitForPass(uint64_t bytes, Deadline deadline);
   /// A pass in this thread, of as many segments as can go where `all`.
   Status CleanNow(bool all);
   /// Ends the thread, and the compactor's.
@@ -108,7 +109,7 @@ class Cleaner {
   /// more.
   uint64_t MarginSegments() const;
   Status Pass(Aim aim, uint64_t* released) GEARDB_REQUIRES(pass_mutex_);
-  Choice ChooseStart(Aim aim);
+  Choice ChooseStart(Aim aim) GEARDB_REQUIRES(pass_mutex_);
   Status PutPages(Lsn log_start);
   Status PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_start);
   /// `guard`: who keeps the pages' frames.
@@ -145,6 +146,8 @@ class Cleaner {
   CondVar changed_;
   bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
   bool wanted_ GEARDB_GUARDED_BY(mutex_) = false;
+  uint64_t bytes_wanted_ GEARDB_GUARDED_BY(mutex_) = 0;          // By who waits for the next pass.
+  uint64_t segments_wanted_ GEARDB_GUARDED_BY(pass_mutex_) = 0;  // By who waits for this one.
   uint64_t begun_ GEARDB_GUARDED_BY(mutex_) = 0;
   uint64_t ended_ GEARDB_GUARDED_BY(mutex_) = 0;
   CleanerStats stats_ GEARDB_GUARDED_BY(mutex_);

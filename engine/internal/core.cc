@@ -261,7 +261,7 @@ bool DatabaseCore::MakeLogRoom(uint64_t bytes, Deadline deadline) {
   if (cleaner == nullptr || deadline.passed()) return false;
   if (log->BytesToBound(wal::Urgency::kAppend) >= bytes) return false;
   const WaitTimer timer(&waits.log_room);
-  return cleaner->WaitForPass(deadline);
+  return cleaner->WaitForPass(bytes, deadline);
 }
 
 Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadline deadline) {

@@ -121,6 +121,23 @@ std::string FilterKind(Choices* choices, bool standing) {
   return kinds[kind];
 }
 
+DatabaseOptions OptionsKind(uint64_t kind) {
+  Choices choices(kind);
+  DatabaseOptions options;
+  options.budgets.frames_bytes = uint64_t{80} << 20;  // Slabs for all groups and values.
+  options.budgets.index_bytes = uint64_t{64} << 20;
+  constexpr uint64_t kSegmentKiB[] = {512, 256, 1024};
+  options.segment_bytes = kSegmentKiB[choices.Below(3)] << 10;
+  options.ring_bytes = uint64_t{512} << (10 + choices.Below(2));
+  options.log_bytes_max = uint64_t{3} << 20;
+  options.resident = choices.OneIn(6);
+  options.ack = choices.OneIn(4) ? Ack::kSync : Ack::kLog;
+  options.budgets.cold_bytes = choices.OneIn(2) ? uint64_t{4} << 20 : 0;
+  options.space_amplification_max = choices.OneIn(2) ? 1.1 : 1.5;
+  options.background = false;
+  return options;
+}
+
 PriorityLimits LimitsKind(const PriorityTableSpec& spec, bool bounded_table, Choices* choices) {
   PriorityLimits limits;
   limits.limiter.min_size = 1 + choices->Below(3);

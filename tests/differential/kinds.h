@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/options.h"
 #include "engine/sampler.h"
 #include "engine/schema.h"
 #include "tests/differential/program.h"
@@ -37,6 +38,8 @@ float NumberAt(DType dtype, const std::byte* element);
 /// Multiples of 1/4, so that α = 1 makes exact weights; sometimes 0.
 float PriorityOf(uint64_t seed);
 
+/// How a store is opened, always so: with a log of a few segments. Nothing runs by itself.
+DatabaseOptions OptionsKind(uint64_t kind);
 /// Of every kind there is: final rows, streams, column groups (late, volatile), rows so wide that
 /// they fill the budgets, capacities with all removers, times.
 TableSpec TableKind(const std::string& name, uint64_t kind);

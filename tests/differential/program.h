@@ -3,7 +3,8 @@
 // A step is an operation and four numbers. The numbers mean nothing by themselves: they choose
 // among what there is when the step runs (the third table, the fifth trajectory), or are a seed for
 // the bytes of rows. So whatever steps are taken out of a program, the rest is a program; and small
-// numbers choose the simplest of everything, so that a shrunk program is a plain one.
+// numbers choose the simplest of everything, so that a shrunk program is a plain one. The last
+// number of the first step chooses how the store is opened.
 //
 //   RandomProgram(seed, steps)   a program
 //   RunProgram(program)          what is different, if anything      (run.h)

@@ -7,17 +7,6 @@ namespace geardb::differential {
 namespace {
 
 /// So small that pages lose their frames and the log's segments are recycled.
-DatabaseOptions SmallOptions() {
-  DatabaseOptions options;
-  options.budgets.frames_bytes = uint64_t{80} << 20;  // Slabs for all groups and values.
-  options.budgets.index_bytes = uint64_t{64} << 20;
-  options.segment_bytes = uint64_t{512} << 10;
-  options.ring_bytes = uint64_t{512} << 10;
-  options.log_bytes_max = uint64_t{3} << 20;
-  options.background = false;
-  return options;
-}
-
 /// RocksDB has no seam for its files: without it the log keeps everything.
 void UseFaults(testing::FaultEnv* env, DatabaseOptions* options) {
   options->env = env;
@@ -58,6 +47,7 @@ Runner::~Runner() {
 }
 
 RunResult Runner::Run(const Program& program) {
+  options_ = OptionsKind(program.empty() ? 0 : program[0].numbers[3]);
   if (NeedsFaults(program)) env_ = std::make_unique<testing::FaultEnv>(/*seed=*/1);
   Open();
   Remember();
@@ -212,7 +202,7 @@ void Runner::Open(bool read_only) {
 }
 
 void Runner::OpenDatabase(bool read_only) {
-  DatabaseOptions options = SmallOptions();
+  DatabaseOptions options = options_;
   options.clock = &clock_;
   options.read_only = read_only;
   if (env_ != nullptr) UseFaults(env_.get(), &options);

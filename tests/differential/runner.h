@@ -388,6 +388,7 @@ class Runner {
   RunResult result_;
   size_t step_ = 0;
   Op op_ = Op::compare;
+  DatabaseOptions options_;
   HandClock clock_;
   std::unique_ptr<testing::TempDir> directory_ = std::make_unique<testing::TempDir>();
   // Where there are faults: the file system, those that have crashed, and what the log may end

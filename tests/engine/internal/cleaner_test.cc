@@ -276,6 +276,24 @@ TEST_F(CleanerTest, RowsThatALongBatchGivesANewGroupStay) {
   check();
 }
 
+// More segments than a pass keeps free by itself.
+TEST_F(CleanerTest, ALargeCallGetsTheSegmentsThatItNeeds) {
+  options_.budgets.frames_bytes = 32 << 20;
+  Again();
+  std::vector<RowSpan> rows;
+  while (LogBytes() < uint64_t{23} << 18) rows.push_back({Add(4, 4), 0, 4});
+  ASSERT_EQ(Cleaned().passes, 0u);
+  rows.resize(200);
+  Again();  // Nothing is known of how much comes while a pass is made.
+  std::vector<uint8_t> bytes(rows.size() * 4 * kFrameBytes, 7);
+  const ColumnValue frames{"frame",
+                           TensorView(bytes.data(), DType::kU8,
+                                      Shape({static_cast<int64_t>(rows.size()) * 4, kFrameBytes}))};
+  ASSERT_OK(table_->Patch(rows, {&frames, 1}));
+  for (const RowSpan& row : rows) numbers_.erase(row.id);
+  ExpectAll();
+}
+
 TEST_F(CleanerTest, AReadOnlyOpenSeesAllOfIt) {
   for (int i = 0; i < 400; ++i) Add(1 + i % 14, 1 + i % 16);
   options_.read_only = true;

@@ -76,26 +76,27 @@ TEST_F(ColdStoreFailureTest, AFullDiskIsSaidAndRecoveredFrom) {
 TEST_F(ColdStoreFailureTest, ARemovalOnAFullDiskUsesTheReserve) {
   files_->DeletesMakeSpace();
   Open();
-  for (uint64_t id = 1; id <= 400; ++id) ASSERT_OK(Put(id));
+  for (uint64_t id = 1; id <= 600; ++id) ASSERT_OK(Put(id));
   ASSERT_OK(store_->Flush());
-  uint64_t last = 400;
+  // What is removed is more than the reserve and what attempts leave in the manifest together.
+  uint64_t last = 600;
   files_->SetSpace(1000);
   while (Put(last + 1).ok()) ++last;
   const auto remove = [&] {
     ColdBatch batch(*store_);
-    GEARDB_RETURN_IF_ERROR(batch.DeleteTrajectoryPages({1, 0, 0, 1, 390}));
+    GEARDB_RETURN_IF_ERROR(batch.DeleteTrajectoryPages({1, 0, 0, 1, 590}));
     GEARDB_RETURN_IF_ERROR(store_->Write(&batch, last));
     return store_->Flush();
   };
   EXPECT_STATUS(kResourceExhausted, remove(), "full");
-  EXPECT_EQ(store_->flushed_lsn(), 400u);
+  EXPECT_EQ(store_->flushed_lsn(), 600u);
   store_->UseReserve(true);
   EXPECT_OK(remove());
   store_->UseReserve(false);
   EXPECT_EQ(store_->flushed_lsn(), last);
-  for (uint64_t id = 380; id <= last; ++id) {
+  for (uint64_t id = 580; id <= last; ++id) {
     const Status page = CheckColdPage(store_.get(), {1, 0, 0, id, 0}, {id, 8});
-    EXPECT_EQ(page.code(), id < 390 ? StatusCode::kNotFound : StatusCode::kOk) << page;
+    EXPECT_EQ(page.code(), id < 590 ? StatusCode::kNotFound : StatusCode::kOk) << page;
   }
   ASSERT_OK(store_->CompactForSpace());
   EXPECT_OK(store_->KeepReserve(UINT64_MAX));
