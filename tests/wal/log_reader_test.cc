@@ -284,6 +284,29 @@ TEST_F(LogReaderTest, TheRingHealsADamagedSegment) {
   EXPECT_TRUE(seen[1].from_ring);
 }
 
+// Segments that were given back may lie there, or not, until something is written over them.
+TEST_F(LogReaderTest, SegmentsThatWereGivenBackAreTheLogsNoMore) {
+  CreateAndOpen();
+  std::vector<Lsn> begins;
+  for (uint64_t number = 0; begins.size() < 40; ++number)
+    begins.push_back(Append(number, 7000).lsn);
+  ASSERT_OK(writer()->DrainOnce());
+  Stop();
+  const uint64_t segment = options_.log.segment_bytes;
+  const auto first_of = [&](Lsn from) {
+    return static_cast<uint64_t>(std::lower_bound(begins.begin(), begins.end(), from) -
+                                 begins.begin());
+  };
+  for (const Lsn released : {Lsn{0}, segment - 1, segment, 2 * segment + 100, 3 * segment}) {
+    SCOPED_TRACE(released);
+    ASSERT_OK_AND_ASSIGN(const auto seen, ReadAll({.from = kNoLsn, .released = released}));
+    ASSERT_FALSE(seen.empty());
+    EXPECT_EQ(seen.front().number, first_of(AlignDown(released, segment)));
+    EXPECT_EQ(seen.back().number, 39u);
+    EXPECT_EQ(report_.start_lsn, AlignDown(released, segment));
+  }
+}
+
 TEST_F(LogReaderTest, AnUnknownTypeStopsAReaderUnlessItIsSafeToIgnore) {
   CreateAndOpen();
   const RecordSize size = RecordSize::For(8, {});
