@@ -60,6 +60,8 @@ struct DatabaseOptions {
   /// fail so too. A larger value at the next open lets everything go on. A full disk refuses the
   /// same calls; removals, closings and small tags then have one segment, and everything goes on
   /// when there is room again (removals from the cold store make some).
+  /// On the disk the ring and spare segments come on top: as many as the ring fills, and one, in
+  /// which an open on a full disk goes on.
   uint64_t log_bytes_max = uint64_t{4} << 30;
   /// Everything is synced this long after it was written, even if nobody asks.
   int64_t sync_interval_ms = 1000;
