@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 namespace geardb::engine {
 namespace {
@@ -155,18 +156,27 @@ TableSpec WithChosenSteps(const DatabaseCore& database, const TableSpec& spec) {
   return chosen;
 }
 
-Status CheckTableFits(const DatabaseCore& database, const TableLayout& layout) {
-  const TableSpec& spec = layout.spec();
+namespace {
+
+/// A page goes into a record of the log; `advice` says what else would do.
+Status CheckPageFits(const DatabaseCore& database, const TableLayout& layout,
+                     std::string_view advice) {
   const uint64_t record_max = database.log->record_bytes_max();
   const uint64_t piece = layout.piece_bytes_max();
-  if (piece + kRecordOverhead > record_max) {
-    return Status::InvalidArgument(
-        "table '", spec.name, "': a page of ", layout.steps_per_page(), " steps has ", piece,
-        " bytes; at most ", record_max - kRecordOverhead,
-        " fit a record of the log (a quarter of the ring's ", database.manifest.ring_bytes,
-        " bytes and half of a segment's ", database.manifest.segment_bytes, " bytes, less ",
-        kRecordOverhead, "): use a larger ring_bytes or a smaller steps_per_page");
-  }
+  if (piece + kRecordOverhead <= record_max) return Status::Ok();
+  return Status::InvalidArgument(
+      "table '", layout.spec().name, "': a page of ", layout.steps_per_page(), " steps has ", piece,
+      " bytes; at most ", record_max - kRecordOverhead,
+      " fit a record of the log (a quarter of the ring's ", database.manifest.ring_bytes,
+      " bytes and half of a segment's ", database.manifest.segment_bytes, " bytes, less ",
+      kRecordOverhead, "): use a larger ", advice);
+}
+
+}  // namespace
+
+Status CheckTableFits(const DatabaseCore& database, const TableLayout& layout) {
+  const TableSpec& spec = layout.spec();
+  GEARDB_RETURN_IF_ERROR(CheckPageFits(database, layout, "ring_bytes or a smaller steps_per_page"));
   const uint64_t page_bytes = layout.page_bytes();
   if (spec.bytes_max > 0 && spec.bytes_max < 2 * page_bytes) {
     return Status::InvalidArgument("table '", spec.name, "' may hold ", spec.bytes_max,
@@ -192,8 +202,11 @@ Status CheckTableFits(const DatabaseCore& database, const TableLayout& layout) {
 
 Status CheckCompanionsFit(const DatabaseCore& database, const TableLayout& layout) {
   for (const CompanionColumn& column : layout.companions()) {
-    GEARDB_RETURN_IF_ERROR(CheckTableFits(database, TableLayout(column.spec, 0))
-                               .WithContext("column '" + column.name + "'"));
+    const TableLayout companion(column.spec, 0);
+    // How many of its rows a page has, nobody chooses.
+    Status fits = CheckPageFits(database, companion, "ring_bytes and segment_bytes");
+    if (fits.ok()) fits = CheckTableFits(database, companion);
+    GEARDB_RETURN_IF_ERROR(fits.WithContext("column '" + column.name + "'"));
   }
   return Status::Ok();
 }

@@ -53,6 +53,19 @@ TEST_F(TableFitsTest, TheDefaultPageFitsARecordOfTheLog) {
 
 // Whatever bounds the table has, or none. The page of a trajectory's end stays while the next one
 // is taken.
+TEST_F(TableFitsTest, ASmallLogIsToldWhatColumnsOfValuesNeed) {
+  options_.ring_bytes = 64 << 10;
+  options_.segment_bytes = 64 << 10;
+  OpenEmpty();
+  TableSpec spec = Spec("values", 8);
+  spec.columns.push_back({.name = "text", .dtype = DType::kU8, .kind = ColumnKind::kRagged});
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec).status(),
+                "column 'text': table 'values', column 'text': a page of 32768 steps has 32768 "
+                "bytes; at most 12288 fit a record of the log (a quarter of the ring's 65536 bytes "
+                "and half of a segment's 65536 bytes, less 4096): use a larger ring_bytes and "
+                "segment_bytes");
+}
+
 TEST_F(TableFitsTest, APageLargerThanTheFrameBudgetIsRefused) {
   options_.ring_bytes = options_.segment_bytes = 32 * kMiB;
   for (const uint64_t frames_mib : {2u, 6u, 10u, 12u}) {
