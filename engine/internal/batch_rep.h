@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
 #include "base/fork.h"
+#include "base/large_memory.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "engine/batch.h"
@@ -78,14 +78,14 @@ class OutputBuffer {
     if (bytes <= charge_.bytes()) return Status::Ok();
     Free();
     GEARDB_RETURN_IF_ERROR(charge_.Raise(bytes, budget));
-    bytes_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64}));
+    bytes_ = TakeMemory(bytes);
     return Status::Ok();
   }
   std::byte* get() const { return bytes_; }
 
  private:
   void Free() {
-    if (bytes_ != nullptr) ::operator delete (bytes_, std::align_val_t{64});
+    GiveMemoryBack(bytes_, charge_.bytes());
     bytes_ = nullptr;
     charge_.GiveBack();
   }

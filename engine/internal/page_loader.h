@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/large_memory.h"
 #include "base/mutex.h"
 #include "engine/internal/page_source.h"
 #include "engine/internal/wait_count.h"
@@ -29,7 +30,7 @@ struct FreePageMemory {
   std::shared_ptr<std::atomic<uint64_t>> count = nullptr;
   uint64_t bytes = 0;
   void operator()(std::byte* memory) const {
-    delete[] memory;
+    GiveMemoryBack(memory, bytes);
     count->fetch_sub(bytes, std::memory_order_relaxed);
   }
 };
@@ -38,7 +39,7 @@ using PageMemory = std::unique_ptr<std::byte[], FreePageMemory>;
 
 inline PageMemory NewPageMemory(uint64_t bytes, std::shared_ptr<std::atomic<uint64_t>> count) {
   count->fetch_add(bytes, std::memory_order_relaxed);
-  return PageMemory(new std::byte[bytes], {std::move(count), bytes});
+  return PageMemory(TakeMemory(bytes), {std::move(count), bytes});
 }
 
 /// A page on its way into a frame.

@@ -1,0 +1,16 @@
+// Memory that comes and goes in large pieces: straight from the system, so that it leaves the
+// process when it is given back. malloc keeps such pieces in the arenas of the threads that took
+// them, each as much as it once had.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace geardb {
+
+/// Uninitialised bytes, aligned to 64; std::bad_alloc where there are none.
+std::byte* TakeMemory(uint64_t bytes);
+/// `bytes`: of TakeMemory. Nothing for null.
+void GiveMemoryBack(std::byte* memory, uint64_t bytes) noexcept;
+
+}  // namespace geardb
