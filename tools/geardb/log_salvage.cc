@@ -159,6 +159,23 @@ Result<std::vector<SalvagedRecord>> SalvageFile(Env* env, const std::string& pat
   return records;
 }
 
+bool IsLive(const SalvagedRecord& record, const wal::Manifest& manifest) {
+  return record.lsn >= manifest.start ? record.epoch == manifest.epoch
+                                      : record.epoch <= manifest.epoch;
+}
+
+std::optional<SalvagedRecord> FirstOfSegment(const std::vector<SalvagedRecord>& records,
+                                             const wal::Manifest& manifest) {
+  const auto last =
+      std::find_if(records.rbegin(), records.rend(),
+                   [&](const SalvagedRecord& record) { return IsLive(record, manifest); });
+  if (last == records.rend()) return std::nullopt;
+  const Lsn base = AlignDown(last->lsn, manifest.segment_bytes);
+  return *std::ranges::find_if(records, [&](const SalvagedRecord& record) {
+    return record.lsn >= base && IsLive(record, manifest);
+  });
+}
+
 Result<wal::Manifest> RebuildManifest(Env* env, const std::string& directory) {
   const std::string log_directory = JoinPath(directory, wal::kLogDirectoryName);
   wal::Manifest manifest;
@@ -192,14 +209,20 @@ Result<wal::Manifest> RebuildManifest(Env* env, const std::string& directory) {
   return manifest;
 }
 
-Result<Lsn> EndOfSegments(Env* env, const std::string& directory, const wal::Manifest& manifest,
-                          Lsn from) {
+Result<SegmentsEnd> EndOfSegments(Env* env, const std::string& directory,
+                                  const wal::Manifest& manifest, Lsn from) {
+  const wal::ReadOptions options{.from = from, .all_types = true};
   GEARDB_ASSIGN_OR_RETURN(const auto reader,
-                          wal::LogReader::Open(env, directory, manifest, {.from = from}));
+                          wal::LogReader::Open(env, directory, manifest, options));
+  SegmentsEnd end;
   while (true) {
     GEARDB_ASSIGN_OR_RETURN(const auto record, reader->Next());
-    if (!record.has_value()) return reader->report().segments_end_lsn;
+    if (!record.has_value()) break;
+    end.synced = std::max(end.synced, record->header.synced_lsn);
   }
+  end.lsn = reader->report().segments_end_lsn;
+  end.ring_has_more = reader->report().ring_records > 0;
+  return end;
 }
 
 Result<Lsn> EndOfDamagedLog(Env* env, const std::string& directory, const wal::Manifest& manifest,

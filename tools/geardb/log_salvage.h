@@ -44,14 +44,32 @@ Result<std::vector<SalvagedRecord>> SalvageLog(Env* env, const std::string& log_
 Result<std::vector<SalvagedRecord>> SalvageFile(Env* env, const std::string& path,
                                                 const wal::Manifest& manifest);
 
+/// Not of an epoch that another has ended.
+bool IsLive(const SalvagedRecord& record, const wal::Manifest& manifest);
+
+/// Of the live records of one file the first that is of the segment which the file is: behind the
+/// log's end it still has what it held before, as another. Its epoch is the one in which the
+/// segment was begun; others may have gone on in it.
+std::optional<SalvagedRecord> FirstOfSegment(const std::vector<SalvagedRecord>& records,
+                                             const wal::Manifest& manifest);
+
 /// A manifest for a database that has lost its own, from what its files say: of the newest epoch
 /// among the records, which begins with its first. Corruption where they do not say enough.
 Result<wal::Manifest> RebuildManifest(Env* env, const std::string& directory);
 
-/// Where what the segments hold of a log ends, which is good from `from` to its end: beyond it only
-/// the ring has it.
-Result<Lsn> EndOfSegments(Env* env, const std::string& directory, const wal::Manifest& manifest,
-                          Lsn from);
+/// Where what the segments hold of a log ends: beyond it only the ring has it.
+struct SegmentsEnd {
+  Lsn lsn = 0;
+  /// Up to here all was synced, as records say. Where that is more, and the ring has it, the files
+  /// have lost what they had: an open for writing drains it again.
+  Lsn synced = 0;
+  bool ring_has_more = false;
+
+  bool lost_what_the_ring_has() const { return ring_has_more && synced > lsn; }
+};
+/// Of a log that is good from `from` to its end.
+Result<SegmentsEnd> EndOfSegments(Env* env, const std::string& directory,
+                                  const wal::Manifest& manifest, Lsn from);
 
 /// Where a log ends of which what comes first may be damaged; 0 where nothing of it can be opened.
 /// The error of a record that cannot be read.

@@ -1,15 +1,14 @@
 #include "tools/geardb/repair_plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <set>
 
 #include "engine/internal/cold_tier.h"
 #include "tools/geardb/repair_shadow.h"
+#include "tools/geardb/segment_head.h"
 #include "tools/geardb/text_table.h"
 #include "tools/geardb/whole_read.h"
-#include "wal/record_codec.h"
 #include "wal/segment_check.h"
 
 namespace geardb::cli {
@@ -56,7 +55,6 @@ class Planner {
   /// Mends what made an open of the shadow fail, or gives up.
   Status Mend(const Status& failure);
   Status LookAtSegment(const std::string& name);
-  bool IsLive(const SalvagedRecord& record) const;
   bool MendImage(const Status& failure);
   bool MendCold(const Status& failure);
   void CutLog(Lsn at, std::string damage);
@@ -169,26 +167,17 @@ Status Planner::LookAtSegment(const std::string& name) {
   const std::string path = JoinPath(log_directory(), name);
   const Status free = wal::CheckFreeSegment(env_, path, manifest_);
   if (!free.ok() && free.code() != StatusCode::kCorruption) return free;
-  std::vector<std::byte> head(wal::kSegmentRecordBytes);
-  if (auto file = env_->OpenFile(path, {.mode = FileMode::kRead}); file.ok()) {
-    GEARDB_ASSIGN_OR_RETURN(const size_t read, (*file)->Read(0, head));
-    head.resize(read);
+  GEARDB_ASSIGN_OR_RETURN(const auto known, ReadSegmentBase(env_, path, manifest_));
+  if (known) {
+    bases_[name] = *known;
+    return Status::Ok();
   }
-  Lsn base = 0;
-  if (head.size() == wal::kSegmentRecordBytes) {
-    std::memcpy(&base, head.data() + offsetof(wal::RecordHeader, lsn), sizeof(base));
-    wal::ParsedRecord record;
-    if (wal::ParseRecord(head, base, manifest_.Seed(), &record)) bases_[name] = base;
-  }
-  if (bases_.contains(name)) return Status::Ok();
   // Its first record is lost: what follows says which segment it is.
   GEARDB_ASSIGN_OR_RETURN(const auto records, SalvageFile(env_, path, manifest_));
-  const auto live = std::ranges::find_if(
-      records, [this](const SalvagedRecord& record) { return IsLive(record); });
-  if (live != records.end()) {
-    base = AlignDown(live->lsn, manifest_.segment_bytes);
+  if (const auto first = FirstOfSegment(records, found_)) {
+    const Lsn base = AlignDown(first->lsn, manifest_.segment_bytes);
     bases_[name] = base;
-    plan_.heads.push_back({.name = name, .base = base, .epoch = live->epoch});
+    plan_.heads.push_back({.name = name, .base = base, .epoch = first->epoch});
     Add(path + " has lost its first record",
         "the record is written again: it is the segment of LSN " + Grouped(base) +
             ", as its other records say");
@@ -197,11 +186,6 @@ Status Planner::LookAtSegment(const std::string& name) {
     Add(std::string(free.message()), "the file is put aside");
   }
   return Status::Ok();
-}
-
-// Not of an epoch that another has ended.
-bool Planner::IsLive(const SalvagedRecord& record) const {
-  return record.lsn >= found_.start ? record.epoch == found_.epoch : record.epoch <= found_.epoch;
 }
 
 // Where the log ends with a segment, the next one is made by whoever writes on.
@@ -249,8 +233,9 @@ Status Planner::TryOut() {
     }
     // An open for writing would go on in a file that does not say which segment it is. What only
     // the ring holds, it drains into new ones.
-    GEARDB_ASSIGN_OR_RETURN(const Lsn end,
+    GEARDB_ASSIGN_OR_RETURN(const SegmentsEnd segments,
                             EndOfSegments(env_, shadow_->path(), manifest_, recovery.start));
+    const Lsn end = segments.lsn;
     if (!HasSegmentOf(end)) {
       std::string damage = "no file of " + log_directory() + " has the segment of LSN " +
                            Grouped(end) + ", in which the log goes on";
@@ -263,6 +248,12 @@ Status Planner::TryOut() {
       continue;
     }
     if (LeaveOutMore(/*opened=*/true)) continue;
+    if (segments.lost_what_the_ring_has()) {
+      plan_.drain_ring = true;
+      Add("the segments in " + log_directory() + " have no valid record at LSN " + Grouped(end) +
+              ", but everything up to LSN " + Grouped(segments.synced) + " was synced",
+          "the ring's copy is put back in its place, by an open for writing");
+    }
     database_ = std::move(*opened);
     return Status::Ok();
   }
@@ -466,7 +457,7 @@ Status Planner::NameLosses() {
     for (SalvagedRecord& record : records) {
       if (record.lsn < *cut_) {
         before.push_back(std::move(record));
-      } else if (IsLive(record)) {
+      } else if (IsLive(record, found_)) {
         beyond.push_back(std::move(record));
       }
     }

@@ -81,6 +81,8 @@ struct RepairPlan {
   std::vector<std::string> aside;        ///< Files of the log's directory that leave.
   std::vector<std::string> kept;         ///< Likewise: they will be written over, and are copied.
   bool make_lock = false;
+  /// The segments have lost what was synced, and the ring has it: an open for writing puts it back.
+  bool drain_ring = false;
   bool mend_cold = false;        ///< Copies of index chunks in the cold store are written again.
   bool drop_cold_pages = false;  ///< The cold store goes on without files of pages that are lost.
   /// Which of these the plan was tried out without: their pages name their LSNs, so that no older

@@ -159,6 +159,7 @@ Status Steps::MoveStrangers() {
   return env_->SyncDirectory(JoinPath(plan_.directory, wal::kLogDirectoryName));
 }
 
+/// The open itself drains the ring, where segments have lost what it has.
 Status RemoveTrajectories(const RepairPlan& plan, const RepairOptions& options) {
   DatabaseOptions open;
   open.create_if_missing = false;
@@ -219,7 +220,7 @@ Result<Repaired> TakeRepairSteps(const RepairPlan& plan, const RepairOptions& op
   }
   // Where no older version is taken for a page, an open need not meet these files any more.
   if (plan.tried_without) GEARDB_RETURN_IF_ERROR(DropColdPages(plan));
-  if (!plan.remove.empty()) {
+  if (!plan.remove.empty() || plan.drain_ring) {
     lock->reset();
     GEARDB_RETURN_IF_ERROR(RemoveTrajectories(plan, options));
     GEARDB_ASSIGN_OR_RETURN(

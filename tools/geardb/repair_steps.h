@@ -6,7 +6,8 @@
 //   4. the manifest is replaced, in one step: what the log says from here on is decided
 //   5. files that are none of the log's leave it
 //   6. the cold store goes on without files of pages that are lost
-//   7. the database is opened for writing, and trajectories leave that cannot be read
+//   7. the database is opened for writing, and trajectories leave that cannot be read; what only
+//      the ring has of the log goes into segments again
 //
 // Where pages do not name the LSNs of their versions (a cold store of format 3), 7 comes before 6:
 // nobody may ask then for what could come up as an older version.

@@ -1,7 +1,8 @@
-// What a repair writes of a segment: its first record, which says which one it is.
+// A segment's first record, which says which one it is: read by a repair, and written again.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,9 @@
 
 namespace geardb::cli {
 
+/// The LSN that a segment begins with, by its file; nothing where that has no good first record.
+Result<std::optional<Lsn>> ReadSegmentBase(Env* env, const std::string& path,
+                                           const wal::Manifest& manifest);
 /// The bytes of a segment's first record.
 std::vector<std::byte> SegmentHead(const wal::Manifest& manifest, Lsn base, wal::Epoch epoch);
 /// "segment-000007", a name that no file of the log's directory has.

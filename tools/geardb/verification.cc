@@ -98,60 +98,7 @@ Status Verification::Run() {
   GEARDB_RETURN_IF_ERROR(CheckCold());
   GEARDB_RETURN_IF_ERROR(CheckReplay());
   SettlePieces();
-  return Status::Ok();
-}
-
-Status Verification::CheckFiles() {
-  const std::string log_directory = files_->log_directory();
-  GEARDB_ASSIGN_OR_RETURN(const auto names, Env::Posix()->List(log_directory));
-  bool has_ring = false;
-  for (const std::string& name : names) {
-    const std::string path = JoinPath(log_directory, name);
-    uint64_t number = 0;
-    // What is wrong with one file is said, and the others are looked at all the same.
-    Status checked;
-    if (name == wal::kRingName) {
-      has_ring = true;
-      checked = CheckSize(path, files_->manifest.ring_bytes);
-    } else if (wal::ParseSegmentName(name, &number)) {
-      ++verified_.segment_files;
-      checked = CheckSegmentFile(path);
-    } else {
-      notes_.push_back("'" + Printable(path) + "' is no file of a database");
-    }
-    if (checked.code() == StatusCode::kCorruption) {
-      AddProblem(path, kNoLsn, std::string(checked.message()));
-    } else {
-      GEARDB_RETURN_IF_ERROR(checked);
-    }
-  }
-  if (!has_ring) AddProblem(files_->ring_path(), kNoLsn, "the ring is missing");
-  return Status::Ok();
-}
-
-Status Verification::CheckSegmentFile(const std::string& path) {
-  Env* env = Env::Posix();
-  GEARDB_RETURN_IF_ERROR(wal::CheckFreeSegment(env, path, files_->manifest));
-  GEARDB_ASSIGN_OR_RETURN(const bool zeros, wal::HoldsOnlyZeros(env, path));
-  if (!zeros) return CheckSize(path, files_->manifest.segment_bytes);
-  GEARDB_ASSIGN_OR_RETURN(const auto file, env->OpenFile(path, {}));
-  GEARDB_ASSIGN_OR_RETURN(const uint64_t bytes, file->Size());
-  if (bytes != files_->manifest.segment_bytes) {
-    notes_.push_back("'" + Printable(path) + "' has " + std::to_string(bytes) +
-                     " bytes: a spare file that a crash or a full disk has cut short; the next "
-                     "open for writing makes it whole");
-  }
-  return Status::Ok();
-}
-
-Status Verification::CheckSize(const std::string& path, uint64_t expected) {
-  GEARDB_ASSIGN_OR_RETURN(const auto file, Env::Posix()->OpenFile(path, {}));
-  GEARDB_ASSIGN_OR_RETURN(const uint64_t bytes, file->Size());
-  if (bytes != expected) {
-    AddProblem(
-        path, kNoLsn,
-        "the file has " + std::to_string(bytes) + " bytes, expected " + std::to_string(expected));
-  }
+  SettleSegments();
   return Status::Ok();
 }
 

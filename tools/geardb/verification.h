@@ -86,7 +86,8 @@ class Verification {
 
   Status CheckFiles();
   Status CheckSegmentFile(const std::string& path);
-  Status CheckSize(const std::string& path, uint64_t expected);
+  /// What is wrong with a file's size; empty: nothing.
+  Result<std::string> WrongSize(const std::string& path, uint64_t expected) const;
   Status CheckLog();
   /// False where damage ends the reading before `open_from`: no open comes to it, and it is a note.
   Result<bool> ReadLog(const wal::ReadOptions& options, Lsn open_from);
@@ -107,6 +108,8 @@ class Verification {
   Status CheckTable(Table* table);
   /// Which of the bad pieces are damage, once it is known what is lost.
   void SettlePieces();
+  /// Likewise of the segments of odd sizes.
+  void SettleSegments();
   void AddProblem(std::string place, Lsn lsn, std::string text);
   /// What prevents reading on: damage, or a newer GearDB's work. No problem of its own where one of
   /// a file that it names is known.
@@ -120,6 +123,8 @@ class Verification {
   std::vector<Problem> problems_;
   /// Pieces of the log that do not fit their checksums: damage where something needs them.
   std::vector<Problem> bad_pieces_;
+  /// Segments of another size than they should have: damage where something needs what is missing.
+  std::vector<Problem> odd_segments_;
   size_t problems_before_log_ = 0;
   /// From here on a replay has applied the records; nothing: there was none.
   std::optional<Lsn> replayed_from_;

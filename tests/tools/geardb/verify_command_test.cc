@@ -323,9 +323,15 @@ TEST_F(VerifyCommandTest, DamageThatTheRingCanMendIsDamageUntilAnOpenMendsIt) {
   EXPECT_NE(json["problems"][0]["text"].text().find("; the record: "), std::string::npos);
   EXPECT_EQ(json["notes"].items().size(), 0U);
   ASSERT_OK(Database::Open(store(), testing::SampleOptions()));
-  const CliRun run = Run("verify");
+  CliRun run = Run("verify");
   EXPECT_EQ(run.code, 0) << run.out;
   EXPECT_EQ(RunJson("verify")["trajectories"].integer(), 7);
+  // A repair is such an open.
+  Flip(byte);
+  EXPECT_EQ(Run("verify").code, cli::kExitDamage);
+  EXPECT_EQ(testing::RunCli({"repair", store()}).code, 0);
+  run = Run("verify");
+  EXPECT_EQ(run.code, 0) << run.out;
 }
 
 TEST_F(VerifyCommandTest, APieceThatNothingNeedsAnyMoreIsNoDamage) {
