@@ -26,7 +26,8 @@ inline void SetCrashHook(CrashHook hook) {
 /// "handed_over" and "tag", its cleaner "clean", "index_chunk", "image_taken", "flush", "recycle"
 /// and "compaction", the cold store "cold_flushed", "cold_files_dropped", "cold_covered" and
 /// "cold_manifest_copy"; a repair "repair_keep", "repair_cold", "repair_head", "repair_segment",
-/// "repair_ring", "repair_manifest", "repair_aside", "repair_remove" and "repair_cold_pages".
+/// "repair_ring", "repair_manifest", "repair_aside", "repair_remove", "repair_blob" and
+/// "repair_cold_pages".
 inline void CrashPoint(const char* name) {
   // Loaded once: it may be taken away beside this.
   if (const CrashHook hook = internal::crash_hook.load(std::memory_order_acquire)) [[unlikely]] {

@@ -5,12 +5,15 @@
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "base/concatenate.h"
+#include "base/crash_point.h"
+#include "engine/internal/cold_blobs.h"
 #include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_db.h"
 #include "engine/internal/image_chunk.h"
@@ -95,51 +98,35 @@ Result<bool> HoldsColdStore(Env* env, const std::string& directory) {
 std::vector<std::string> ColdCheck::damage() const {
   std::vector<std::string> all = manifest;
   all.insert(all.end(), files.begin(), files.end());
+  for (const auto& [path, why] : blobs) all.push_back(why);
   all.insert(all.end(), copies.begin(), copies.end());
   return all;
 }
 
 namespace {
 
-/// Of a value as RocksDB's keys have it: the number of its blob file.
-std::optional<uint64_t> BlobFileOf(const rocksdb::KeyVersion& version) {
-  constexpr int kBlobIndex = 0x11;
-  constexpr char kInFile = 1;
-  if (version.type != kBlobIndex || version.value.empty() || version.value[0] != kInFile) {
-    return std::nullopt;
+/// Of blob files of pages that lack bytes: up to where they can be read.
+std::map<uint64_t, uint64_t> ShortBlobFiles(const ColdDb& db) {
+  std::map<uint64_t, uint64_t> ends;
+  for (const BlobFile& file : LiveBlobFiles(db)) {
+    if (file.family != db.pages->GetID()) continue;
+    uint64_t bytes = 0;
+    (void)db.manifests->GetFileSize(file.path, rocksdb::IOOptions(), &bytes, nullptr);
+    if (bytes < file.expected_bytes) ends[file.number] = bytes - std::min(bytes, kBlobFooterBytes);
   }
-  uint64_t number = 0;
-  for (size_t i = 1; i < version.value.size() && i <= 9; ++i) {
-    const auto byte = static_cast<uint8_t>(version.value[i]);
-    number |= uint64_t{byte & 0x7Fu} << 7 * (i - 1);
-    if (byte < 0x80) return number;
-  }
-  return std::nullopt;
+  return ends;
 }
 
-std::set<uint64_t> MissingBlobFiles(const ColdDb& db) {
-  std::set<uint64_t> missing;
-  rocksdb::ColumnFamilyMetaData meta;
-  db.db->GetColumnFamilyMetaData(db.pages, &meta);
-  for (const rocksdb::BlobMetaData& blob : meta.blob_files) {
-    const std::string name = blob.blob_file_name.substr(blob.blob_file_name.find_last_of('/') + 1);
-    const std::string path = Concatenate(db.directory, "/", name);
-    if (!db.manifests->FileExists(path, rocksdb::IOOptions(), nullptr).ok()) {
-      missing.insert(blob.blob_file_number);
-    }
-  }
-  return missing;
-}
-
-/// Deletes the pages that refer to these.
-Status DeletePagesIn(const std::set<uint64_t>& blob_files, ColdDb* db) {
+/// Deletes the pages whose values lie beyond these ends of blob files.
+Status DeletePagesBeyond(const std::map<uint64_t, uint64_t>& ends, ColdDb* db) {
   constexpr size_t kAtOnce = 10000;
-  const std::string end(64, '\xff');  // Behind every key.
+  constexpr int kBlobIndex = 0x11;
+  const std::string last(64, '\xff');  // Behind every key.
   std::string from;
   for (;;) {
     std::vector<rocksdb::KeyVersion> versions;
     GEARDB_RETURN_IF_ERROR(FromRocks(
-        rocksdb::GetAllKeyVersions(db->db.get(), db->pages, from, end, kAtOnce, &versions),
+        rocksdb::GetAllKeyVersions(db->db.get(), db->pages, from, last, kAtOnce, &versions),
         db->directory));
     if (versions.empty()) return Status::Ok();
     rocksdb::WriteBatch batch;
@@ -147,10 +134,11 @@ Status DeletePagesIn(const std::set<uint64_t>& blob_files, ColdDb* db) {
     for (size_t i = 0; i < versions.size(); ++i) {
       // The newest comes first.
       const bool newest = i == 0 || versions[i].user_key != versions[i - 1].user_key;
-      const auto file = BlobFileOf(versions[i]);
-      if (newest && file && blob_files.contains(*file) && status.ok()) {
-        status = batch.Delete(db->pages, versions[i].user_key);
-      }
+      if (!newest || versions[i].type != kBlobIndex) continue;
+      const auto place = DecodeBlobPlace(db->directory, versions[i].value);
+      const auto end = place ? ends.find(place->number) : ends.end();
+      if (end == ends.end() || place->offset + place->bytes <= end->second) continue;
+      if (status.ok()) status = batch.Delete(db->pages, versions[i].user_key);
     }
     rocksdb::WriteOptions unlogged;
     unlogged.disableWAL = true;
@@ -251,12 +239,14 @@ Status MendColdPages(const std::string& directory, uint64_t log_start) {
     GEARDB_ASSIGN_OR_RETURN(db, OpenColdDb(directory, options));
     GEARDB_RETURN_IF_ERROR(db->Writable());
   }
-  const std::set<uint64_t> missing = MissingBlobFiles(*db);
-  if (missing.empty()) return db->Close();
-  GEARDB_RETURN_IF_ERROR(DeletePagesIn(missing, db.get()));
+  const std::map<uint64_t, uint64_t> ends = ShortBlobFiles(*db);
+  if (ends.empty()) return db->Close();
+  GEARDB_RETURN_IF_ERROR(DeletePagesBeyond(ends, db.get()));
   rocksdb::FlushOptions waiting;
   waiting.allow_write_stall = true;
   GEARDB_RETURN_IF_ERROR(FromRocks(db->db->Flush(waiting, db->families()), directory));
+  const bool missing = std::ranges::any_of(ends, [](const auto& end) { return end.second == 0; });
+  if (!missing) return db->Close();
   // Once no key refers to a file, it leaves. Values are not read for that.
   rocksdb::CompactRangeOptions keys;
   keys.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
@@ -264,6 +254,16 @@ Status MendColdPages(const std::string& directory, uint64_t log_start) {
   GEARDB_RETURN_IF_ERROR(
       FromRocks(db->db->CompactRange(keys, db->pages, nullptr, nullptr), directory));
   return db->Close();
+}
+
+Status MendColdBlobs(const std::string& directory, uint64_t log_start) {
+  GEARDB_ASSIGN_OR_RETURN(const auto db,
+                          OpenColdDb(directory, {.read_only = true, .log_start = log_start}));
+  for (const BrokenBlob& blob : FindBrokenBlobs(*db)) {
+    CrashPoint("repair_blob");
+    GEARDB_RETURN_IF_ERROR(db->blobs->Mend(blob));
+  }
+  return Status::Ok();
 }
 
 Result<ColdCheck> CheckColdChunks(const std::string& directory) {
@@ -283,6 +283,12 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory) {
   }
   found.pages_in_part = found.files_of_pages > 0 &&
                         FindLostPages(*db, LostPages::kUnreadable).size() < found.files_of_pages;
+  for (const BrokenBlob& blob : FindBrokenBlobs(*db)) {
+    found.blobs[blob.path] = blob.why;
+    found.blobs_cut = found.blobs_cut || blob.cut;
+    // What the copies have is looked at as it is once the files are mended.
+    db->blobs->Show(blob);
+  }
   found.mendable = db->listener->worn.Take().any() || !found.manifest.empty();
   const Status marks[kChunkCopies] = {FindMark(*db, 0), FindMark(*db, 1)};
   const Status read = LookAtCopies(
@@ -310,6 +316,7 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory) {
 }
 
 Status MendColdChunks(const std::string& directory, uint64_t log_start) {
+  GEARDB_RETURN_IF_ERROR(MendColdBlobs(directory, log_start));
   GEARDB_ASSIGN_OR_RETURN(const auto db, OpenColdDb(directory, {.log_start = log_start}));
   GEARDB_RETURN_IF_ERROR(db->Writable());
   uint64_t chunks = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,10 +25,14 @@ struct ColdCheck {
   /// by chunk.
   std::vector<std::string> files = {};
   std::vector<std::string> copies = {};
+  /// What is wrong with blob files that lack their header or footer (cold_blobs.h), by path.
+  std::map<std::string, std::string> blobs = {};
   /// What of RocksDB's manifest was read from its copy (cold_manifest.h).
   std::vector<std::string> manifest = {};
   /// What is no damage.
   std::vector<std::string> notes = {};
+  /// Of `blobs`, some lack bytes of values.
+  bool blobs_cut = false;
   /// Of `files`, some are of pages (MendColdPages).
   bool pages = false;
   /// How many SST files of pages are lost; of some of them a part can be read.
@@ -45,10 +50,15 @@ struct ColdCheck {
 /// Corruption also where neither copy can be read to its end.
 Result<ColdCheck> CheckColdChunks(const std::string& directory);
 
-/// Writes copies that are damaged or missing again, from the others; the manifest, too. What
+/// Writes copies that are damaged or missing again, from the others, after MendColdBlobs; the
+/// manifest, too. What
 /// neither copy has stays as it is. `log_start` as in ColdStoreOptions. FailedPrecondition where
 /// damage to something else leaves the store for reading only.
 Status MendColdChunks(const std::string& directory, uint64_t log_start);
+
+/// Gives blob files their headers and footers again; what they still have is read then. Corruption
+/// where `log_start` is ahead of the store.
+Status MendColdBlobs(const std::string& directory, uint64_t log_start);
 
 /// SST files of pages of which nothing can be read, or, of those with bad blocks, not all.
 enum class LostPages : uint8_t { kUnreadable, kDamaged };
@@ -63,7 +73,8 @@ struct ColdManifest {
 Result<ColdManifest> ManifestWithout(const std::string& directory, LostPages which);
 
 /// Drops files of pages that are missing or damaged from what the store consists of, after what can
-/// be read of them was written again, and the pages whose values were in them. Older versions of
+/// be read of them was written again, and the pages whose values were in them, or in what blob
+/// files that were cut short (after MendColdBlobs) have lost. Older versions of
 /// pages may come up. Where pages do not name their LSNs, nothing that is still asked for may be
 /// there that cannot be read: it could be one of these. Errors as of MendColdChunks.
 Status MendColdPages(const std::string& directory, uint64_t log_start);

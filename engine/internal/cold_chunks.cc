@@ -162,6 +162,15 @@ Result<ColdChunk> ReadEitherCopy(const ColdDb& db, const ColdChunkKey& key) {
   // A family with all chunks knows that it has not this one.
   if (second.status().code() == StatusCode::kNotFound) return FindMark(db, 1).ok() ? second : first;
   if (absent) return FindMark(db, 0).ok() ? first : second;
+  // Files that were cut short may have one of them all the same.
+  for (const BrokenBlob& blob : FindBrokenBlobs(db)) {
+    db.blobs->Show(blob);
+    db.listener->AddDamage(blob.why);
+  }
+  for (size_t copy = 0; copy < kChunkCopies; ++copy) {
+    Result<ColdChunk> left = ReadChunkCopy(db, key, copy);
+    if (left.ok()) return left;
+  }
   return Status(
       first.status().code(),
       Concatenate(first.status().message(), "; and its second copy: ", second.status().message()));

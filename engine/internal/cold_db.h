@@ -23,6 +23,7 @@
 
 #include "base/metrics.h"
 #include "base/mutex.h"
+#include "engine/internal/cold_blobs.h"
 #include "engine/internal/cold_check.h"
 #include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_manifest.h"
@@ -151,6 +152,7 @@ struct ColdDb {
   const std::string directory;
   const ColdStoreOptions options;
   std::shared_ptr<ManifestFiles> manifests;
+  std::shared_ptr<BlobFiles> blobs;  ///< Over these: what RocksDB sees.
   std::set<std::string> missing_in;  ///< Column families that the open misses files of.
   Status found;  ///< NotFound: there is no store yet; Corruption: nothing says what it has.
   std::unique_ptr<ColdThreads> threads;

@@ -1,7 +1,6 @@
 #include "engine/internal/cold_manifest.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
@@ -10,6 +9,7 @@
 
 #include "base/concatenate.h"
 #include "base/crash_point.h"
+#include "engine/internal/cold_checksum.h"
 #include "engine/internal/cold_db.h"
 
 namespace geardb::engine {
@@ -22,27 +22,6 @@ namespace {
 constexpr size_t kBlockBytes = size_t{32} << 10;
 constexpr size_t kHeaderBytes = 7;
 constexpr uint8_t kTypeMax = 4;  // Whole, first, middle, last; 0 is none.
-
-constexpr std::array<uint32_t, 256> MakeCrcTable() {
-  std::array<uint32_t, 256> table = {};
-  for (uint32_t i = 0; i < table.size(); ++i) {
-    uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0x82F63B78u : 0u);
-    table[i] = crc;
-  }
-  return table;
-}
-constexpr std::array<uint32_t, 256> kCrcTable = MakeCrcTable();
-
-/// CRC32C, rotated and shifted as RocksDB stores it.
-uint32_t StoredChecksum(std::string_view bytes) {
-  uint32_t crc = ~uint32_t{0};
-  for (const char byte : bytes) {
-    crc = kCrcTable[(crc ^ static_cast<uint8_t>(byte)) & 0xFF] ^ crc >> 8;
-  }
-  crc = ~crc;
-  return (crc >> 15 | crc << 17) + 0xA282EAD8u;
-}
 
 /// Bytes of the part of a record that is at `at`, with its header; 0 where there is no good one.
 size_t PartAt(std::string_view bytes, size_t at) {

@@ -163,29 +163,11 @@ std::set<std::string> NoteMissingTables(const ColdDb& store) {
 /// As above, and the blob files, without which a store is opened.
 std::set<std::string> NoteMissingFiles(const ColdDb& store) {
   std::set<std::string> missing_in = NoteMissingTables(store);
-  rocksdb::FileSystem* files = store.threads->GetFileSystem().get();
-  const rocksdb::IOOptions plain;
-  std::vector<rocksdb::LiveFileMetaData> tables;
-  store.db->GetLiveFilesMetaData(&tables);
-  for (rocksdb::ColumnFamilyHandle* family : store.families()) {
-    rocksdb::ColumnFamilyMetaData meta;
-    store.db->GetColumnFamilyMetaData(family, &meta);
-    // Blob files older than any that is referred to may be named still, though they are gone.
-    uint64_t oldest = UINT64_MAX;
-    for (const rocksdb::LiveFileMetaData& table : tables) {
-      const uint64_t refers_to = table.oldest_blob_file_number;
-      if (table.column_family_name == meta.name && refers_to != 0) {
-        oldest = std::min(oldest, refers_to);
-      }
-    }
-    for (const rocksdb::BlobMetaData& blob : meta.blob_files) {
-      const std::string path = Concatenate(store.directory, "/", Unrooted(blob.blob_file_name));
-      if (blob.blob_file_number < oldest || files->FileExists(path, plain, nullptr).ok()) continue;
-      store.listener->AddDamage(Concatenate(path, " is missing, with the values of ",
-                                            blob.total_blob_count - blob.garbage_blob_count, " ",
-                                            meta.name));
-      missing_in.insert(meta.name);
-    }
+  for (const BlobFile& blob : LiveBlobFiles(store)) {
+    if (store.blobs->FileExists(blob.path, rocksdb::IOOptions(), nullptr).ok()) continue;
+    store.listener->AddDamage(Concatenate(blob.path, " is missing, with the values of ",
+                                          blob.records_left, " ", blob.family_name));
+    missing_in.insert(blob.family_name);
   }
   for (const std::string& name : missing_in) store.listener->worn.NoteFamily(name);
   return missing_in;
@@ -298,7 +280,8 @@ Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
   store->manifests = std::make_shared<ManifestFiles>(
       options.files != nullptr ? options.files : rocksdb::FileSystem::Default(), directory);
   store->found = store->manifests->Look();
-  GEARDB_ASSIGN_OR_RETURN(store->threads, ColdThreads::Start({store->manifests, options.clock},
+  store->blobs = std::make_shared<BlobFiles>(store->manifests);
+  GEARDB_ASSIGN_OR_RETURN(store->threads, ColdThreads::Start({store->blobs, options.clock},
                                                              options.background_threads));
   store->reserve = std::make_unique<ColdReserve>(store->threads->GetFileSystem().get(), directory,
                                                  UnflushedBytesMax(options) + kColdReserveMore);

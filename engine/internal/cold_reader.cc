@@ -1,7 +1,6 @@
 #include "engine/internal/cold_reader.h"
 
-#include <rocksdb/db.h>
-
+#include "base/concatenate.h"
 #include "engine/internal/cold_db.h"
 
 namespace geardb::engine {
@@ -36,11 +35,25 @@ void ColdReader::Read(ColdRead* read) {
   Leave();
 }
 
+// RocksDB names the file of a bad block, but not of a bad value. It is for the tools: beside a
+// writer, files come and go.
+std::string ColdReader::WhereItIs(const ColdPageKey& key) {
+  if (!db_->options.read_only) return "";
+  {
+    MutexLock lock(&mutex_);
+    if (!opens_all_) opens_all_ = FindLostPages(*db_, LostPages::kUnreadable).empty();
+    if (!*opens_all_) return "";
+  }
+  const auto place = FindBlobPlace(*db_, key);
+  if (!place) return "";
+  return Concatenate("; its value has ", place->bytes, " bytes, in ", place->path, " at offset ",
+                     place->offset);
+}
+
 Status ColdReader::ReadPage(ColdRead* read) {
   rocksdb::PinnableSlice value;
-  const Status found = FromRocks(
-      db_->db->Get(rocksdb::ReadOptions(), db_->pages, SliceOf(EncodeColdKey(read->key)), &value),
-      db_->directory);
+  const Status found =
+      FromRocks(GetValue(*db_, db_->pages, EncodeColdKey(read->key), &value), db_->directory);
   if (found.code() == StatusCode::kNotFound) {
     missing_.Add();
     return Status::NotFound("no ", ColdKeyText(read->key), " in the cold store");
@@ -51,6 +64,8 @@ Status ColdReader::ReadPage(ColdRead* read) {
     status = Status::Corruption(status.message(),
                                 "; reads pass through what is damaged there, and the page itself "
                                 "may be good: geardb repair finds out");
+  } else if (status.code() == StatusCode::kCorruption) {
+    status = Status::Corruption(status.message(), WhereItIs(read->key));
   }
   if (status.ok()) {
     const auto header = DecodeColdPage(read->key, ViewOf(value), *read->layout, read->frame);

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "base/metrics.h"
 #include "base/mutex.h"
@@ -28,12 +30,15 @@ class ColdReader {
   bool Enter();
   void Leave();
   Status ReadPage(ColdRead* read);
+  /// Of a page whose value is bad: in words the file and offset; empty where that is not known.
+  std::string WhereItIs(const ColdPageKey& key);
 
   const ColdDb* const db_;
   Mutex mutex_;
   CondVar left_;
   uint64_t reading_ GEARDB_GUARDED_BY(mutex_) = 0;
   bool closed_ GEARDB_GUARDED_BY(mutex_) = false;
+  std::optional<bool> opens_all_ GEARDB_GUARDED_BY(mutex_);  // All SST files; unset: not tried.
   Counter pages_;
   Counter missing_;
   Counter failed_;

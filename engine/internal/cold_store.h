@@ -29,7 +29,8 @@
 // have (ColdRead::of_file): `geardb repair` finds out which. Never is it an older version: RocksDB
 // asks the newest file first and stops at an error. Once a file was dropped, an older version may
 // come up, which has another LSN than the one that is asked for (ColdPageHeader::lsn). Index
-// chunks and the LSN are in two files each (cold_chunks.h), so that one bad file costs none. A
+// chunks and the LSN are in two files each (cold_chunks.h), so that one bad file costs none. A blob
+// file without its header or footer is read as if it had them (cold_blobs.h). A
 // compaction that meets damage is given up and compaction switched off (reads and writes go on)
 // until the next open; `damage()` says what was found. Where RocksDB cannot open the directory for
 // bad files, but for those of one copy, it is opened for reading; writes are FailedPrecondition.

@@ -336,6 +336,12 @@ Status Verification::CheckCold() {
   }
   for (const std::string& note : found->notes) notes_.push_back(Printable(note));
   for (const std::string& text : found->files) AddProblem(directory, kNoLsn, text);
+  for (const auto& [path, text] : found->blobs) {
+    AddProblem(path, kNoLsn,
+               text +
+                   "; what values it still has can be read, and geardb repair writes header and "
+                   "footer again");
+  }
   for (const std::string& text : found->copies) {
     AddProblem(directory, kNoLsn,
                text +
