@@ -10,8 +10,8 @@ namespace {
 std::string PageText(const PagePlace& place) {
   const GroupLayout& group = place.layout->group(place.group);
   std::string text = "page " + std::to_string(place.page_number) + " of trajectory " +
-                     std::to_string(place.trajectory) + " of table '" + place.layout->spec().name +
-                     "'";
+                     std::to_string(place.owner != 0 ? place.owner : place.trajectory) +
+                     " of table '" + place.layout->spec().name + "'";
   if (!group.name.empty()) text += ", group '" + group.name + "'";
   return text;
 }

@@ -31,6 +31,9 @@ struct PagePlace {
   Lsn newest_lsn = kNoLsn;  ///< Of the record of the newest.
   Lpn lpn = kNoLpn;
   uint32_t generation = 0;
+  /// Of a companion's page: the trajectory that users know, whose values these are. 0: of no
+  /// companion, or not known.
+  TrajectoryId owner = 0;
 };
 
 /// Rows [first, first + count) of a page of a group, as a piece has them.

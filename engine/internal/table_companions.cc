@@ -11,7 +11,9 @@ namespace geardb::engine {
 void TableState::UseCompanions(std::vector<TableState*> companions) {
   companions_ = std::move(companions);
   for (TableState* companion : companions_) {
-    if (companion != nullptr) companion->owner_ = this;
+    if (companion == nullptr) continue;
+    companion->owner_ = this;
+    companion->frames_->UseOwner(trajectories_);
   }
 }
 

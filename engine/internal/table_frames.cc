@@ -61,6 +61,7 @@ void TableFrames::CopyDefaults(size_t group, std::byte* into) const {
 PagePlace TableFrames::PlaceOf(size_t group, Lpn lpn) const {
   const index::PageRecord& page = pages_->page(lpn);
   const index::GroupPageRecord& record = pages_->residency(group, lpn);
+  const bool owned = owners_ != nullptr && page.slot < owners_->reserved();
   return {.layout = layout_,
           .group = static_cast<uint32_t>(group),
           .trajectory = trajectories_->record(page.slot).id,
@@ -71,7 +72,8 @@ PagePlace TableFrames::PlaceOf(size_t group, Lpn lpn) const {
           .in_cold = (record.flags & kPageInCold) != 0,
           .newest_lsn = record.newest_lsn,
           .lpn = lpn,
-          .generation = page.generation};
+          .generation = page.generation,
+          .owner = owned ? owners_->record(page.slot).id : 0};
 }
 
 void TableFrames::GiveMemory(PageLoad* load) const {

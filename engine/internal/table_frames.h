@@ -85,6 +85,10 @@ class TableFrames {
     pages_ = pages;
     trajectories_ = trajectories;
   }
+  /// Of a companion: the trajectories of its owner, whose ids users know. With the mutex.
+  void UseOwner(std::shared_ptr<const index::TrajectoryIndex> trajectories) {
+    owners_ = std::move(trajectories);
+  }
   /// The frames that show the defaults. ResourceExhausted.
   Status MakeDefaults(Kept kept);
 
@@ -258,6 +262,7 @@ class TableFrames {
   std::vector<std::unique_ptr<std::byte[]>> dropped_defaults_;
   index::PageTable* pages_ = nullptr;
   index::TrajectoryIndex* trajectories_ = nullptr;
+  std::shared_ptr<const index::TrajectoryIndex> owners_;  // Null: it is no companion.
   std::map<Key, std::shared_ptr<PageLoad>> loading_;
   std::map<PageLoad*, std::shared_ptr<PageLoad>> unfinished_;
   std::vector<GonePage> gone_;

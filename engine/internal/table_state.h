@@ -442,7 +442,7 @@ class TableState {
   TableHistory history_;
   std::vector<std::unique_ptr<const TableLayout>> layouts_;  // By version; null: not asked for yet.
   std::atomic<const TableLayout*> layout_;                   // The last of them.
-  std::unique_ptr<index::TrajectoryIndex> trajectories_;
+  std::shared_ptr<index::TrajectoryIndex> trajectories_;
   std::unique_ptr<index::PageTable> pages_;
   std::unique_ptr<TableFrames> frames_;  // Of these: goes before them.
   std::vector<TableState*> companions_;
