@@ -26,11 +26,12 @@ constexpr uint64_t kMappedFrom = kWatched ? UINT64_MAX : uint64_t{32} << 10;
 }  // namespace
 
 std::byte* TakeMemory(uint64_t bytes) {
-  if (bytes < kMappedFrom) return static_cast<std::byte*>(::operator new(bytes, kAlignment));
+  if (bytes < kMappedFrom) {
+    return static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow));
+  }
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  return static_cast<std::byte*>(memory);
+  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }
 
 void GiveMemoryBack(std::byte* memory, uint64_t bytes) noexcept {

@@ -8,7 +8,7 @@
 
 namespace geardb {
 
-/// Uninitialised bytes, aligned to 64; std::bad_alloc where there are none.
+/// Uninitialised bytes, aligned to 64; null where there are none.
 std::byte* TakeMemory(uint64_t bytes);
 /// `bytes`: of TakeMemory. Nothing for null.
 void GiveMemoryBack(std::byte* memory, uint64_t bytes) noexcept;

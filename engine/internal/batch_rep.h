@@ -79,7 +79,9 @@ class OutputBuffer {
     Free();
     GEARDB_RETURN_IF_ERROR(charge_.Raise(bytes, budget));
     bytes_ = TakeMemory(bytes);
-    return Status::Ok();
+    if (bytes_ != nullptr) return Status::Ok();
+    charge_.GiveBack();
+    return Status::ResourceExhausted("the system has no ", bytes, " bytes for a batch");
   }
   std::byte* get() const { return bytes_; }
 

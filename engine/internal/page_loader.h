@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/large_memory.h"
 #include "base/mutex.h"
@@ -38,8 +39,10 @@ struct FreePageMemory {
 using PageMemory = std::unique_ptr<std::byte[], FreePageMemory>;
 
 inline PageMemory NewPageMemory(uint64_t bytes, std::shared_ptr<std::atomic<uint64_t>> count) {
+  std::byte* const memory = TakeMemory(bytes);
+  GEARDB_CHECK(memory != nullptr);
   count->fetch_add(bytes, std::memory_order_relaxed);
-  return PageMemory(TakeMemory(bytes), {std::move(count), bytes});
+  return PageMemory(memory, {std::move(count), bytes});
 }
 
 /// A page on its way into a frame.

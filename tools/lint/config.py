@@ -51,6 +51,7 @@ SYSTEM_HEADERS = {
     "base/fork.cc": {"pthread.h", "unistd.h"},
     "base/hash.cc": {"xxhash.h"},
     "index/draw_points.cc": {"immintrin.h"},
+    "base/large_memory.cc": {"sys/mman.h"},
     "index/index_memory.cc": {"fcntl.h", "sys/mman.h", "unistd.h"},
     "index/tree_descent.cc": {"immintrin.h"},
     "kernels/convert.cc": {"smmintrin.h"},
