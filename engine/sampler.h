@@ -200,7 +200,7 @@ struct SamplerOptions {
   /// Schaul et al., section 3.4. Where the selector has no weights they are 1.
   double beta = 0.4;
   /// That maximum. `kTable` may take a pass over the priority table after its smallest priority has
-  /// gone.
+  /// gone. With `within` that of the batch alone: nobody counts the windows of the table.
   WeightMaximum weight_maximum = WeightMaximum::kBatch;
   /// Batches drawn ahead: batch i sees exactly the updates submitted before the hand-over of batch
   /// i − prefetch. 0: each batch is drawn by its own Next. Where there is nothing to draw in a
@@ -220,7 +220,8 @@ struct SamplerOptions {
   /// raw priority, probability and place in the draw, besides seed, draw number, the LSN that it
   /// was drawn at, and the time. `geardb log` shows it. What was drawn and not handed over is in no
   /// record. It costs 32 bytes of the log for each row; a batch for which one record does not take
-  /// them is refused by Next. Not with `observer`, of which there is no record.
+  /// them is refused by Next. Not with `observer`, of which there is no record. Records are there
+  /// as long as the log's segments: with the cold tier within about log_bytes_max of its end.
   bool audit = false;
   /// Says in these records whose they are, among several samplers: at most kNameLengthMax
   /// characters. Empty: it is not said.

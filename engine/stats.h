@@ -142,7 +142,7 @@ struct TableStats {
   uint64_t open_trajectories = 0;
   uint64_t steps = 0;
   uint64_t pages = 0;
-  uint64_t frame_bytes = 0;  ///< Bytes that frames of all its pages take.
+  uint64_t frame_bytes = 0;  ///< Bytes that frames of its pages take, but for pages of defaults.
   FrameStats frames = {};
   uint64_t row_bytes = 0;  ///< True bytes of its rows.
   uint64_t index_bytes = 0;
