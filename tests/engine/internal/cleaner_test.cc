@@ -234,6 +234,7 @@ TEST_F(CleanerTest, RowsThatALongBatchGivesANewGroupStay) {
   ASSERT_OK(table_->AddColumns({&shot, 1}));
   ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({.lanes = kLanes}));
   std::vector<uint8_t> frames(kLanes * 2 * kFrameBytes);
+  const float rewards[] = {1, 2};
   WriteBatch batch;
   for (const auto& [id, number] : numbers_) {
     const auto lane = static_cast<uint32_t>(number);
@@ -243,7 +244,6 @@ TEST_F(CleanerTest, RowsThatALongBatchGivesANewGroupStay) {
       bytes[at] = ByteOf(number, 1 + at / kFrameBytes, at % kFrameBytes);
     }
     const TensorView two(bytes, DType::kU8, Shape({2, kFrameBytes}));
-    const float rewards[] = {1, 2};
     const std::vector<ColumnValue> values = {
         {"frame", two}, {"shot", two}, {"reward", TensorView::Of(std::span<const float>(rewards))}};
     batch.AppendSteps(writer_.get(), values, {.lane = lane, .end = End::kTerminated});
