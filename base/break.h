@@ -46,7 +46,7 @@
   X(remove_for_a_file, "RepairCold", "a draw removes what only lies behind a bad file") \
   X(read_newest_piece, "PageSource|Eviction|Cold", "a page in the log lacks its older pieces") \
   X(drop_only_frame, "Eviction|Frames|Groups", "a page that is nowhere else loses its frame") \
-  X(read_beside_budget, "DatabaseMemory", "batches drawn ahead take memory without a bound") \
+  X(read_beside_budget, "MemoryBeside", "pages without frames take memory without a bound") \
   X(evict_newest, "Capacity|Conformance", "a full table gives up its newest trajectory") \
   X(admit_at_deadline, "RateLimit|Limit", "an append that was refused takes effect") \
   X(keep_reserved, "RateLimit|Sampler|Limit", "what was drawn and never handed over counts") \

@@ -59,6 +59,7 @@ DatabaseStats DatabaseCore::StatsNow() {
   stats.batches = {options.budgets.batch_bytes, batch_bytes->load()};
   stats.cold_memory = {options.budgets.cold_bytes, stats.cold.memory_bytes};
   stats.pages_beside_bytes = page_loader->beside_bytes();
+  stats.pages_beside_most_bytes = page_loader->beside_most();
   stats.frame_pages = arena->page_kind();
   stats.log_page_reads = page_source->log_reads();
   stats.cold_page_reads = page_source->cold_reads();

@@ -14,10 +14,9 @@ class Env;
 /// with ResourceExhausted. Frames and index may have 2^44 bytes each at most. With ring_bytes they
 /// are what a database takes of a process, but for code that has been touched and what malloc keeps
 /// of memory that was given back: some 8 to 16 MiB more (measured with 44 and 92 MiB in all; with
-/// MALLOC_ARENA_MAX=1 half of it), whatever the budgets are. Beside them stand the pages that one
-/// batch, Gather or Read needs at once and that have no free frame (DatabaseStats::
-/// pages_beside_bytes): a call that shows rows of more pages than there are frames takes all of
-/// them, until it is done.
+/// MALLOC_ARENA_MAX=1 half of it), whatever the budgets are. Pages that a batch, Gather or Read
+/// needs and that have no free frame are read a few at a time, into a sixteenth of `frames_bytes`
+/// beside it, or one page for each such call (DatabaseStats::pages_beside_bytes).
 struct Budgets {
   /// Frames of pages in host memory. 0: a quarter of the memory that the cgroup (or the machine)
   /// allows. With less than all tables have to have at once (two pages of each column group and of

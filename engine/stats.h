@@ -101,9 +101,11 @@ struct DatabaseStats {
   BudgetStats index = {};
   BudgetStats batches = {};
   BudgetStats cold_memory = {};  ///< Of the cold store; nothing is used where there is none.
-  /// Memory of pages that were read beside the frames, all of which were in use. The next batch is
-  /// drawn ahead where frames are free for it; a first one, or a larger one, may take more.
+  /// Memory of pages that are read beside the frames, all of which are in use, and the most that
+  /// there was of it since the open: a sixteenth of the frames' budget for those that are read
+  /// ahead, and one page for each call that reads.
   uint64_t pages_beside_bytes = 0;
+  uint64_t pages_beside_most_bytes = 0;
   std::string frame_pages = {};  ///< "huge", "4 KiB": the pages behind the frames.
   // Pages read because they were not in memory, since the open.
   uint64_t log_page_reads = 0;   ///< From the log; a page in several pieces counts each.

@@ -48,6 +48,8 @@ namespace geardb::engine {
 inline constexpr uint8_t kHostArena = 0;
 /// Of frames that are in no arena: their offsets are addresses of this process.
 inline constexpr uint8_t kProcessMemory = 254;
+/// Of pages that have none: their offsets say which of a call's pages they are (AsideNumber).
+inline constexpr uint8_t kAside = 253;
 
 struct ArenaOptions {
   uint64_t budget_bytes = 0;

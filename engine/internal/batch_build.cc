@@ -5,8 +5,8 @@
 #include <iterator>
 
 #include "base/break.h"
+#include "engine/internal/gather_rows.h"
 #include "kernels/convert.h"
-#include "kernels/nstep.h"
 
 namespace geardb::engine {
 namespace {
@@ -79,18 +79,8 @@ int64_t BatchBuilder::CountEntries(const CompiledView& view, size_t item) const 
 
 void BatchBuilder::EmitRows(const CompiledView& view, RowCursor* cursor, int64_t begin, int64_t end,
                             uint64_t destination) {
-  const TableState& state = cursor->state();
-  const TableLayout& layout = state.layout();
-  while (begin < end) {
-    const uint32_t offset = layout.OffsetInPage(begin);
-    const int64_t here = std::min<int64_t>(end - begin, layout.steps_per_page() - offset);
-    const Lpn lpn = cursor->PageOf(begin);
-    const auto rows = static_cast<uint64_t>(here);
-    const FrameRef source = state.RowToRead(view.column, lpn, offset, &waits_);
-    runs_.Copy(source, rows * view.row_bytes, destination, rows * view.out_row_bytes);
-    destination += rows * view.out_row_bytes;
-    begin += here;
-  }
+  CopyRows(cursor, {view.column, view.row_bytes, begin, end}, {destination, view.out_row_bytes},
+           &runs_, &waits_);
 }
 
 void BatchBuilder::EmitRow(const CompiledView& view, RowCursor* cursor, int64_t row,
@@ -305,140 +295,6 @@ Status BatchBuilder::BuildView(size_t v, Batch::Rep* rep, size_t first_output) {
   return Status::Ok();
 }
 
-// ---- n-step.
-
-struct BatchBuilder::NStepRows {
-  std::vector<float> rewards;
-  std::vector<float> discounts;
-  std::vector<uint8_t> terminals;
-};
-
-namespace {
-
-/// The rows whose rewards an item's returns sum.
-std::pair<int64_t, int64_t> NStepRange(const DrawnItem& item) {
-  const CompiledNStep& n_step = *item.part->plan->n_step;
-  const int64_t begin = item.window.anchor;
-  const int64_t wanted = n_step.every_row ? item.window.steps - 1 + n_step.n : n_step.n;
-  return {begin, std::min(begin + wanted, item.episode.steps_end)};
-}
-
-}  // namespace
-
-Status BatchBuilder::BringInNStepRows(const DrawnItem& item) {
-  const CompiledNStep& n_step = *item.part->plan->n_step;
-  const TableState& state = *item.part->state;
-  const TableLayout& layout = state.layout();
-  RowCursor cursor = item.cursor();
-  const auto [begin, end] = NStepRange(item);
-  bool missing = false;
-  const auto ask = [&](size_t column, Lpn lpn) {
-    missing |= !state.FrameOf(layout.step_columns()[column].group, lpn).valid();
-    (void)state.RowToRead(column, lpn, 0, &waits_);
-  };
-  for (int64_t row = begin; row < end;) {
-    const Lpn lpn = cursor.PageOf(row);
-    ask(n_step.reward, lpn);
-    if (n_step.discount) ask(*n_step.discount, lpn);
-    if (n_step.life_loss) ask(*n_step.life_loss, lpn);
-    row += layout.steps_per_page() - layout.OffsetInPage(row);
-  }
-  return missing ? waits_.WaitHeld() : Status::Ok();
-}
-
-BatchBuilder::NStepRows BatchBuilder::ReadNStepRows(const DrawnItem& item) {
-  const CompiledNStep& n_step = *item.part->plan->n_step;
-  const TableState& state = *item.part->state;
-  const TableLayout& layout = state.layout();
-  RowCursor cursor = item.cursor();
-  const auto [begin, end] = NStepRange(item);
-  NStepRows rows;
-  const auto value = [&](size_t column, int64_t row) {
-    const std::byte* at = state.arena().Resolve(
-        state.RowToRead(column, cursor.PageOf(row), layout.OffsetInPage(row), &waits_));
-    float out = 0;
-    ConvertToFloat(layout.step_columns()[column].dtype, at, 1, &out);
-    return out;
-  };
-  for (int64_t row = begin; row < end; ++row) {
-    rows.rewards.push_back(value(n_step.reward, row));
-    if (n_step.discount) rows.discounts.push_back(value(*n_step.discount, row));
-    const bool lost = n_step.life_loss && value(*n_step.life_loss, row) != 0;
-    rows.terminals.push_back(lost || EndOfRow(&cursor, row) == End::kTerminated ? 1 : 0);
-  }
-  return rows;
-}
-
-Status BatchBuilder::BuildNStep(Batch::Rep* rep, size_t first_output) {
-  const CompiledNStep& n_step = *plan().n_step;
-  int64_t longest = 1;
-  const bool packed = layout_ == BatchLayout::kPacked;
-  std::vector<int64_t> lengths, cu_seqlens;
-  int64_t total = 0;
-  for (const DrawnItem& item : items_) {
-    if (n_step.every_row) longest = std::max(longest, item.rule->extent.length);
-    lengths.push_back(n_step.every_row ? item.window.steps : 1);
-    if (packed) cu_seqlens.push_back(total);
-    total += lengths.back();
-  }
-  if (packed) cu_seqlens.push_back(total);
-  const auto n = static_cast<int64_t>(items_.size());
-  const int64_t entries = packed ? total : n * longest;
-  for (size_t o = 0; o < kNStepOutputs; ++o) {
-    BatchOutput& output = rep->outputs[first_output + o];
-    output.dtype = o == 2 ? DType::kI64 : DType::kF32;
-    output.shape = packed || !n_step.every_row ? Shape({entries}) : Shape({n, longest});
-    output.lengths = lengths;
-    output.cu_seqlens = cu_seqlens;
-    const uint64_t bytes = static_cast<uint64_t>(entries) * DTypeBytes(output.dtype);
-    GEARDB_RETURN_IF_ERROR(output.buffer.Resize(bytes + 8, budget_));
-    std::memset(output.buffer.get(), 0, bytes);
-  }
-  auto* returns = reinterpret_cast<float*>(rep->outputs[first_output].buffer.get());
-  auto* discounts = reinterpret_cast<float*>(rep->outputs[first_output + 1].buffer.get());
-  auto* bootstraps = reinterpret_cast<int64_t*>(rep->outputs[first_output + 2].buffer.get());
-  auto* masks = reinterpret_cast<float*>(rep->outputs[first_output + 3].buffer.get());
-
-  bootstrap_rows_.clear();
-  bootstrap_first_.assign(1, 0);
-  for (size_t i = 0; i < items_.size(); ++i) {
-    const DrawnItem& item = items_[i];
-    GEARDB_RETURN_IF_ERROR(BringInNStepRows(item));
-    const NStepRows rows = ReadNStepRows(item);
-    RowCursor cursor = item.cursor();
-    int64_t at = packed ? cu_seqlens[i] : static_cast<int64_t>(i) * longest;
-    for (int64_t k = 0; k < lengths[i]; ++k, ++at) {
-      const int64_t row = item.window.anchor + k;
-      int64_t limit = std::min(n_step.n, static_cast<int64_t>(rows.rewards.size()) - k);
-      int64_t last_row = item.episode.rows_end - 1;
-      if (item.rule->cross_ends && item.part->state->layout().spec().stream) {
-        // A row's sum stays in the row's own episode: up to the first row that is no step, or the
-        // last before another episode's first.
-        int64_t steps = 0;
-        while (steps < limit && MayBeAnchor(&cursor, *item.rule, row + steps)) {
-          ++steps;
-          if (row + steps >= item.episode.rows_end || IsFirstRow(&cursor, row + steps)) {
-            last_row = row + steps - 1;
-            break;
-          }
-        }
-        limit = steps;
-      }
-      const NStepResult result = NStepReturn(rows.rewards.data() + k,
-                                             n_step.discount ? rows.discounts.data() + k : nullptr,
-                                             n_step.gamma, rows.terminals.data() + k,
-                                             static_cast<uint64_t>(std::max<int64_t>(limit, 0)));
-      returns[at] = result.value;
-      discounts[at] = result.discount;
-      masks[at] = result.mask;
-      bootstraps[at] = std::min(row + static_cast<int64_t>(result.steps), last_row);
-      bootstrap_rows_.push_back(bootstraps[at]);
-    }
-    bootstrap_first_.push_back(bootstrap_rows_.size());
-  }
-  return Status::Ok();
-}
-
 Status BatchBuilder::Charge(size_t item_count, Batch::Rep* rep) const {
   const uint64_t builder_bytes = sizeof(DrawnItem) + sizeof(uint64_t) + row_draws_.item_bytes();
   const uint64_t item_bytes = Batch::Rep::ItemBytes(plan().views.size() + (plan().n_step ? 1 : 0) +
@@ -488,6 +344,12 @@ Status BatchBuilder::Build(std::span<const DrawnLeaf> leaves, Batch::Rep* rep) {
     at += view.masks ? 1 + kMaskCount : 1;
   }
   return Status::Ok();
+}
+
+Status BatchBuilder::Gather(const HostArena& arena) {
+  const Status status = GatherRows(&runs_, &waits_, arena);
+  if (status.ok()) waits_.Clear();
+  return status;
 }
 
 }  // namespace geardb::engine

@@ -33,16 +33,15 @@ class BatchBuilder {
   /// budget.
   Status Build(std::span<const DrawnLeaf> leaves, Batch::Rep* rep);
 
-  /// Pages that are being brought in: to be waited for before the copies, and kept until after
-  /// them.
-  PageWaits& waits() { return waits_; }
+  /// Pages that are being brought in, or are to be.
   const PageWaits& waits() const { return waits_; }
-  /// The copies that are left to do.
-  GatherPlan Plan() { return runs_.Plan(); }
+  /// The copies that are left to do: as GatherRows.
+  Status Gather(const HostArena& arena);
   std::span<const DrawnItem> items() const { return items_; }
 
  private:
   struct NStepRows;
+  struct NStepOutputs;
 
   /// Of the first part: what all have alike.
   const ViewPlan& plan() const { return *parts_[0].plan; }
@@ -79,9 +78,9 @@ class BatchBuilder {
   void FinishMasks(size_t v, const Placement& placed, Batch::Rep* rep, size_t first_output);
   Status BuildView(size_t v, Batch::Rep* rep, size_t first_output);
   Status BuildNStep(Batch::Rep* rep, size_t first_output);
-  NStepRows ReadNStepRows(const DrawnItem& item);
-  /// Until what it reads has frames.
-  Status BringInNStepRows(const DrawnItem& item);
+  Status ReadNStepRows(NStepRows* rows);
+  /// The first `sums` rows of item i, each a sum of its own.
+  void SumNSteps(const NStepRows& rows, size_t i, int64_t sums, const NStepOutputs& into);
 
   /// The entry at place k of a view of item i.
   Entry EntryAt(const CompiledView& view, size_t item, int64_t k) const;

@@ -231,16 +231,18 @@ rocksdb::IOStatus BlobFiles::GetFileSize(const std::string& path, const rocksdb:
 }
 
 rocksdb::Status GetValue(const ColdDb& store, rocksdb::ColumnFamilyHandle* family,
-                         std::string_view key, rocksdb::PinnableSlice* value) {
-  const rocksdb::ReadOptions plain;
-  rocksdb::Status read = store.db->Get(plain, family, SliceOf(key), value);
+                         std::string_view key, const rocksdb::Snapshot* as_of,
+                         rocksdb::PinnableSlice* value) {
+  rocksdb::ReadOptions options;
+  options.snapshot = as_of;
+  rocksdb::Status read = store.db->Get(options, family, SliceOf(key), value);
   if (!read.IsCorruption()) return read;
   // Another reader may have shown them since this one has failed.
   const std::vector<BrokenBlob> broken = FindBrokenBlobs(store);
   if (broken.empty()) return read;
   for (const BrokenBlob& blob : broken) store.blobs->Show(blob);
   value->Reset();
-  return store.db->Get(plain, family, SliceOf(key), value);
+  return store.db->Get(options, family, SliceOf(key), value);
 }
 
 std::optional<BlobPlace> DecodeBlobPlace(const std::string& directory, std::string_view value) {

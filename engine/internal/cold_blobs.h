@@ -105,10 +105,11 @@ class BlobFiles : public rocksdb::FileSystemWrapper {
   std::map<std::string, BrokenBlob> shown_ GEARDB_GUARDED_BY(mutex_);  // By path.
 };
 
-/// RocksDB's Get. Where it meets damage, blob files that lack header or footer are shown with them,
-/// and it is tried again.
+/// RocksDB's Get, as of a snapshot, if there is one. Where it meets damage, blob files that lack
+/// header or footer are shown with them, and it is tried again.
 rocksdb::Status GetValue(const ColdDb& store, rocksdb::ColumnFamilyHandle* family,
-                         std::string_view key, rocksdb::PinnableSlice* value);
+                         std::string_view key, const rocksdb::Snapshot* as_of,
+                         rocksdb::PinnableSlice* value);
 
 /// Where the value of a page's newest version lies, if it is in a blob file.
 struct BlobPlace {

@@ -5,6 +5,9 @@
 
 namespace geardb::engine {
 
+ColdReader::ColdReader(const ColdDb* db)
+    : db_(db), snapshots_(std::make_shared<ColdSnapshots>(db->db.get())) {}
+
 bool ColdReader::Enter() {
   MutexLock lock(&mutex_);
   if (closed_) return false;
@@ -18,9 +21,12 @@ void ColdReader::Leave() {
 }
 
 void ColdReader::Close() {
-  MutexLock lock(&mutex_);
-  closed_ = true;
-  while (reading_ > 0) left_.WaitUntil(&mutex_, Deadline::Infinite());
+  {
+    MutexLock lock(&mutex_);
+    closed_ = true;
+    while (reading_ > 0) left_.WaitUntil(&mutex_, Deadline::Infinite());
+  }
+  snapshots_->Close();
 }
 
 void ColdReader::Read(ColdRead* read) {
@@ -52,8 +58,9 @@ std::string ColdReader::WhereItIs(const ColdPageKey& key) {
 
 Status ColdReader::ReadPage(ColdRead* read) {
   rocksdb::PinnableSlice value;
-  const Status found =
-      FromRocks(GetValue(*db_, db_->pages, EncodeColdKey(read->key), &value), db_->directory);
+  const rocksdb::Snapshot* as_of = read->as_of == nullptr ? nullptr : read->as_of->rocks();
+  const Status found = FromRocks(
+      GetValue(*db_, db_->pages, EncodeColdKey(read->key), as_of, &value), db_->directory);
   if (found.code() == StatusCode::kNotFound) {
     missing_.Add();
     return Status::NotFound("no ", ColdKeyText(read->key), " in the cold store");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,12 +18,13 @@ namespace geardb::engine {
 class ColdReader {
  public:
   /// Reads from `db`, which outlives it.
-  explicit ColdReader(const ColdDb* db) : db_(db) {}
+  explicit ColdReader(const ColdDb* db);
 
   /// Sets the read's status. FailedPrecondition after Close.
   void Read(ColdRead* read);
-  /// Waits for the reads that are under way.
+  /// Waits for the reads that are under way, and lets go of the snapshots.
   void Close();
+  ColdSnapshots& snapshots() const { return *snapshots_; }
   /// Adds what was read to the numbers.
   void AddTo(ColdStats* stats) const;
 
@@ -34,6 +36,7 @@ class ColdReader {
   std::string WhereItIs(const ColdPageKey& key);
 
   const ColdDb* const db_;
+  const std::shared_ptr<ColdSnapshots> snapshots_;
   Mutex mutex_;
   CondVar left_;
   uint64_t reading_ GEARDB_GUARDED_BY(mutex_) = 0;

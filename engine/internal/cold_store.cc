@@ -278,6 +278,10 @@ std::vector<std::string> ColdStore::damage() const { return db_->listener->damag
 
 bool ColdStore::pages_name_lsns() const { return db_->format >= kColdFormat; }
 
+std::shared_ptr<const ColdSnapshot> ColdStore::Snapshot() const {
+  return db_->read_only ? nullptr : reader_->snapshots().Take();
+}
+
 bool ColdStore::read_only() const { return db_->read_only; }
 
 Status ColdStore::Close() {

@@ -60,6 +60,7 @@
 #include "base/status.h"
 #include "engine/internal/cold_keys.h"
 #include "engine/internal/cold_page.h"
+#include "engine/internal/cold_snapshot.h"
 #include "engine/stats.h"
 
 namespace rocksdb {
@@ -155,10 +156,12 @@ struct ColdRead {
   ColdPageKey key;
   const PageLayout* layout = nullptr;
   std::span<std::byte> frame;
+  /// Read as of then; null: as of now.
+  std::shared_ptr<const ColdSnapshot> as_of = nullptr;
   /// Valid where `status` is OK.
-  ColdPageHeader header;
+  ColdPageHeader header = {};
   /// NotFound, Corruption (the frame's rows mean nothing then) and IoError name the page.
-  Status status;
+  Status status = {};
   /// Of Corruption: a file through which the read passes cannot be read, which may have another
   /// version of the page, or a deletion of another; the page itself may be good.
   bool of_file = false;
@@ -204,6 +207,9 @@ class ColdStore {
   /// Reads pages in this thread; each has its own status. The first one that is not OK, in the
   /// order of the reads.
   Status ReadPages(std::span<ColdRead> reads);
+  /// For later reads of what is there now. Null where that stays: of a read-only store, and after
+  /// Close.
+  std::shared_ptr<const ColdSnapshot> Snapshot() const;
   /// NotFound and Corruption name the chunk.
   Result<ColdChunk> ReadChunk(const ColdChunkKey& key) const;
   /// Calls `visit` for each chunk of one kind in order, until it fails.

@@ -49,10 +49,18 @@ DatabaseCore::~DatabaseCore() {
   page_loader.reset();
 }
 
+namespace {
+
+/// Of the budget of frames, as much again as one of so many may be used for pages beside them.
+constexpr uint64_t kBesideShare = 16;
+
+}  // namespace
+
 void DatabaseCore::UsePages(std::shared_ptr<Env> held, const wal::Manifest& found) {
   page_source = std::make_unique<PageSource>(std::move(held), directory, found);
-  page_loader = std::make_unique<PageLoader>(page_source.get(),
-                                             options.background ? options.read_threads : 0);
+  page_loader =
+      std::make_unique<PageLoader>(page_source.get(), options.background ? options.read_threads : 0,
+                                   options.budgets.frames_bytes / kBesideShare);
 }
 
 Status DatabaseCore::CheckProcess() const {

@@ -125,6 +125,7 @@ Evictor::Wanted Evictor::FramesOf(const PageWaits& waits) {
   waits.ForEach([&](const PageLoad& load) {
     if (load.owner != nullptr) ++wanted[load.owner->pool(load.place.group)];
   });
+  for (const AsidePage& page : waits.aside()) ++wanted[page.frames->pool(page.place.group)];
   return wanted;
 }
 

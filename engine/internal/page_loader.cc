@@ -1,5 +1,8 @@
 #include "engine/internal/page_loader.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/thread.h"
 #include "engine/internal/table_frames.h"
 
@@ -80,6 +83,10 @@ void PageLoader::Wait(PageLoad* load) {
   {
     MutexLock lock(&mutex_);
     taken = Take(load);
+    // Threads may not come to it for long, and its memory would stay.
+    const auto queued = std::find_if(queue_.rbegin(), queue_.rend(),
+                                     [load](const auto& one) { return one.get() == load; });
+    if (taken && queued != queue_.rend()) queue_.erase(std::next(queued).base());
   }
   if (taken) {
     wal::AlignedBuffer scratch;
@@ -90,36 +97,84 @@ void PageLoader::Wait(PageLoad* load) {
   while (load->state != PageLoad::State::kReady) ready_.WaitUntil(&mutex_, Deadline::Infinite());
 }
 
+bool PageLoader::MayFinish() const { return !read_.empty() && !finishing_; }
+
 void PageLoader::Run() {
   wal::AlignedBuffer scratch;
   for (;;) {
     std::shared_ptr<PageLoad> load;
     {
       MutexLock lock(&mutex_);
-      while (queue_.empty() && !stop_) queued_.WaitUntil(&mutex_, Deadline::Infinite());
-      if (queue_.empty()) return;
-      load = std::move(queue_.front());
-      queue_.pop_front();
-      if (!Take(load.get())) {
-        ready_.NotifyAll();  // There may be no other.
-        continue;
+      while (queue_.empty() && !MayFinish() && !stop_) {
+        queued_.WaitUntil(&mutex_, Deadline::Infinite());
       }
-      ++working_[load->owner];
+      if (MayFinish()) {
+        load = std::move(read_.front());
+        read_.pop_front();
+        finishing_ = true;
+      } else if (queue_.empty()) {
+        return;
+      }
     }
-    Read(load.get(), &scratch);
-    // Whoever waited may have finished it by now: the owner stays until this thread is done.
-    if (load->owner != nullptr) load->owner->Finish(load.get());
-    Done(load->owner);
+    if (load != nullptr) {
+      FinishOne(load.get());
+    } else {
+      ReadNext(&scratch);
+    }
   }
 }
 
+void PageLoader::ReadNext(wal::AlignedBuffer* scratch) {
+  std::shared_ptr<PageLoad> load;
+  {
+    MutexLock lock(&mutex_);
+    if (queue_.empty()) return;
+    load = std::move(queue_.front());
+    queue_.pop_front();
+    if (!Take(load.get())) {
+      ready_.NotifyAll();  // There may be no other.
+      return;
+    }
+    ++working_[load->owner];
+  }
+  Read(load.get(), scratch);
+  if (load->owner == nullptr) return Done(nullptr);
+  MutexLock lock(&mutex_);
+  read_.push_back(std::move(load));
+  queued_.NotifyOne();
+}
+
+void PageLoader::FinishOne(PageLoad* load) {
+  // Whoever waited may have finished it by now: the owner stays until this thread is done.
+  load->owner->Finish(load);
+  {
+    MutexLock lock(&mutex_);
+    finishing_ = false;
+    if (!read_.empty()) queued_.NotifyOne();
+  }
+  Done(load->owner);
+}
+
+std::optional<FrameRef> PageWaits::FindAside(const TableFrames* frames, uint32_t group,
+                                             Lpn lpn) const {
+  const auto found = aside_numbers_.find({frames, group, lpn});
+  if (found == aside_numbers_.end()) return std::nullopt;
+  return MakeAside(found->second);
+}
+
+FrameRef PageWaits::AddAside(const TableFrames* frames, const PagePlace& place) {
+  const uint64_t number = aside_.size();
+  aside_.push_back({frames, place});
+  aside_numbers_[{frames, place.group, place.lpn}] = number;
+  return MakeAside(number);
+}
+
 Status PageWaits::Wait() {
-  (void)WaitHeld();
+  Status status = WaitHeld();
   for (const auto& load : loads_) {
     if (load->owner != nullptr) load->owner->Finish(load.get());
   }
-  const PageLoad* bad = failed();
-  return bad == nullptr ? Status::Ok() : bad->status;
+  return status;
 }
 
 Status PageWaits::WaitHeld() {
@@ -133,7 +188,7 @@ const PageLoad* PageWaits::failed() const {
   for (const auto& load : loads_) {
     if (!load->status.ok()) return load.get();
   }
-  return nullptr;
+  return failed_aside_.get();
 }
 
 }  // namespace geardb::engine

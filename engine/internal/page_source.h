@@ -25,8 +25,9 @@ struct PagePlace {
   uint32_t rows = 0;  ///< From the page's first on.
   // Of the log, where one piece has them.
   Lsn log_at = kNoLsn;
-  uint32_t log_checksum = 0;  ///< The low half of the piece's.
-  bool in_cold = false;       ///< The cold store has them.
+  uint32_t log_checksum = 0;                            ///< The low half of the piece's.
+  bool in_cold = false;                                 ///< The cold store has them.
+  std::shared_ptr<const ColdSnapshot> as_of = nullptr;  ///< Of it; null: as it is.
   // Else they are in pieces, each of which names the record of the one before.
   Lsn newest_lsn = kNoLsn;  ///< Of the record of the newest.
   Lpn lpn = kNoLpn;
@@ -64,6 +65,11 @@ class PageSource {
   void UseManifest(const wal::Manifest& manifest) { log_.UseManifest(manifest); }
   /// From here on there is a cold store; it outlives the source's readers.
   void UseColdStore(ColdStore* cold) { cold_.store(cold, std::memory_order_release); }
+  /// For places that are read after their table's mutex was released; null: there is no cold store.
+  std::shared_ptr<const ColdSnapshot> ColdNow() const {
+    const ColdStore* cold = cold_.load(std::memory_order_acquire);
+    return cold == nullptr ? nullptr : cold->Snapshot();
+  }
   /// Segments that end at or below `lsn` are gone, and nobody reads from them.
   void ForgetLogBelow(Lsn lsn) { log_.ForgetBelow(lsn); }
 

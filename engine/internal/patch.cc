@@ -7,6 +7,7 @@
 
 #include "base/break.h"
 #include "base/crash_point.h"
+#include "engine/internal/aside_pages.h"
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/episode.h"
@@ -80,12 +81,14 @@ class PatchCall {
   /// Step 2.
   Status MakeCopies(EpochRegistry::Guard* guard);
   void DropGone() GEARDB_REQUIRES(table_->state->mutex);
-  void CopyOld(const PageCopyWork& work, uint32_t first, uint32_t end);
+  void CopyOld(const PageCopyWork& work, const std::byte* from, uint32_t first, uint32_t end);
   void PutValues(const PageCopyWork& work);
   /// Step 3.
   Result<Lsn> Commit();
   Status CatchUpCopies() GEARDB_REQUIRES(database_->commit);
   Status CatchUpCopy(PageCopyWork* work) GEARDB_REQUIRES(table_->state->mutex);
+  Status ReadAnew(PageCopyWork* work, uint32_t rows) GEARDB_REQUIRES(table_->state->mutex);
+  Result<const std::byte*> BytesOf(FrameRef old, AsideReader* aside) const;
   void BuildBody() GEARDB_REQUIRES(database_->commit);
   void MoveTails(Lsn lsn) GEARDB_REQUIRES(database_->commit);
   void FreeFrames();
@@ -102,7 +105,6 @@ class PatchCall {
   std::map<std::pair<Slot, uint32_t>, uint64_t> filled_;  // Late groups: their new length.
   uint64_t applied_ = 0;
   uint64_t stale_ = 0;
-  PageWaits waits_;  // For pages as they were.
   PatchChange change_;
   bool applied_change_ = false;
   // The pieces: which of change_.pages, and its runs.
@@ -203,30 +205,39 @@ Status PatchCall::MakeCopies(EpochRegistry::Guard* guard) {
         work.page.frame,
         database_->TakeFrame(table_->state->pool(work.page.group), work_.size(), deadline_));
   }
+  PageWaits waits;  // For pages as they were.
   {
     MutexLock lock(&table_->state->mutex);
     DropGone();
     for (auto& [key, work] : work_) {
-      work.old = table_->state->frames().ToRead(work.page.group, work.page.lpn, &waits_);
+      work.old = table_->state->frames().ToRead(work.page.group, work.page.lpn, &waits);
       work.rows_before = RowsOf(work);
       work.page.rows = std::max(work.page.rows, work.rows_before);
     }
     *guard = database_->epochs.Enter();
   }
-  GEARDB_RETURN_IF_ERROR(waits_.Wait());
+  GEARDB_RETURN_IF_ERROR(waits.Wait());
+  AsideReader aside(AllOf(waits.aside()));
   for (auto& [key, work] : work_) {
+    GEARDB_ASSIGN_OR_RETURN(const std::byte* from, BytesOf(work.old, &aside));
     table_->state->CopyDefaults(work.page.group, work.page.frame);
-    CopyOld(work, 0, work.rows_before);
+    CopyOld(work, from, 0, work.rows_before);
     PutValues(work);
   }
   return Status::Ok();
 }
 
-/// Rows [first, end) as they are in the page's frame. A stream's flags come later: whoever closes a
-/// stream may still write them.
-void PatchCall::CopyOld(const PageCopyWork& work, uint32_t first, uint32_t end) {
+/// Of a page as it was.
+Result<const std::byte*> PatchCall::BytesOf(FrameRef old, AsideReader* aside) const {
+  if (IsAside(old)) return aside->Get(AsideNumber(old));
+  return database_->arena->Resolve(old);
+}
+
+/// Rows [first, end) as `from`, the page's frame, has them. A stream's flags come later: whoever
+/// closes a stream may still write them.
+void PatchCall::CopyOld(const PageCopyWork& work, const std::byte* from, uint32_t first,
+                        uint32_t end) {
   const GroupLayout& group = layout_.group(work.page.group);
-  const std::byte* from = database_->arena->Resolve(work.old);
   std::byte* into = database_->arena->Resolve(work.page.frame);
   for (size_t c = 0; c < group.columns.size(); ++c) {
     const uint64_t offset = group.pages.FrameOffset(c, first);
@@ -272,22 +283,31 @@ Status PatchCall::CatchUpCopies() {
   return Status::Ok();
 }
 
+/// The copy is made of the page as it is now, which has no frame.
+Status PatchCall::ReadAnew(PageCopyWork* work, uint32_t rows) {
+  PageWaits waits;
+  work->old = table_->state->frames().PutAside(work->page.group, work->page.lpn, &waits);
+  AsideReader aside(AllOf(waits.aside()));
+  GEARDB_ASSIGN_OR_RETURN(const std::byte* from, BytesOf(work->old, &aside));
+  CopyOld(*work, from, 0, rows);
+  PutValues(*work);
+  return Status::Ok();
+}
+
 Status PatchCall::CatchUpCopy(PageCopyWork* work) {
   const TableState& state = *table_->state;
   const uint32_t rows_now = RowsOf(*work);
-  FrameRef now = state.FrameOf(work->page.group, work->page.lpn);
-  if (!now.valid()) {  // Dropped: brought in for what has come since, if there is any.
-    now = rows_now > work->rows_before
-              ? state.frames().ToRead(work->page.group, work->page.lpn, &waits_)
-              : work->old;
-    if (const Status status = waits_.WaitHeld(); !status.ok()) return status;
-  }
-  if (now != work->old) {  // An append has given the page its first frame, or it was brought in.
+  const FrameRef now = state.FrameOf(work->page.group, work->page.lpn);
+  if (!now.valid() && rows_now > work->rows_before) {
+    // Dropped: read for what has come since.
+    GEARDB_RETURN_IF_ERROR(ReadAnew(work, rows_now));
+  } else if (now.valid() && now != work->old) {
+    // An append has given the page its first frame, or it was brought in.
     work->old = now;
-    CopyOld(*work, 0, rows_now);
+    CopyOld(*work, database_->arena->Resolve(now), 0, rows_now);
     PutValues(*work);
   } else if (rows_now > work->rows_before) {
-    CopyOld(*work, work->rows_before, rows_now);
+    CopyOld(*work, database_->arena->Resolve(now), work->rows_before, rows_now);
   }
   work->rows_before = rows_now;
   work->page.rows = std::max(work->page.rows, rows_now);

@@ -3,12 +3,22 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/internal/episode.h"
+#include "engine/internal/page_loader.h"
 #include "kernels/gather.h"
 
 namespace geardb::engine {
+
+/// A run whose page has no frame.
+struct AsideRun {
+  size_t output = 0;
+  FrameRef source;  ///< As PageWaits::AddAside has given it.
+  uint64_t bytes = 0;
+  uint64_t destination_offset = 0;
+};
 
 /// The runs of all outputs of one gather; outputs are begun one after the other. Valid while the
 /// table's mutex is held; the runs stay good as long as the caller's epoch guard.
@@ -19,6 +29,7 @@ class RunBuilder {
     groups_.clear();
     sources_.clear();
     fills_.clear();
+    aside_.clear();
     run_ = {};
   }
 
@@ -62,9 +73,15 @@ class RunBuilder {
   void SetDestination(size_t output, std::byte* destination) {
     outputs_[output].destination = destination;
   }
+  /// What has frames. Until the next change.
   GatherPlan Plan() {
     EndRun();
     return {outputs_, groups_, sources_, fills_};
+  }
+  /// The rest, in the order in which it was asked for. Until the next change.
+  std::span<const AsideRun> aside() {
+    EndRun();
+    return aside_;
   }
 
  private:
@@ -78,6 +95,11 @@ class RunBuilder {
 
   void EndRun() {
     if (run_.bytes == 0) return;
+    if (IsAside(run_.source)) {
+      aside_.push_back({outputs_.size() - 1, run_.source, run_.bytes, run_.destination_offset});
+      run_ = {};
+      return;
+    }
     if (!JoinGroup()) {
       groups_.push_back({.first_source = sources_.size(),
                          .count = 1,
@@ -108,6 +130,7 @@ class RunBuilder {
   std::vector<RunGroup> groups_;
   std::vector<FrameRef> sources_;
   std::vector<FillRun> fills_;
+  std::vector<AsideRun> aside_;
   OpenRun run_;
 };
 

@@ -10,8 +10,6 @@ namespace geardb {
 
 namespace {
 
-/// Batches drawn ahead may have so much of their pages beside the frames, of which all are in use.
-constexpr uint64_t kBesideShare = 16;
 /// For the pages of so many batches room is made ahead.
 constexpr int64_t kReadAheadMax = 3;
 
@@ -115,13 +113,7 @@ void Sampler::Impl::CancelDraws() {
 }
 
 void Sampler::Impl::AwaitPages() {
-  if constexpr (kBreak.read_beside_budget) return;
-  const uint64_t beside_max = database()->options.budgets.frames_bytes / kBesideShare;
-  const auto fits = [&] {
-    return database()->page_loader->beside_bytes() <= beside_max &&
-           database()->evictor->HasRoomFor(wanted_);
-  };
-  for (size_t at = 0; !fits(); ++at) {
+  for (size_t at = 0; !database()->evictor->HasRoomFor(wanted_); ++at) {
     Drawn* ahead = nullptr;
     {
       MutexLock lock(&mutex_);
@@ -180,11 +172,7 @@ Status Sampler::Impl::TryDrawOnce() {
 }
 
 void Sampler::Impl::Gather(Drawn* batch) {
-  Status status = batch->builder->waits().Wait();
-  if (status.ok()) {
-    GatherCpu(batch->builder->Plan(), engine::BasesOf(*database()->arena));
-    batch->builder->waits().Clear();  // With the memory of those that had no frame.
-  }
+  Status status = batch->builder->Gather(*database()->arena);
   batch->guard.Leave();
   MutexLock lock(&mutex_);
   batch->status = std::move(status);

@@ -53,8 +53,7 @@ class Sampler::Impl {
   /// In the order of their ids, each once.
   std::vector<engine::TableState*> TablesInOrder() const;
 
-  /// Before another batch is drawn: until it finds frames, or all before it are gathered, which
-  /// then have none of their pages beside the frames any more.
+  /// Before another batch is drawn: until it finds frames, or all before it are gathered.
   void AwaitPages();
   /// Draws the next batch; DeadlineExceeded where there is not enough for one, OutOfRange at the
   /// end of an epoch. ResourceExhausted where the batch budget has no room for it, even without the

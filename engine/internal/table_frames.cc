@@ -84,28 +84,35 @@ void TableFrames::GiveMemory(PageLoad* load) const {
   load->into = reinterpret_cast<std::byte*>(address);
 }
 
-std::shared_ptr<PageLoad> TableFrames::LoadAside(size_t group, const PagePlace& place) const {
+std::shared_ptr<PageLoad> TableFrames::LoadAside(const PagePlace& place) const {
   auto load = std::make_shared<PageLoad>();
   load->place = place;
   GiveMemory(load.get());
-  CopyDefaults(group, load->into);
+  CopyDefaults(place.group, load->into);
   memory_.loader->Begin(load);
   return load;
 }
 
-std::shared_ptr<PageLoad> TableFrames::Begin(size_t group, Lpn lpn) {
+std::shared_ptr<PageLoad> TableFrames::UnderWay(size_t group, Lpn lpn) const {
+  const auto found = loading_.find({static_cast<uint32_t>(group), lpn});
+  if (found == loading_.end() || !Holds(found->second->place)) return nullptr;
+  return found->second;
+}
+
+std::shared_ptr<PageLoad> TableFrames::Begin(const PagePlace& place,
+                                             std::optional<FrameRef> frame) {
   auto load = std::make_shared<PageLoad>();
-  load->place = PlaceOf(group, lpn);
+  load->place = place;
   load->owner = this;
-  if (const auto frame = memory_.arena->TryAllocate(pools_[group])) {
+  if (frame) {
     load->frame = *frame;
     load->into = memory_.arena->Resolve(*frame);
   } else {
     ++stats_.unplaced;
     GiveMemory(load.get());
   }
-  CopyDefaults(group, load->into);
-  loading_.insert_or_assign({static_cast<uint32_t>(group), lpn}, load);
+  CopyDefaults(place.group, load->into);
+  loading_.insert_or_assign({place.group, place.lpn}, load);
   unfinished_.emplace(load.get(), load);
   memory_.loader->Begin(load);
   return load;
@@ -114,11 +121,25 @@ std::shared_ptr<PageLoad> TableFrames::Begin(size_t group, Lpn lpn) {
 FrameRef TableFrames::BringIn(size_t group, Lpn lpn, PageWaits* waits) {
   --stats_.hits;
   ++stats_.misses;
-  const auto found = loading_.find({static_cast<uint32_t>(group), lpn});
-  std::shared_ptr<PageLoad> load = found == loading_.end() ? nullptr : found->second;
-  if (load == nullptr || !Holds(load->place)) load = Begin(group, lpn);
+  if (const auto aside = waits->FindAside(this, static_cast<uint32_t>(group), lpn)) return *aside;
+  std::shared_ptr<PageLoad> load = UnderWay(group, lpn);
+  if (load == nullptr) {
+    const auto frame = memory_.arena->TryAllocate(pools_[group]);
+    if (!frame) {
+      ++stats_.unplaced;
+      return PutAside(group, lpn, waits);
+    }
+    load = Begin(PlaceOf(group, lpn), frame);
+  }
   waits->Add(memory_.loader, load);
   return load->frame;
+}
+
+FrameRef TableFrames::PutAside(size_t group, Lpn lpn, PageWaits* waits) const {
+  PagePlace place = PlaceOf(group, lpn);
+  // A patch need not wait until it is read, and the cleaner may put its version over this one.
+  if (place.in_cold) place.as_of = waits->ColdNow(*memory_.loader);
+  return waits->AddAside(this, place);
 }
 
 bool TableFrames::Holds(const PagePlace& place) const {
@@ -131,10 +152,11 @@ Result<FrameRef> TableFrames::ReadNow(size_t group, Lpn lpn, bool* of_file) {
   for (;;) {
     const FrameRef frame = FrameOf(group, lpn);
     if (frame.valid()) return frame;
-    PageWaits waits;
-    (void)BringIn(group, lpn, &waits);
-    // The last reference may be that of `unfinished_`.
-    const auto load = loading_.at({static_cast<uint32_t>(group), lpn});
+    ++stats_.misses;
+    auto load = UnderWay(group, lpn);
+    if (load == nullptr) {
+      load = Begin(PlaceOf(group, lpn), memory_.arena->TryAllocate(pools_[group]));
+    }
     memory_.loader->Wait(load.get());
     const bool of_arena = !load->memory;
     FinishLocked(load.get());

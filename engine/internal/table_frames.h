@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -124,23 +125,26 @@ class TableFrames {
   /// Not valid: it was dropped.
   FrameRef FrameOf(size_t group, Lpn lpn) const { return pages_->residency(group, lpn).frame; }
 
-  /// The frame to read a page from. The caller holds an epoch guard, or enters it before it lets go
-  /// of the mutex, and waits for `waits` before it reads, where the page is among these then.
+  /// The frame to read a page from, or a reference to a page that `waits` has aside. The caller
+  /// holds an epoch guard, or enters it before it lets go of the mutex, and waits for `waits`
+  /// before it reads, where the page is among these then.
   FrameRef ToRead(size_t group, Lpn lpn, PageWaits* waits) {
     index::GroupPageRecord& record = pages_->residency(group, lpn);
     if ((record.flags & kPageUsed) == 0) record.flags |= kPageUsed;
     ++stats_.hits;
     return record.frame.valid() ? record.frame : BringIn(group, lpn, waits);
   }
-  /// The same, read while the mutex is held. A page that had no frame has one of the arena then:
-  /// ResourceExhausted where none is free; Corruption, with `of_file` as of PageSource::Read;
+  /// A page that has no frame, to be read aside, by whatever guard ToRead wants.
+  FrameRef PutAside(size_t group, Lpn lpn, PageWaits* waits) const;
+  /// The frame to read from while the mutex is held. A page that had no frame has one of the arena
+  /// then: ResourceExhausted where none is free; Corruption, with `of_file` as of PageSource::Read;
   /// IoError.
   Result<FrameRef> ReadNow(size_t group, Lpn lpn, bool* of_file = nullptr);
   /// Where the bytes of a page that has no frame are.
   PagePlace PlaceOf(size_t group, Lpn lpn) const;
-  /// A load of a page by itself, into memory of its own, which leaves the page as it is. Without
-  /// the mutex, by an epoch guard that is older than `place`.
-  std::shared_ptr<PageLoad> LoadAside(size_t group, const PagePlace& place) const;
+  /// A load of a page by itself, into memory of its own, which leaves the page as it is. By an
+  /// epoch guard that is older than `place`; the mutex need not be held.
+  std::shared_ptr<PageLoad> LoadAside(const PagePlace& place) const;
   /// A load is ready: its page gets the frame, if it still is what was asked for. Takes the mutex.
   void Finish(PageLoad* load);
 
@@ -230,7 +234,9 @@ class TableFrames {
   enum class Fate : uint8_t { kGo, kStay, kTooNew };
 
   FrameRef BringIn(size_t group, Lpn lpn, PageWaits* waits);
-  std::shared_ptr<PageLoad> Begin(size_t group, Lpn lpn);
+  /// The load of the page that is under way, if one is.
+  std::shared_ptr<PageLoad> UnderWay(size_t group, Lpn lpn) const;
+  std::shared_ptr<PageLoad> Begin(const PagePlace& place, std::optional<FrameRef> frame);
   void GiveMemory(PageLoad* load) const;
   void FinishLocked(PageLoad* load);
   /// The page still holds what was to be loaded.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/internal/gather_rows.h"
 #include "engine/internal/run_builder.h"
 #include "engine/internal/value_read.h"
 
@@ -15,11 +16,7 @@ struct RowsToCopy {
   PageWaits waits;
   EpochRegistry::Guard guard;
 
-  Status Copy(const HostArena& arena) {
-    GEARDB_RETURN_IF_ERROR(waits.Wait());
-    GatherCpu(runs.Plan(), BasesOf(arena));
-    return Status::Ok();
-  }
+  Status Copy(const HostArena& arena) { return GatherRows(&runs, &waits, arena); }
 };
 
 /// Begins an output of `count` rows of a step column.

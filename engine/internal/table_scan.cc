@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <utility>
 
+#include "engine/internal/aside_pages.h"
 #include "engine/internal/episode.h"
 #include "engine/internal/filter_bind.h"
 #include "engine/internal/table_read.h"
@@ -57,16 +57,15 @@ void ScanSlots(const FilterProgram& program, const FilterColumn& column, uint64_
 
 /// Rows of one page.
 struct PageRows {
-  const std::byte* frame = nullptr;  // Null: see `missing`.
-  size_t missing = 0;                // Of those that have no frame, its number.
-  uint32_t first = 0;                // In the page.
+  FrameRef frame = {};  // Or aside, where it has none.
+  uint32_t first = 0;   // In the page.
   uint32_t count = 0;
 };
 
 /// The pages of the steps that pass, which stay where they are as long as the guard.
 struct PagesOfSteps {
   std::vector<PageRows> rows;
-  std::vector<PagePlace> missing;
+  PageWaits waits;
   EpochRegistry::Guard guard;
 };
 
@@ -78,6 +77,7 @@ void AddSteps(const TableState& state, const index::TrajectoryRecord& record, ui
   const bool has_flags = layout.flags_column().has_value();
   RowCursor cursor(state, record);
   Lpn last_missing = kNoLpn;
+  FrameRef missing;  // That page.
   for (auto row = static_cast<int64_t>(record.first_row); row < steps_end;) {
     const int64_t page_end = (row / layout.steps_per_page() + 1) * int64_t{layout.steps_per_page()};
     int64_t end = std::min(page_end, steps_end);
@@ -94,12 +94,11 @@ void AddSteps(const TableState& state, const index::TrajectoryRecord& record, ui
     const Lpn lpn = cursor.PageOf(row);
     PageRows& rows = found->rows.emplace_back(
         PageRows{.first = layout.OffsetInPage(row), .count = static_cast<uint32_t>(end - row)});
-    if (const FrameRef frame = state.FrameOf(group, lpn); frame.valid()) {
-      rows.frame = state.arena().Resolve(frame);
-    } else {
-      if (lpn != last_missing) found->missing.push_back(state.frames().PlaceOf(group, lpn));
+    rows.frame = state.FrameOf(group, lpn);
+    if (!rows.frame.valid()) {
+      if (lpn != last_missing) missing = state.frames().PutAside(group, lpn, &found->waits);
       last_missing = lpn;
-      rows.missing = found->missing.size() - 1;
+      rows.frame = missing;
     }
     row = end;
   }
@@ -139,34 +138,6 @@ Result<PagesOfSteps> FindSteps(DatabaseCore* database, const TableCore& table, c
   found.guard = database->epochs.Enter();
   return found;
 }
-
-/// Brings pages in that are asked for in their order, some ahead of those asked for.
-class ReadAhead {
- public:
-  ReadAhead(const TableState& state, uint32_t group, std::span<const PagePlace> places)
-      : state_(state), group_(group), places_(places) {}
-
-  /// Page `number`, which is that of the call before or a later one.
-  Result<const std::byte*> Get(size_t number) {
-    for (; first_ < number; ++first_) loads_.pop_front();
-    while (loads_.size() < kAhead && first_ + loads_.size() < places_.size()) {
-      loads_.push_back(state_.frames().LoadAside(group_, places_[first_ + loads_.size()]));
-    }
-    PageLoad* load = loads_.front().get();
-    state_.frames().loader().Wait(load);
-    GEARDB_RETURN_IF_ERROR(load->status);
-    return load->into;
-  }
-
- private:
-  static constexpr size_t kAhead = 32;
-
-  const TableState& state_;
-  const uint32_t group_;
-  const std::span<const PagePlace> places_;
-  size_t first_ = 0;  // Of `loads_`.
-  std::deque<std::shared_ptr<PageLoad>> loads_;
-};
 
 // ---- Values of any length.
 
@@ -232,11 +203,13 @@ Status ScanColumn(DatabaseCore* database, const TableCore& table, const ColumnQu
     GEARDB_ASSIGN_OR_RETURN(PagesOfSteps steps, FindSteps(database, table, query.filter, *number));
     // They are read a few at a time, each for this scan alone: a scan leaves in memory what draws
     // have brought there.
-    ReadAhead missing(*table.state, source.group, steps.missing);
+    AsideReader missing(AllOf(steps.waits.aside()));
     for (const PageRows& page : steps.rows) {
-      const std::byte* frame = page.frame;
-      if (frame == nullptr) {
-        GEARDB_ASSIGN_OR_RETURN(frame, missing.Get(page.missing));
+      const std::byte* frame = nullptr;
+      if (IsAside(page.frame)) {
+        GEARDB_ASSIGN_OR_RETURN(frame, missing.Get(AsideNumber(page.frame)));
+      } else {
+        frame = table.state->arena().Resolve(page.frame);
       }
       take({.dtype = source.dtype,
             .values = frame + source.offset + page.first * source.stride,

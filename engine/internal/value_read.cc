@@ -1,7 +1,6 @@
 #include "engine/internal/value_read.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <tuple>
 
@@ -43,9 +42,11 @@ RaggedRange RangeOfBlob(const TableState& state, size_t companion, Slot slot) {
 Result<std::vector<RaggedRange>> ReadRanges(std::span<const RaggedStep> steps, PageWaits* waits) {
   // What was brought in has its frame in what is waited for: it is asked for once.
   std::map<std::tuple<const TableState*, size_t, Lpn>, FrameRef> frames;
-  std::vector<FrameRef> at;
-  at.reserve(steps.size());
-  const size_t before = waits->size();
+  std::vector<RaggedRange> ranges(steps.size());
+  if (steps.empty()) return ranges;
+  RunBuilder runs;
+  runs.BeginOutput({.destination = reinterpret_cast<std::byte*>(ranges.data())});
+  uint64_t at = 0;
   for (const RaggedStep& step : steps) {
     const TableState& state = *step.state;
     RowCursor cursor(state, state.trajectories().record(step.slot));
@@ -53,33 +54,22 @@ Result<std::vector<RaggedRange>> ReadRanges(std::span<const RaggedStep> steps, P
     const auto [found, fresh] = frames.try_emplace({&state, step.column, lpn});
     if (fresh) found->second = state.RowToRead(step.column, lpn, 0, waits);
     const uint64_t offset = state.layout().OffsetInPage(step.row) * uint64_t{sizeof(RaggedRange)};
-    at.push_back(FrameRef{found->second.bits + offset});
+    runs.Copy(AdvanceInFrame(found->second, offset), sizeof(RaggedRange), at, sizeof(RaggedRange));
+    at += sizeof(RaggedRange);
   }
-  if (waits->size() > before) GEARDB_RETURN_IF_ERROR(waits->WaitHeld());
-  std::vector<RaggedRange> ranges(steps.size());
-  for (size_t i = 0; i < steps.size(); ++i) {
-    std::memcpy(&ranges[i], steps[i].state->arena().Resolve(at[i]), sizeof(RaggedRange));
-    GEARDB_RETURN_IF_ERROR(CheckRange(steps[i], ranges[i]));
-  }
+  GEARDB_RETURN_IF_ERROR(GatherRowsHeld(&runs, waits, steps[0].state->arena()));
+  for (size_t i = 0; i < steps.size(); ++i) GEARDB_RETURN_IF_ERROR(CheckRange(steps[i], ranges[i]));
   return ranges;
 }
 
 void CopyRange(const TableState& companion, Slot slot, const RaggedRange& range,
                const RowsOutput& output, RunBuilder* runs, PageWaits* waits) {
-  const TableLayout& layout = companion.layout();
-  const uint64_t row_bytes = layout.step_columns()[0].row_bytes;
   RowCursor cursor(companion, companion.trajectories().record(slot));
-  uint64_t destination = output.destination;
-  for (auto row = static_cast<int64_t>(range.begin); row < static_cast<int64_t>(range.end);) {
-    const uint32_t offset = layout.OffsetInPage(row);
-    const int64_t here =
-        std::min<int64_t>(static_cast<int64_t>(range.end) - row, layout.steps_per_page() - offset);
-    const auto rows = static_cast<uint64_t>(here);
-    runs->Copy(companion.RowToRead(0, cursor.PageOf(row), offset, waits), rows * row_bytes,
-               destination, rows * output.out_row_bytes);
-    destination += rows * output.out_row_bytes;
-    row += here;
-  }
+  CopyRows(&cursor,
+           {.row_bytes = companion.layout().step_columns()[0].row_bytes,
+            .begin = static_cast<int64_t>(range.begin),
+            .end = static_cast<int64_t>(range.end)},
+           output, runs, waits);
 }
 
 }  // namespace geardb::engine

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/internal/companion.h"
+#include "engine/internal/gather_rows.h"
 #include "engine/internal/run_builder.h"
 #include "engine/internal/table_state.h"
 
@@ -28,11 +29,6 @@ struct RaggedStep {
 /// Corruption where a page is damaged (see PageWaits::failed), or says what cannot be.
 Result<std::vector<RaggedRange>> ReadRanges(std::span<const RaggedStep> steps, PageWaits* waits);
 
-/// Where a copy goes.
-struct RowsOutput {
-  uint64_t destination = 0;    ///< Bytes from the beginning of the output that was begun last.
-  uint64_t out_row_bytes = 0;  ///< Delivered.
-};
 /// Copies rows of a companion's trajectory, which are there.
 void CopyRange(const TableState& companion, Slot slot, const RaggedRange& range,
                const RowsOutput& output, RunBuilder* runs, PageWaits* waits);

@@ -71,30 +71,93 @@ TEST_F(DatabaseMemoryTest, AProcessTakesItsBudgets) {
   EXPECT_LE(stats.cold_memory.used_bytes, stats.cold_memory.limit_bytes + kMemoryMiB);
 }
 
+/// Of a page of rows, as memory beside the frames is counted.
+constexpr uint64_t kPageBytes = kPageRows * (kFrameBytes + 4) + 1024;
+
+class MemoryBesideTest : public DatabaseMemoryTest {
+ protected:
+  void SetUp() override {
+    DatabaseMemoryTest::SetUp();
+    for (int i = 0; i < 40; ++i) Add(256, 256);
+    DropAll();
+  }
+  /// What all that was read beside the frames may have taken, by one call at a time.
+  void ExpectBounded() const {
+    const DatabaseStats stats = database_->Stats();
+    EXPECT_GT(stats.pages_beside_most_bytes, 0u);
+    EXPECT_LE(stats.pages_beside_most_bytes, options_.budgets.frames_bytes / 16 + kPageBytes);
+    EXPECT_EQ(stats.pages_beside_bytes, 0u);
+  }
+  /// Of each trajectory row `first`, and the rows `each` behind it.
+  std::vector<RowId> EveryPage(int64_t first) const {
+    std::vector<RowId> rows;
+    for (const auto& [id, number] : numbers_) {
+      for (int64_t row = first; row < 256; row += kPageRows) rows.push_back({.id = id, .row = row});
+    }
+    return rows;
+  }
+};
+
 // Sixteen batches of some 80 pages want four times the frames that there are.
-TEST_F(DatabaseMemoryTest, BatchesDrawnAheadWaitForTheFramesOfThoseBefore) {
-  for (int i = 0; i < 40; ++i) Add(256, 256);
-  DropAll();
+TEST_F(MemoryBesideTest, BatchesDrawnAheadWaitForTheFramesOfThoseBefore) {
   ASSERT_OK_AND_ASSIGN(const auto priority, table_->OpenPriorityTable("all"));
-  constexpr int64_t kBatch = 64, kPagesOfWindow = 2;
+  constexpr int64_t kBatch = 64;
   ASSERT_OK_AND_ASSIGN(
       auto sampler,
       priority->NewSampler({.batch = kBatch, .views = {{.column = "frame"}}, .prefetch = 16}));
-  const uint64_t page = kPageRows * (kFrameBytes + 4) + 1024;
-  const uint64_t most = options_.budgets.frames_bytes / 16 + kBatch * kPagesOfWindow * page;
-  uint64_t seen = 0;
   for (int i = 0; i < 30; ++i) {
     ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
-    seen = std::max(seen, database_->Stats().pages_beside_bytes);
     for (size_t item = 0; item < kBatch; ++item) {
       ExpectRow(batch.trajectory_ids()[item], batch.anchors()[item],
                 batch["frame"].values<uint8_t>().data() + item * 2 * kFrameBytes);
     }
   }
-  EXPECT_LE(seen, most);
-  EXPECT_GT(Frames().misses, 2 * options_.budgets.frames_bytes / page);
+  EXPECT_LE(database_->Stats().pages_beside_most_bytes,
+            options_.budgets.frames_bytes / 16 + kPageBytes);
+  EXPECT_GT(Frames().misses, 2 * options_.budgets.frames_bytes / kPageBytes);
   sampler.reset();
   EXPECT_EQ(database_->Stats().pages_beside_bytes, 0u);
+}
+
+// Twice and a half as many pages as there are frames, and of each two rows.
+TEST_F(MemoryBesideTest, AGatherOfMorePagesThanFrames) {
+  const std::vector<RowId> first = EveryPage(1);
+  std::vector<RowId> rows = EveryPage(3);
+  rows.insert(rows.end(), first.rbegin(), first.rend());
+  const GatherColumn columns[] = {{.column = "frame", .rows = rows},
+                                  {.column = "reward", .rows = rows}};
+  ASSERT_OK_AND_ASSIGN(const auto gathered, table_->Gather(columns));
+  const auto frames = gathered[0].view().values<uint8_t>();
+  const auto rewards = gathered[1].view().values<float>();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    ExpectRow(rows[i].id, rows[i].row, frames.data() + i * kFrameBytes);
+    ASSERT_EQ(rewards[i], static_cast<float>(numbers_.at(rows[i].id) * 100 + rows[i].row));
+  }
+  ExpectBounded();
+}
+
+TEST_F(MemoryBesideTest, ABatchOfMorePagesThanFrames) {
+  ASSERT_OK_AND_ASSIGN(const auto priority, table_->OpenPriorityTable("all"));
+  constexpr int64_t kBatch = 3000;
+  for (const int64_t prefetch : {0, 2}) {
+    ASSERT_OK_AND_ASSIGN(const auto sampler,
+                         priority->NewSampler({.batch = kBatch,
+                                               .views = {{.column = "reward"}},
+                                               .n_step = NStep{.reward_column = "reward", .n = 1},
+                                               .prefetch = prefetch}));
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+      const auto rewards = batch["reward"].values<float>();
+      const auto returns = batch["nstep.return"].values<float>();
+      for (size_t item = 0; item < kBatch; ++item) {
+        const int64_t number = numbers_.at(batch.trajectory_ids()[item]);
+        const int64_t anchor = batch.anchors()[item];
+        ASSERT_EQ(rewards[2 * item], static_cast<float>(number * 100 + anchor));
+        ASSERT_EQ(returns[item], rewards[2 * item]);
+      }
+    }
+  }
+  ExpectBounded();
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ SYSTEM_HEADERS = {
     "engine/internal/cold_db.h": {"rocksdb/cache.h", "rocksdb/db.h", "rocksdb/listener.h",
                                   "rocksdb/statistics.h", "rocksdb/write_batch.h"},
     "engine/internal/cold_manifest.h": {"rocksdb/file_system.h"},
+    "engine/internal/cold_snapshot.cc": {"rocksdb/db.h", "rocksdb/snapshot.h"},
     "engine/internal/cold_open.cc": {"rocksdb/convenience.h", "rocksdb/file_system.h",
                                      "rocksdb/filter_policy.h", "rocksdb/sst_file_reader.h",
                                      "rocksdb/table.h",

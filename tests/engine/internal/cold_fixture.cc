@@ -73,7 +73,7 @@ Status PutColdPage(const ColdPageKey& key, const ColdPageHeader& header, ColdBat
 
 Status CheckColdPage(ColdStore* store, const ColdPageKey& key, const ColdPageHeader& expected) {
   std::vector<std::byte> frame(ColdLayout().frame_bytes(), kUntouched);
-  ColdRead read = {key, &ColdLayout(), frame, {}, Status::Ok()};
+  ColdRead read = {.key = key, .layout = &ColdLayout(), .frame = frame};
   GEARDB_RETURN_IF_ERROR(store->ReadPages({&read, 1}));
   if (read.header.generation != expected.generation || read.header.rows != expected.rows ||
       frame != ColdFrameOf(key, expected)) {

@@ -1,4 +1,4 @@
-// concurrent: engine/internal/cold_reader.h
+// concurrent: engine/internal/cold_reader.h engine/internal/cold_snapshot.h
 #include "engine/internal/cold_reader.h"
 
 #include <gtest/gtest.h>
@@ -100,6 +100,43 @@ TEST_F(ColdReaderConcurrentTest, EachReadOfAListHasItsOwnOutcome) {
   EXPECT_EQ(stats.pages_read, 2 * kIds);
   EXPECT_EQ(stats.pages_missing, kIds);
   EXPECT_EQ(stats.pages_failed, kIds / 2);
+}
+
+TEST_F(ColdReaderConcurrentTest, SnapshotsAreTakenAndLeftBesideWritesAndAClose) {
+  std::atomic<uint64_t> taken{0};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      std::vector<std::byte> frame(ColdLayout().frame_bytes());
+      std::shared_ptr<const ColdSnapshot> last;
+      for (;;) {
+        auto snapshot = store_->Snapshot();
+        if (snapshot == nullptr) return;  // `last` goes after the close.
+        last = std::move(snapshot);
+        taken.fetch_add(1);
+        // All pages of a batch are as of one generation.
+        uint64_t generation = 0;
+        for (const uint64_t id : {uint64_t{0}, kIds - 1}) {
+          frame.assign(frame.size(), std::byte{0xEE});
+          ColdRead one{.key = {1, 0, 0, id, 0}, .layout = &ColdLayout(), .frame = frame};
+          one.as_of = last;
+          if (!store_->ReadPages({&one, 1}).ok()) break;  // Not written yet, or closed.
+          EXPECT_TRUE(generation == 0 || generation == one.header.generation);
+          generation = one.header.generation;
+          EXPECT_EQ(frame, ColdFrameOf(one.key, one.header));
+        }
+      }
+    });
+  }
+  for (uint32_t generation = 1; generation <= 40 || taken.load() < 200; ++generation) {
+    ColdBatch batch(*store_);
+    for (uint64_t id = 0; id < kIds; ++id) {
+      ASSERT_OK(PutColdPage({1, 0, 0, id, 0}, {generation, 8}, &batch));
+    }
+    ASSERT_OK(store_->Write(&batch, generation));
+  }
+  ASSERT_OK(store_->Close());
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class PageLoaderTest : public FramesTest {
   }
   void ReadWith(uint32_t threads) {
     const TrajectoryId id = Add(31, 7);
-    PageLoader loader(testing::CoreOf(*database_)->page_source.get(), threads);
+    PageLoader loader(testing::CoreOf(*database_)->page_source.get(), threads, 0);
     engine::PageWaits waits;
     std::vector<std::shared_ptr<PageLoad>> loads;
     for (const engine::PagePlace& place : PlacesOf(id)) {
@@ -59,7 +59,7 @@ TEST_F(PageLoaderTest, ThreadsRead) { ReadWith(3); }
 
 TEST_F(PageLoaderTest, WhoeverNeedsFramesWaitsForWhatIsUnderWay) {
   const TrajectoryId id = Add(31, 7);
-  PageLoader loader(testing::CoreOf(*database_)->page_source.get(), 2);
+  PageLoader loader(testing::CoreOf(*database_)->page_source.get(), 2, 0);
   EXPECT_FALSE(loader.AwaitOne(Deadline::Infinite()));
   std::vector<std::shared_ptr<PageLoad>> loads;
   for (const engine::PagePlace& place : PlacesOf(id)) {
@@ -83,7 +83,7 @@ TEST_F(PageLoaderTest, TheFirstErrorIsTold) {
   places[1].log_checksum ^= 1;
   places[2].log_at = uint64_t{1} << 40;
   for (const uint32_t threads : {0u, 2u}) {
-    PageLoader loader(testing::CoreOf(*database_)->page_source.get(), threads);
+    PageLoader loader(testing::CoreOf(*database_)->page_source.get(), threads, 0);
     engine::PageWaits waits;
     for (const engine::PagePlace& place : places) {
       auto load = LoadOf(place);
@@ -100,7 +100,7 @@ TEST_F(PageLoaderTest, WhatNobodyWaitsForIsReadBeforeItGoes) {
   const TrajectoryId id = Add(12, 4);
   const uint64_t before = database_->Stats().log_page_reads;
   {
-    PageLoader loader(testing::CoreOf(*database_)->page_source.get(), 2);
+    PageLoader loader(testing::CoreOf(*database_)->page_source.get(), 2, 0);
     for (const engine::PagePlace& place : PlacesOf(id)) loader.Begin(LoadOf(place));
   }
   EXPECT_EQ(database_->Stats().log_page_reads, before + 3);

@@ -1,0 +1,76 @@
+// Pages read beside the frames: in order, a bounded number of them ahead, and what is wrong with
+// one.
+#include "engine/internal/aside_pages.h"
+
+#include "tests/engine/frames_fixture.h"
+
+namespace geardb {
+namespace {
+
+using engine::AsideReader;
+
+class AsidePagesTest : public FramesTest {
+ protected:
+  void SetUp() override {
+    FramesTest::SetUp();
+    id_ = Add(31, 7);
+    const auto core = testing::CoreOf(*database_);
+    ASSERT_OK(core->Acknowledge(core->log->end(), Ack::kSync));
+    engine::TableState& state = *core->AllTables()[0]->state;
+    MutexLock lock(&state.mutex);
+    const auto& record = state.trajectories().record(state.trajectories().FindById(id_));
+    for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = state.pages().page(lpn).next) {
+      pages_.push_back({&state.frames(), state.frames().PlaceOf(0, lpn)});
+    }
+  }
+  void ExpectPage(AsideReader* reader, size_t number) const {
+    ASSERT_OK_AND_ASSIGN(const std::byte* page, reader->Get(number));
+    for (uint32_t row = 0; row < pages_[number].place.rows; ++row) {
+      ExpectRow(id_, static_cast<int64_t>(number) * kPageRows + row,
+                reinterpret_cast<const uint8_t*>(page) + row * kFrameBytes);
+    }
+  }
+
+  TrajectoryId id_ = 0;
+  std::vector<engine::AsidePage> pages_;
+};
+
+TEST_F(AsidePagesTest, EachIsThereUntilTheNextOneIsAskedFor) {
+  ASSERT_EQ(pages_.size(), 8u);
+  AsideReader reader(AllOf(pages_));
+  for (const size_t number : {0u, 0u, 1u, 4u, 4u, 7u}) ExpectPage(&reader, number);
+}
+
+TEST_F(AsidePagesTest, TheFirstMayBeBeyondAllThatAreReadAhead) {
+  AsideReader reader(AllOf(pages_));
+  ExpectPage(&reader, 7);
+}
+
+TEST_F(AsidePagesTest, ThoseReadAheadFitASixteenthOfTheFrames) {
+  // 384 KiB: more than all pages of the trajectory, so some of them many times.
+  std::vector<const engine::AsidePage*> many;
+  for (int round = 0; round < 20; ++round) {
+    for (const engine::AsidePage& page : pages_) many.push_back(&page);
+  }
+  {
+    AsideReader reader(many);
+    for (size_t i = 0; i < many.size(); ++i) ASSERT_OK(reader.Get(i));
+  }
+  const DatabaseStats stats = database_->Stats();
+  EXPECT_GT(stats.pages_beside_most_bytes, options_.budgets.frames_bytes / 32);
+  EXPECT_LE(stats.pages_beside_most_bytes, options_.budgets.frames_bytes / 16);
+  EXPECT_EQ(stats.pages_beside_bytes, 0u);
+}
+
+TEST_F(AsidePagesTest, ADamagedOneIsNamed) {
+  pages_[5].place.newest_lsn += 64;
+  pages_[5].place.log_at = kNoLsn;
+  AsideReader reader(AllOf(pages_));
+  ExpectPage(&reader, 4);
+  EXPECT_STATUS(kCorruption, reader.Get(5), "page 5 of trajectory");
+  EXPECT_EQ(reader.last()->place.page_number, 5u);
+  ExpectPage(&reader, 6);
+}
+
+}  // namespace
+}  // namespace geardb
