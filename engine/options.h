@@ -15,7 +15,7 @@ class Env;
 /// are what a database takes of a process, but for code that has been touched and what malloc keeps
 /// of memory that was given back: some 8 to 16 MiB more (measured with 44 and 92 MiB in all; with
 /// MALLOC_ARENA_MAX=1 half of it), whatever the budgets are. Pages that a batch, Gather or Read
-/// needs and that have no free frame are read a few at a time, into a sixteenth of `frames_bytes`
+/// needs and that have no free frame are read a few at a time, into an eighth of `frames_bytes`
 /// beside it, or one page for each such call (DatabaseStats::pages_beside_bytes).
 struct Budgets {
   /// Frames of pages in host memory. 0: a quarter of the memory that the cgroup (or the machine)

@@ -1,5 +1,7 @@
 #include "engine/internal/aside_pages.h"
 
+#include <utility>
+
 #include "base/break.h"
 
 namespace geardb::engine {
@@ -35,11 +37,12 @@ Result<const std::byte*> AsideReader::Get(size_t number) {
   for (; first_ < number; ++first_) {
     if (loads_.empty()) continue;
     LoaderOf(*pages_[first_]).Wait(loads_.front().get());
+    spare_ = std::move(loads_.front()->memory);
     loads_.pop_front();
   }
-  while (first_ + loads_.size() < pages_.size() && HasRoom()) {
+  while (first_ + loads_.size() < pages_.size() && (spare_ != nullptr || HasRoom())) {
     const AsidePage& next = *pages_[first_ + loads_.size()];
-    loads_.push_back(next.frames->LoadAside(next.place));
+    loads_.push_back(next.frames->LoadAside(next.place, std::exchange(spare_, nullptr)));
   }
   PageLoad* load = loads_.front().get();
   LoaderOf(*pages_[first_]).Wait(load);

@@ -37,6 +37,7 @@ class AsideReader {
   const std::vector<const AsidePage*> pages_;
   size_t first_ = 0;  // Of `loads_`.
   std::deque<std::shared_ptr<PageLoad>> loads_;
+  PageMemory spare_;  // Of a page that is not asked for any more.
 };
 
 /// All of these.

@@ -76,18 +76,20 @@ PagePlace TableFrames::PlaceOf(size_t group, Lpn lpn) const {
           .owner = owned ? owners_->record(page.slot).id : 0};
 }
 
-void TableFrames::GiveMemory(PageLoad* load) const {
-  const uint64_t bytes = pools_[load->place.group]->frame_bytes();
-  load->memory = memory_.loader->NewMemory(bytes + kFrameAlignment + kArenaSpareBytes);
+void TableFrames::GiveMemory(PageLoad* load, PageMemory memory) const {
+  const uint64_t bytes =
+      pools_[load->place.group]->frame_bytes() + kFrameAlignment + kArenaSpareBytes;
+  const bool fits = memory != nullptr && memory.get_deleter().bytes >= bytes;
+  load->memory = fits ? std::move(memory) : memory_.loader->NewMemory(bytes);
   const auto address = AlignUp(reinterpret_cast<uintptr_t>(load->memory.get()), kFrameAlignment);
   load->frame = FrameRef::Make(kProcessMemory, address);
   load->into = reinterpret_cast<std::byte*>(address);
 }
 
-std::shared_ptr<PageLoad> TableFrames::LoadAside(const PagePlace& place) const {
+std::shared_ptr<PageLoad> TableFrames::LoadAside(const PagePlace& place, PageMemory memory) const {
   auto load = std::make_shared<PageLoad>();
   load->place = place;
-  GiveMemory(load.get());
+  GiveMemory(load.get(), std::move(memory));
   CopyDefaults(place.group, load->into);
   memory_.loader->Begin(load);
   return load;
@@ -109,7 +111,7 @@ std::shared_ptr<PageLoad> TableFrames::Begin(const PagePlace& place,
     load->into = memory_.arena->Resolve(*frame);
   } else {
     ++stats_.unplaced;
-    GiveMemory(load.get());
+    GiveMemory(load.get(), {});
   }
   CopyDefaults(place.group, load->into);
   loading_.insert_or_assign({place.group, place.lpn}, load);

@@ -144,7 +144,8 @@ class TableFrames {
   PagePlace PlaceOf(size_t group, Lpn lpn) const;
   /// A load of a page by itself, into memory of its own, which leaves the page as it is. By an
   /// epoch guard that is older than `place`; the mutex need not be held.
-  std::shared_ptr<PageLoad> LoadAside(const PagePlace& place) const;
+  /// It is read into `memory`, where that is large enough.
+  std::shared_ptr<PageLoad> LoadAside(const PagePlace& place, PageMemory memory = {}) const;
   /// A load is ready: its page gets the frame, if it still is what was asked for. Takes the mutex.
   void Finish(PageLoad* load);
 
@@ -237,7 +238,7 @@ class TableFrames {
   /// The load of the page that is under way, if one is.
   std::shared_ptr<PageLoad> UnderWay(size_t group, Lpn lpn) const;
   std::shared_ptr<PageLoad> Begin(const PagePlace& place, std::optional<FrameRef> frame);
-  void GiveMemory(PageLoad* load) const;
+  void GiveMemory(PageLoad* load, PageMemory memory) const;
   void FinishLocked(PageLoad* load);
   /// The page still holds what was to be loaded.
   bool Holds(const PagePlace& place) const;
