@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <future>
@@ -190,6 +191,7 @@ Status DropFromPageCache(const std::string& directory) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory, error)) {
     if (!entry.is_regular_file(error)) continue;
     const int fd = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) continue;  // A compaction has removed it.
     if (fd < 0) return Status::IoError("open ", entry.path().string());
     ::fdatasync(fd);
     ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);

@@ -34,19 +34,29 @@ class Stage {
   explicit Stage(Bench* bench) : bench_(bench) {}
 
   Result<Scene*> Of(const Row& row) {
-    if (row_ == &row) return scene_.get();
-    scene_.reset();
-    row_ = nullptr;
-    if (!row.keeps) bench_->keeper.Drop();
-    GEARDB_ASSIGN_OR_RETURN(scene_, row.make(bench_));
-    row_ = &row;
-    if (row.repetitions > 1) GEARDB_RETURN_IF_ERROR(scene_->Measure().status());  // Warms up.
+    if (row_ != &row) {
+      row_ = &row;
+      failed_ = Begin(row);
+    }
+    if (!failed_.ok()) return failed_;
     return scene_.get();
   }
+  /// All other repetitions fail, too: Google Benchmark 1.7 ends with a signal in a row of which
+  /// only the first has.
+  void Fail(const Status& why) { failed_ = why; }
 
  private:
+  Status Begin(const Row& row) {
+    scene_.reset();
+    if (!row.keeps) bench_->keeper.Drop();
+    GEARDB_ASSIGN_OR_RETURN(scene_, row.make(bench_));
+    if (row.repetitions == 1) return Status::Ok();
+    return scene_->Measure().status();  // Warms up.
+  }
+
   Bench* const bench_;
   const Row* row_ = nullptr;
+  Status failed_;
   std::unique_ptr<Scene> scene_;
 };
 
@@ -62,6 +72,7 @@ void Measure(const Row& row, Stage* stage, benchmark::State& state) {
     const auto figure = (*scene)->Measure();
     state.SetIterationTime(watch.seconds());
     if (!figure.ok()) {
+      stage->Fail(figure.status());
       state.SkipWithError(figure.status().ToString().c_str());
       return;
     }
