@@ -97,6 +97,11 @@ size_t WriteBatch::Remove(std::shared_ptr<Table> table, std::span<const Trajecto
       engine::RemoveOperation{table == nullptr ? nullptr : table->impl_, ToVector(ids)});
 }
 
+size_t WriteBatch::SetColumns(std::shared_ptr<Table> table, TrajectoryId id, ColumnValues values) {
+  return impl_->Add(engine::SetColumnsOperation{table == nullptr ? nullptr : table->impl_, id,
+                                                engine::NamedColumns(values)});
+}
+
 size_t WriteBatch::WriteTag(std::string_view name, std::span<const std::byte> blob) {
   return impl_->Add(engine::TagOperation{std::string(name), blob});
 }

@@ -74,6 +74,9 @@ class WriteBatch {
   size_t Delete(std::shared_ptr<PriorityTable> table, std::span<const RowId> rows);
   /// As Table::Remove: all of them are there, or the batch is refused. None that it appends to.
   size_t Remove(std::shared_ptr<Table> table, std::span<const TrajectoryId> ids);
+  /// As Table::SetColumns, of columns that are no blobs and not wide: each trajectory is there
+  /// before the batch, which neither removes it nor appends to it, and comes once.
+  size_t SetColumns(std::shared_ptr<Table> table, TrajectoryId id, ColumnValues values);
   /// As Database::WriteTag: the tag is the batch's cut. At most once, with a blob that fits beside
   /// the rest into one record.
   size_t WriteTag(std::string_view name, std::span<const std::byte> blob);
@@ -93,6 +96,11 @@ class WriteBatch {
   size_t AppendLanes(Writer* writer, std::initializer_list<ColumnValue> rows,
                      const AppendLanesOptions& options = {}) {
     return AppendLanes(writer, ColumnValues(rows.begin(), rows.size()), options);
+  }
+
+  size_t SetColumns(std::shared_ptr<Table> table, TrajectoryId id,
+                    std::initializer_list<ColumnValue> values) {
+    return SetColumns(std::move(table), id, ColumnValues(values.begin(), values.size()));
   }
 
   size_t size() const;

@@ -37,19 +37,20 @@ struct RowsOutput {
 
 /// Plans the copies of rows of the cursor's trajectory, one behind the other. The mutex of the
 /// table is held.
-inline void CopyRows(RowCursor* cursor, RowsOfColumn rows, RowsOutput output, RunBuilder* runs,
-                     PageWaits* waits) {
+inline void CopyRows(RowCursor* cursor, const RowsOfColumn& rows, const RowsOutput& output,
+                     RunBuilder* runs, PageWaits* waits) {
   const TableState& state = cursor->state();
   const TableLayout& layout = state.layout();
-  while (rows.begin < rows.end) {
-    const uint32_t offset = layout.OffsetInPage(rows.begin);
-    const int64_t here = std::min<int64_t>(rows.end - rows.begin, layout.steps_per_page() - offset);
-    const Lpn lpn = cursor->PageOf(rows.begin);
+  uint64_t destination = output.destination;
+  for (int64_t row = rows.begin; row < rows.end;) {
+    const uint32_t offset = layout.OffsetInPage(row);
+    const int64_t here = std::min<int64_t>(rows.end - row, layout.steps_per_page() - offset);
+    const Lpn lpn = cursor->PageOf(row);
     const auto count = static_cast<uint64_t>(here);
     const FrameRef source = state.RowToRead(rows.column, lpn, offset, waits);
-    runs->Copy(source, count * rows.row_bytes, output.destination, count * output.out_row_bytes);
-    output.destination += count * output.out_row_bytes;
-    rows.begin += here;
+    runs->Copy(source, count * rows.row_bytes, destination, count * output.out_row_bytes);
+    destination += count * output.out_row_bytes;
+    row += here;
   }
 }
 

@@ -64,7 +64,9 @@ Status CheckWriteBatch(const flatbuffers::Vector<flatbuffers::Offset<fb::Operati
     const fb::Operation& operation = *operations.Get(i);
     const std::optional<int> rank = RankInBatch(operation);
     const bool follows = rank && *rank >= last && !tagged;
-    if (!follows || (*rank == 2 && !tables.insert(operation.table_id()).second)) {
+    // Columns are set of one trajectory after the other.
+    const bool once = rank == 2 && operation.change_type() != fb::Change::SetColumns;
+    if (!follows || (once && !tables.insert(operation.table_id()).second)) {
       return Status::Corruption("operation ", i, " of ", operations.size(), ", ",
                                 fb::EnumNameChange(operation.change_type()),
                                 ", is none that follows the others of a batch");

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <functional>
-#include <set>
 
 #include "engine/internal/change_scope.h"
 #include "engine/internal/index_budget.h"
@@ -268,58 +266,6 @@ Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCor
   return Status::Ok();
 }
 
-namespace {
-
-/// What `values` set, each checked. `*counts` keeps what some of its pointers point to.
-Result<ColumnSetting> BindColumns(const TableLayout& layout, ColumnValues values,
-                                  std::deque<uint64_t>* counts) {
-  const std::string& table = layout.spec().name;
-  std::set<size_t> seen;
-  ColumnSetting setting;
-  for (const ColumnValue& given : values) {
-    const auto column = layout.FindTrajectoryColumn(given.column);
-    if (!column) {
-      if (!layout.FindStepColumn(given.column)) return layout.NoSuchColumn(given.column);
-      return Status::InvalidArgument("table '", table, "': column '", given.column,
-                                     "' is per step; it cannot be set");
-    }
-    const TrajectoryColumn& found = layout.trajectory_columns()[*column];
-    const CompanionColumn* wide =
-        found.companion ? &layout.companions()[*found.companion] : nullptr;
-    const auto* value = static_cast<const std::byte*>(given.value.bytes);
-    if (wide != nullptr && !wide->fixed()) {
-      GEARDB_ASSIGN_OR_RETURN(const ValueRows rows, BindValues(table, *wide, given, {}));
-      setting.companions.push_back({*found.companion, rows.rows, rows.total()});
-    } else {
-      const DType dtype = wide != nullptr ? wide->dtype : found.dtype;
-      const Shape& shape = wide != nullptr ? wide->shape : found.shape;
-      if (given.value.dtype != dtype || !(given.value.shape == shape)) {
-        return Status::InvalidArgument("table '", table, "': column '", found.name, "' takes ",
-                                       DTypeName(dtype), shape.ToString(), ", not ",
-                                       DTypeName(given.value.dtype), given.value.shape.ToString());
-      }
-      if (value == nullptr) {
-        return Status::InvalidArgument("table '", table, "': column '", found.name,
-                                       "' has no bytes");
-      }
-      if (wide != nullptr) setting.companions.push_back({*found.companion, value, 1});
-    }
-    if (!seen.insert(*column).second) {
-      return Status::InvalidArgument("table '", table, "': column '", found.name,
-                                     "' is given twice");
-    }
-    if (wide != nullptr) {
-      counts->push_back(setting.companions.back().count);
-      value = reinterpret_cast<const std::byte*>(&counts->back());
-    }
-    setting.columns.push_back(*column);
-    setting.values.push_back(value);
-  }
-  return setting;
-}
-
-}  // namespace
-
 flatbuffers::Offset<fb::SetColumns> EncodeSetColumns(const TableCore& table, Slot slot,
                                                      std::span<const size_t> columns,
                                                      std::span<const std::byte* const> values,
@@ -357,8 +303,7 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
                             TrajectoryId id, ColumnValues values) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
-  std::deque<uint64_t> counts;
-  GEARDB_ASSIGN_OR_RETURN(ColumnSetting setting, BindColumns(table->layout(), values, &counts));
+  GEARDB_ASSIGN_OR_RETURN(ColumnSetting setting, BindColumns(table->layout(), values));
   setting.id = id;
   if (setting.columns.empty()) {
     MutexLock lock(&table->state->mutex);
@@ -367,7 +312,7 @@ Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableC
   }
   const WriteBatch::Impl none;
   const WriteOptions options{.ack = Ack::kLog, .admission_timeout_ms = kAdmissionMs};
-  return WriteCall(database, none, options).SetColumns(table, setting);
+  return WriteCall(database, none, options).SetColumns(table, std::move(setting));
 }
 
 namespace {

@@ -162,6 +162,27 @@ Status WriteCall::Bind(size_t operation, const RemoveOperation& remove) {
   return Status::Ok();
 }
 
+Status WriteCall::Bind(size_t operation, const SetColumnsOperation& set) {
+  GEARDB_RETURN_IF_ERROR(CheckGiven(set.table.get(), "table"));
+  GEARDB_RETURN_IF_ERROR(CheckDatabase(set.table->database.get(), "the table"));
+  const std::shared_ptr<TableCore>& table = set.table->table;
+  GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table));
+  GEARDB_ASSIGN_OR_RETURN(ColumnSetting setting, BindColumns(table->layout(), set.values.values()));
+  if (!setting.companions.empty()) {
+    const size_t companion = setting.companions[0].companion;
+    return Status::InvalidArgument("table '", table->layout().spec().name, "': column '",
+                                   table->layout().companions()[companion].name,
+                                   "' has values of any length, or wide ones; a batch sets others, "
+                                   "Table::SetColumns also these");
+  }
+  setting.id = set.id;
+  TableColumns& columns = columns_.emplace_back();
+  columns.operation = operation;
+  columns.table = table;
+  columns.setting = std::move(setting);
+  return Status::Ok();
+}
+
 Status WriteCall::Bind(size_t, const TagOperation& tag) {
   GEARDB_RETURN_IF_ERROR(CheckTagName(tag.name));
   if (tag_ != nullptr) return Status::InvalidArgument("a second tag; a batch takes one");
@@ -228,7 +249,7 @@ void WriteCall::GiveUp() {
 void WriteCall::SeeToTables(bool written) {
   std::vector<std::shared_ptr<TableCore>> tables;
   for (const TableAppend& append : appends_) tables.push_back(append.writer->table_);
-  if (columns_ != nullptr) tables.push_back(columns_->table);
+  for (const TableColumns& columns : columns_) tables.push_back(columns.table);
   for (const TableRemoval& removal : removals_) tables.push_back(removal.table);
   for (const ItemSet& set : sets_) tables.push_back(set.given->table->table);
   for (const ItemDelete& deleted : deletes_) tables.push_back(deleted.given->table->table);

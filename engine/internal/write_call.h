@@ -10,6 +10,7 @@
 // from the last decision of step 2 to the LSN the commit mutex is held.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "engine/internal/append.h"
+#include "engine/internal/column_setting.h"
 #include "engine/internal/write_change.h"
 #include "engine/internal/write_operations.h"
 
@@ -25,14 +27,6 @@ namespace geardb::engine {
 
 /// InvalidArgument for a name that no tag may have.
 Status CheckTagName(std::string_view name);
-
-/// Per-trajectory columns that a call sets. The bytes are the caller's.
-struct ColumnSetting {
-  TrajectoryId id = 0;
-  std::vector<size_t> columns;           ///< By number.
-  std::vector<const std::byte*> values;  ///< Of each, as it is in index memory.
-  std::vector<CompanionRows> companions;
-};
 
 /// Rows of a companion for a trajectory of its owner: behind those that it has there.
 struct OwnedRows {
@@ -60,7 +54,7 @@ class WriteCall {
   Result<std::vector<Appended>> Append(Writer::Impl* writer, Writer::Impl::Calls calls,
                                        Writer::Impl::Priorities priorities);
   /// Likewise: sets per-trajectory columns of a trajectory, and their rows in companions.
-  Status SetColumns(const std::shared_ptr<TableCore>& table, const ColumnSetting& setting);
+  Status SetColumns(const std::shared_ptr<TableCore>& table, ColumnSetting setting);
   /// Likewise: adds rows to companions of `table`, whose trajectories there are closed, or begin.
   /// Rows of what has left are passed over. Nobody else adds to these meanwhile.
   Status AppendOwned(const std::shared_ptr<TableCore>& table, std::span<const OwnedRows> rows);
@@ -105,6 +99,14 @@ class WriteCall {
     std::vector<fb::Handed> items;
     uint64_t stale = 0;
   };
+  /// Per-trajectory columns that are set.
+  struct TableColumns {
+    size_t operation = 0;
+    std::shared_ptr<TableCore> table;
+    ColumnSetting setting;
+    Lane lane;  ///< As if a writer had it: slot and generation.
+    std::vector<std::unique_ptr<Writer::Impl>> writers;  ///< Of companions.
+  };
   /// One operation of the record.
   struct Recorded {
     enum class Kind { kSet, kDelete, kRemove, kColumns, kAppend, kTag } kind;
@@ -118,6 +120,7 @@ class WriteCall {
   Status Bind(size_t operation, const SetOperation& set);
   Status Bind(size_t operation, const DeleteOperation& deleted);
   Status Bind(size_t operation, const RemoveOperation& remove);
+  Status Bind(size_t operation, const SetColumnsOperation& set);
   Status Bind(size_t operation, const TagOperation& tag);
   Status CheckDatabase(const DatabaseCore* database, std::string_view what) const;
   /// Adds the rows to those of the writer's table.
@@ -142,11 +145,13 @@ class WriteCall {
   Status Decide(ChangeScope* scope, bool* again) GEARDB_REQUIRES(database_->commit);
   Status CheckTables() const;
   Status FindRemoved(TableRemoval* removal) GEARDB_REQUIRES(database_->commit);
-  /// The trajectory whose columns are set: it is there, and what is set is good.
-  Status FindColumns() GEARDB_REQUIRES(database_->commit);
-  uint64_t ColumnsBytesMax() const;
-  void CommitColumns() GEARDB_REQUIRES(database_->commit);
-  flatbuffers::Offset<fb::Operation> EncodeColumns(WriteChange* change)
+  /// The trajectory whose columns are set: it is there, nothing else of the batch names it, and
+  /// what is set is good.
+  Status FindColumns(TableColumns* columns) GEARDB_REQUIRES(database_->commit);
+  Status CheckNamedOnce(const TableColumns& columns) const GEARDB_REQUIRES(database_->commit);
+  static uint64_t ColumnsBytesMax(const TableColumns& columns);
+  void CommitColumns(const TableColumns& columns) GEARDB_REQUIRES(database_->commit);
+  flatbuffers::Offset<fb::Operation> EncodeColumns(const TableColumns& columns, WriteChange* change)
       GEARDB_REQUIRES(database_->commit);
   /// The items of `names` that are there: `add(i, leaf, generation)` for each; returns how many are
   /// not.
@@ -193,14 +198,7 @@ class WriteCall {
   std::vector<ItemSet> sets_;
   std::vector<ItemDelete> deletes_;
   const TagOperation* tag_ = nullptr;
-  /// Per-trajectory columns that are set.
-  struct TableColumns {
-    std::shared_ptr<TableCore> table;
-    const ColumnSetting* setting = nullptr;
-    Lane lane;  ///< As if a writer had it: slot and generation.
-    std::vector<std::unique_ptr<Writer::Impl>> writers;  ///< Of companions.
-  };
-  std::unique_ptr<TableColumns> columns_;
+  std::deque<TableColumns> columns_;
   /// Rows that are added to companions alone.
   struct OwnedAppend {
     std::shared_ptr<TableCore> table;

@@ -76,71 +76,98 @@ uint64_t WriteCall::CompanionGrowth(const TableAppend& append) const {
 
 // ---- Columns of a trajectory.
 
-Status WriteCall::SetColumns(const std::shared_ptr<TableCore>& table,
-                             const ColumnSetting& setting) {
+Status WriteCall::SetColumns(const std::shared_ptr<TableCore>& table, ColumnSetting setting) {
   alone_ = true;
   ack_ = Ack::kLog;
-  columns_ = std::make_unique<TableColumns>();
-  columns_->table = table;
-  columns_->setting = &setting;
+  TableColumns& columns = columns_.emplace_back();
+  columns.table = table;
+  columns.setting = std::move(setting);
   const auto companions = table->CompanionsNow();
-  for (const CompanionRows& rows : setting.companions) {
+  for (const CompanionRows& rows : columns.setting.companions) {
     const auto& companion = companions[rows.companion];
     if (rows.count == 0 || companion == nullptr) continue;
-    columns_->writers.push_back(std::make_unique<Writer::Impl>(
+    columns.writers.push_back(std::make_unique<Writer::Impl>(
         std::shared_ptr<DatabaseCore>(database_, [](DatabaseCore*) {}), companion,
         WriterOptions()));
     LaneRows theirs{.rows = rows.count, .end = End::kTruncated, .columns = {rows.rows}};
-    theirs.owner = &columns_->lane;
-    GEARDB_RETURN_IF_ERROR(AddRows(0, columns_->writers.back().get(), {}, {&theirs, 1}));
+    theirs.owner = &columns.lane;
+    GEARDB_RETURN_IF_ERROR(AddRows(0, columns.writers.back().get(), {}, {&theirs, 1}));
   }
   return RunBound();
 }
 
-Status WriteCall::FindColumns() {
-  if (columns_ == nullptr) return Status::Ok();
-  const TableCore& table = *columns_->table;
-  GEARDB_RETURN_IF_ERROR(database_->CheckNotDropped(table));
-  MutexLock lock(&table.state->mutex);
-  const TrajectoryId id = columns_->setting->id;
-  const Slot slot = table.state->trajectories().FindById(id);
-  if (slot == kNoSlot) {
-    return Status::NotFound("table '", table.layout().spec().name, "' has no trajectory ", id);
+Status WriteCall::CheckNamedOnce(const TableColumns& columns) const
+    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
+  const TrajectoryId id = columns.setting.id;
+  const auto refused = [&](std::string_view why) {
+    return Status::InvalidArgument("table '", columns.table->layout().spec().name,
+                                   "': columns of trajectory ", id, " are set, and ", why);
+  };
+  for (const TableColumns& other : columns_) {
+    if (&other == &columns || other.table != columns.table || other.setting.id != id) continue;
+    return refused("other operations of the batch set some, too");
   }
-  columns_->lane.slot = slot;
-  columns_->lane.generation = table.state->trajectories().record(slot).generation;
-  for (size_t i = 0; i < columns_->setting->columns.size(); ++i) {
-    GEARDB_RETURN_IF_ERROR(
-        table.state->CheckColumnValue(columns_->setting->columns[i], columns_->setting->values[i]));
+  for (const TableRemoval& removal : removals_) {
+    if (removal.table != columns.table) continue;
+    for (const auto& [operation, removed] : removal.ids) {
+      if (removed == id) return refused("the batch removes it");
+    }
+  }
+  for (const TableAppend& append : appends_) {
+    if (append.writer->table_ != columns.table) continue;
+    for (const LaneRows& call : append.calls) {
+      if (append.writer->lane(call.lane).id != id) continue;
+      return refused("the batch appends to it; give them with the rows");
+    }
   }
   return Status::Ok();
 }
 
-uint64_t WriteCall::ColumnsBytesMax() const {
-  uint64_t bytes = ReadyItemsBytes(*columns_->table, 1);
-  for (const size_t column : columns_->setting->columns) {
-    bytes += columns_->table->layout().trajectory_columns()[column].bytes + sizeof(fb::ColumnSet);
+Status WriteCall::FindColumns(TableColumns* columns) {
+  const TableCore& table = *columns->table;
+  GEARDB_RETURN_IF_ERROR(database_->CheckNotDropped(table));
+  GEARDB_RETURN_IF_ERROR(CheckNamedOnce(*columns));
+  MutexLock lock(&table.state->mutex);
+  const ColumnSetting& setting = columns->setting;
+  const Slot slot = table.state->trajectories().FindById(setting.id);
+  if (slot == kNoSlot) {
+    return Status::NotFound("table '", table.layout().spec().name, "' has no trajectory ",
+                            setting.id);
+  }
+  columns->lane.slot = slot;
+  columns->lane.generation = table.state->trajectories().record(slot).generation;
+  for (size_t i = 0; i < setting.columns.size(); ++i) {
+    GEARDB_RETURN_IF_ERROR(table.state->CheckColumnValue(setting.columns[i], setting.values[i]));
+  }
+  return Status::Ok();
+}
+
+uint64_t WriteCall::ColumnsBytesMax(const TableColumns& columns) {
+  uint64_t bytes = ReadyItemsBytes(*columns.table, 1);
+  for (const size_t column : columns.setting.columns) {
+    bytes += columns.table->layout().trajectory_columns()[column].bytes + sizeof(fb::ColumnSet);
   }
   return bytes;
 }
 
-void WriteCall::CommitColumns() {
-  const TableLayout& layout = columns_->table->layout();
-  const Slot slot = columns_->lane.slot;
-  Lane* const lane = columns_->table->plan->OpenLane(slot);
-  for (size_t i = 0; i < columns_->setting->columns.size(); ++i) {
-    const size_t column = columns_->setting->columns[i];
+void WriteCall::CommitColumns(const TableColumns& columns) {
+  const TableLayout& layout = columns.table->layout();
+  const Slot slot = columns.lane.slot;
+  Lane* const lane = columns.table->plan->OpenLane(slot);
+  for (size_t i = 0; i < columns.setting.columns.size(); ++i) {
+    const size_t column = columns.setting.columns[i];
     const TrajectoryColumn& set = layout.trajectory_columns()[column];
-    if (set.companion) columns_->table->plan->EmptyCompanion(*set.companion, slot);
-    RememberColumn(layout, column, columns_->setting->values[i], lane);
+    if (set.companion) columns.table->plan->EmptyCompanion(*set.companion, slot);
+    RememberColumn(layout, column, columns.setting.values[i], lane);
   }
 }
 
-flatbuffers::Offset<fb::Operation> WriteCall::EncodeColumns(WriteChange* change) {
-  const TableCore& table = *columns_->table;
-  change->targets.push_back({.table = columns_->table});
-  const auto set = EncodeSetColumns(table, columns_->lane.slot, columns_->setting->columns,
-                                    columns_->setting->values, &change->body);
+flatbuffers::Offset<fb::Operation> WriteCall::EncodeColumns(const TableColumns& columns,
+                                                            WriteChange* change) {
+  const TableCore& table = *columns.table;
+  change->targets.push_back({.table = columns.table});
+  const auto set = EncodeSetColumns(table, columns.lane.slot, columns.setting.columns,
+                                    columns.setting.values, &change->body);
   return fb::CreateOperation(change->body, table.layout().id(), 0, fb::Change::SetColumns,
                              set.Union());
 }

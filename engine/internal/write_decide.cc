@@ -37,7 +37,7 @@ Status WriteCall::Reserve() {
     append.plan.before_wait = [this] { ReleaseAdmitted(); };
   }
   if (in_parts_) database_->MakeLogRoom(whole, deadline_);
-  const bool brings = !appends_.empty() || !sets_.empty() || columns_ != nullptr;
+  const bool brings = !appends_.empty() || !sets_.empty() || !columns_.empty();
   const bool large = tag_ != nullptr && tag_->blob.size() > kSmallTagBytes;
   const CommitOptions how{
       .type = tag_ != nullptr ? wal::RecordType::kTag : wal::RecordType::kData,
@@ -58,7 +58,9 @@ Status WriteCall::Decide(ChangeScope* scope, bool* again) {
   GEARDB_RETURN_IF_ERROR(CheckTables());
   GEARDB_RETURN_IF_ERROR(database_->CatchUp());
   for (TableRemoval& removal : removals_) GEARDB_RETURN_IF_ERROR(FindRemoved(&removal));
-  GEARDB_RETURN_IF_ERROR(FindColumns());
+  for (TableColumns& columns : columns_) {
+    GEARDB_RETURN_IF_ERROR(OfOperation(columns.operation, FindColumns(&columns)));
+  }
   GEARDB_RETURN_IF_ERROR(CheckOwned());
   GEARDB_RETURN_IF_ERROR(FindItems());
   GEARDB_RETURN_IF_ERROR(DecideAppends(scope, again));
@@ -291,7 +293,10 @@ uint64_t WriteCall::BodyMax() {
     if (removals_[i].with_append) continue;
     add(Kind::kRemove, i, removals_[i].slots.size() * sizeof(fb::Removed));
   }
-  if (columns_ != nullptr) add(Kind::kColumns, 0, ColumnsBytesMax());
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].setting.columns.empty()) continue;
+    add(Kind::kColumns, i, ColumnsBytesMax(columns_[i]));
+  }
   for (size_t i = 0; i < appends_.size(); ++i) {
     const TableAppend& append = appends_[i];
     add(Kind::kAppend, i,
@@ -357,7 +362,7 @@ void WriteCall::Commit(ChangeScope* scope) GEARDB_THREAD_ANNOTATION(no_thread_sa
     float& max = table->table->plan->max_priority[table->number];
     max = std::max(max, set.largest);
   }
-  if (columns_ != nullptr) CommitColumns();
+  for (const TableColumns& columns : columns_) CommitColumns(columns);
   for (TableAppend& append : appends_) {
     TablePlan& plan = *append.writer->table_->plan;
     for (const auto& [number, value] : append.plan.largest_given) {
@@ -412,7 +417,8 @@ void WriteCall::Record(ChangeScope* scope, size_t first, size_t count)
                       .group_lsn = group_lsn_});
   for (const Recorded& recorded : record.recorded) {
     if (recorded.kind == Recorded::Kind::kColumns) {
-      columns_->table->plan->Note(columns_->lane.slot, record.reservation.end);
+      const TableColumns& columns = columns_[recorded.index];
+      columns.table->plan->Note(columns.lane.slot, record.reservation.end);
     }
     if (recorded.kind != Recorded::Kind::kAppend) continue;
     TableAppend& append = appends_[recorded.index];
@@ -449,7 +455,7 @@ flatbuffers::Offset<fb::Operation> WriteCall::Encode(const Recorded& recorded, W
                                  fb::CreateRemove(body, removed).Union());
     }
     case Recorded::Kind::kColumns:
-      return EncodeColumns(change);
+      return EncodeColumns(columns_[i], change);
     case Recorded::Kind::kAppend: {
       TableAppend& append = appends_[i];
       const auto offset =

@@ -81,6 +81,11 @@ struct RemoveOperation {
   std::shared_ptr<Table::Impl> table;
   std::vector<TrajectoryId> ids;
 };
+struct SetColumnsOperation {
+  std::shared_ptr<Table::Impl> table;
+  TrajectoryId id = 0;
+  NamedColumns values;
+};
 struct TagOperation {
   std::string name;
   std::span<const std::byte> blob;
@@ -94,7 +99,7 @@ class WriteBatch::Impl {
  public:
   using Operation =
       std::variant<engine::AppendOperation, engine::SetOperation, engine::DeleteOperation,
-                   engine::RemoveOperation, engine::TagOperation>;
+                   engine::RemoveOperation, engine::SetColumnsOperation, engine::TagOperation>;
   std::vector<Operation> operations;
 
   /// Its index.

@@ -123,6 +123,7 @@ constexpr Covered kCovered[] = {
     {"WriteBatch::Set", "write_batch"},
     {"WriteBatch::Delete", "write_batch"},
     {"WriteBatch::Remove", "write_batch"},
+    {"WriteBatch::SetColumns", "write_batch"},
     {"WriteBatch::WriteTag", "write_batch"},
     {"WriteBatch::size", "(no state of a store)"},
     {"WriteBatch::Clear", "(no state of a store)"},

@@ -33,6 +33,19 @@ OtherChanges Runner::AddOthers(LiveTable* live, const Step& step, Choices* choic
     changes.deleted_at = batch->Delete(live->priority_table(number), deleted);
   }
   const PlainTrajectory* const victim = TrajectoryAt(live, step.numbers[1] / 24);
+  const PlainTrajectory* const scored = TrajectoryAt(live, step.numbers[1] / 48);
+  if (scored != victim && choices->OneIn(2)) {
+    changes.set_columns = scored->id;
+    for (const PlainColumn& column : live->plain.columns) {
+      const bool wide = column.any_length() || column.column.name == "map";
+      if (column.per_step() || wide || choices->OneIn(3)) continue;
+      const Value value = std::make_shared<const Bytes>(
+          RowOf(column.column, Mixed(choices->rest(), column.number)));
+      changes.columns[column.number] = value;
+      changes.call.Add(column.column, {value}, {});
+    }
+    batch->SetColumns(live->table, scored->id, changes.call.values());
+  }
   if (victim == nullptr || !choices->OneIn(2)) return changes;
   changes.removed.push_back(victim->id);
   if (choices->OneIn(4)) changes.removed.push_back(live->plain.last_id + 1000);
@@ -56,6 +69,10 @@ void Runner::TakeOver(const OtherChanges& changes, const WriteOutcome& outcome) 
     }
   }
   if (!changes.removed.empty()) RemoveAll(changes.live, changes.removed, RemovalReason::kByHand);
+  if (!changes.columns.empty()) {
+    plain.SetColumns(changes.set_columns, changes.columns);
+    ++result_.counts.shown["columns set by batches"];
+  }
   if (!ids.empty()) plain.Finish(ids);
 }
 

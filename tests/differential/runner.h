@@ -160,6 +160,9 @@ struct OtherChanges {
   std::vector<float> values = {};  ///< Of `set`.
   std::vector<TrajectoryId> removed = {};
   size_t set_at = 0, deleted_at = 0;  ///< In the batch.
+  TrajectoryId set_columns = 0;       ///< Whose columns it sets to `columns`; 0: none's.
+  Values columns = {};
+  CallValues call = {};  ///< The same, for the batch, which points into it.
 };
 
 /// An append that goes into a batch: one operation for each lane of a writer.

@@ -39,6 +39,12 @@ class WriteBatchTest : public testing::StoreTest {
   }
   std::shared_ptr<PriorityTable> per() { return table_->priority_table("per"); }
   std::shared_ptr<PriorityTable> demos() { return b_->priority_table("demos"); }
+  static float Score(const std::shared_ptr<Table>& table, TrajectoryId id) {
+    const std::string_view column = "score";
+    const auto read = table->Read(id, {&column, 1}, {});
+    EXPECT_OK(read);
+    return read.ok() ? (*read)[0].view().values<float>()[0] : 0;
+  }
   std::string Dump() { return testing::DumpIndex(*testing::CoreOf(*database_)); }
   /// The batch is refused with this, and nothing has changed.
   void ExpectRefused(StatusCode code, const WriteBatch& batch, const std::string& text,

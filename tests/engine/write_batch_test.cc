@@ -32,10 +32,12 @@ TEST_F(WriteBatchTest, AllKindsOfOperationsAreOneRecord) {
   EXPECT_EQ(batch.Set(per(), item, priorities), 4u);
   EXPECT_EQ(batch.Delete(per(), gone), 5u);
   EXPECT_EQ(batch.Append(writer_.get(), first.one(), {.lane = 2}), 6u);
-  EXPECT_EQ(batch.size(), 7u);
+  const float score = 2.5F;
+  EXPECT_EQ(batch.SetColumns(table_, kept, {{"score", TensorView::Scalar(score)}}), 7u);
+  EXPECT_EQ(batch.size(), 8u);
   const Lsn before = database_->Stats().log_end;
   ASSERT_OK_AND_ASSIGN(const WriteOutcome outcome, database_->Write(batch));
-  ASSERT_EQ(outcome.operations.size(), 7u);
+  ASSERT_EQ(outcome.operations.size(), 8u);
   const Appended demonstrated = outcome.operations[1].appended[0];
   EXPECT_EQ(demonstrated.rows, 6);
   EXPECT_EQ(demonstrated.end_lsn, outcome.end_lsn);
@@ -55,6 +57,7 @@ TEST_F(WriteBatchTest, AllKindsOfOperationsAreOneRecord) {
     ASSERT_OK_AND_ASSIGN(const TrajectoryRecord found, b_->Find(demonstrated.id));
     EXPECT_EQ(found.rows_end, 7);
     EXPECT_EQ(*per()->Priority({kept, 2}), 4);
+    EXPECT_EQ(Score(table_, kept), 2.5F);
     EXPECT_STATUS(kNotFound, per()->Priority({kept, 0}), "is no item");
     // The priority of what the batch removed counts: it was set before.
     EXPECT_EQ(per()->MaxPriority(), 9);
@@ -109,7 +112,8 @@ TEST_F(WriteBatchTest, NullPointersAreRefused) {
        [&](WriteBatch* b) {
          return b->Remove(nullptr, {&id, 1});
        }},
-      {"no table", [&](WriteBatch* b) { return b->Remove(nullptr, {}); }}};
+      {"no table", [&](WriteBatch* b) { return b->Remove(nullptr, {}); }},
+      {"no table", [&](WriteBatch* b) { return b->SetColumns(nullptr, id, {}); }}};
   for (const auto& [text, add] : calls) {
     WriteBatch batch;
     batch.Remove(table_, {&id, 1});
@@ -132,6 +136,87 @@ TEST_F(WriteBatchTest, DeletedItemsTakeTheirTrajectoriesAlongWhereTheTableSaysSo
   ASSERT_OK_AND_ASSIGN(const WriteOutcome outcome, database_->Write(batch));
   EXPECT_EQ(outcome.operations[0].applied, 2u);
   EXPECT_STATUS(kNotFound, table_->Find(id), "");
+}
+
+// Of several trajectories and tables, with items that wait for these columns.
+TEST_F(WriteBatchTest, ColumnsOfSeveralTrajectoriesAreSetTogether) {
+  PriorityTableSpec scored = WindowSpec("scored");
+  scored.required = {"score"};
+  ASSERT_OK(table_->CreatePriorityTable(scored));
+  const TrajectoryId first = AppendClosed(0, 3);
+  const TrajectoryId second = AppendClosed(10, 2);
+  ASSERT_OK_AND_ASSIGN(const Appended open, writer_->AppendSteps(Rows(20, 1).many()));
+  const TrajectoryId of_b = [&] {
+    const Rows rows(30, 1);
+    const std::vector<ColumnValue> final = rows.final_row();
+    return b_writer_->AppendTrajectory(rows.many(), {.end = End::kTerminated, .final = final})->id;
+  }();
+  const float scores[] = {1, 2, 3, 4};
+  const uint32_t version = 7;
+  WriteBatch batch;
+  batch.SetColumns(table_, first, {{"score", TensorView::Scalar(scores[0])}});
+  batch.SetColumns(
+      table_, second,
+      {{"version", TensorView::Scalar(version)}, {"score", TensorView::Scalar(scores[1])}});
+  batch.SetColumns(table_, open.id, {{"score", TensorView::Scalar(scores[2])}});
+  batch.SetColumns(b_, of_b, {{"score", TensorView::Scalar(scores[3])}});
+  batch.SetColumns(b_, of_b + 100, {});
+  ExpectRefused(StatusCode::kNotFound, batch, "operation 4: table 'b' has no trajectory");
+  EXPECT_EQ(table_->priority_table("scored")->Items().size(), 0u);
+  batch.Clear();
+  batch.SetColumns(table_, first, {{"score", TensorView::Scalar(scores[0])}});
+  batch.SetColumns(
+      table_, second,
+      {{"version", TensorView::Scalar(version)}, {"score", TensorView::Scalar(scores[1])}});
+  batch.SetColumns(table_, open.id, {{"score", TensorView::Scalar(scores[2])}});
+  batch.SetColumns(b_, of_b, {{"score", TensorView::Scalar(scores[3])}});
+  batch.SetColumns(b_, of_b, {});
+  ExpectRefused(StatusCode::kInvalidArgument, batch, "other operations of the batch set some");
+  batch.Clear();
+  batch.SetColumns(table_, first, {{"score", TensorView::Scalar(scores[0])}});
+  batch.SetColumns(
+      table_, second,
+      {{"version", TensorView::Scalar(version)}, {"score", TensorView::Scalar(scores[1])}});
+  batch.SetColumns(table_, open.id, {{"score", TensorView::Scalar(scores[2])}});
+  batch.SetColumns(b_, of_b, {{"score", TensorView::Scalar(scores[3])}});
+  const uint64_t records = database_->Stats().log_records;
+  ASSERT_OK(database_->Write(batch));
+  EXPECT_EQ(database_->Stats().log_records, records + 1);
+  // The writer goes on with what its trajectory has now.
+  ASSERT_OK(writer_->AppendSteps(Rows(21, 1).many()));
+  for (int opened = 0; opened < 2; ++opened) {
+    EXPECT_EQ(Score(table_, first), 1);
+    EXPECT_EQ(Score(table_, second), 2);
+    EXPECT_EQ(Score(table_, open.id), 3);
+    EXPECT_EQ(Score(b_, of_b), 4);
+    EXPECT_EQ(table_->priority_table("scored")->Items().size(), 7u);
+    ReopenBoth();
+  }
+}
+
+TEST_F(WriteBatchTest, WhatABatchCannotSetIsNamed) {
+  const TrajectoryId id = AppendClosed(0, 3);
+  ASSERT_OK_AND_ASSIGN(const Appended open, writer_->AppendSteps(Rows(20, 1).many()));
+  const Column blob{.name = "text", .dtype = DType::kU8, .kind = ColumnKind::kBlob};
+  ASSERT_OK(table_->AddColumns({&blob, 1}));
+  const float score = 1;
+  const Rows more(21, 1);
+  const std::vector<ColumnValue> value = {{"score", TensorView::Scalar(score)}};
+  WriteBatch batch;
+  batch.SetColumns(table_, id, value);
+  batch.Remove(table_, {&id, 1});
+  ExpectRefused(StatusCode::kInvalidArgument, batch, "operation 0: table 'a': columns of");
+  batch.Clear();
+  batch.AppendSteps(writer_.get(), more.many());
+  batch.SetColumns(table_, open.id, value);
+  ExpectRefused(StatusCode::kInvalidArgument, batch, "the batch appends to it");
+  batch.Clear();
+  batch.SetColumns(table_, id, {{"obs", TensorView::Scalar(score)}});
+  ExpectRefused(StatusCode::kInvalidArgument, batch, "is per step");
+  batch.Clear();
+  const std::vector<uint8_t> text = {1, 2};
+  batch.SetColumns(table_, id, {{"text", TensorView(text.data(), DType::kU8, Shape({2}))}});
+  ExpectRefused(StatusCode::kInvalidArgument, batch, "column 'text' has values of any length");
 }
 
 }  // namespace

@@ -75,6 +75,9 @@ TEST_F(RecoveryCheckTest, TheOperationsOfABatchFollowEachOther) {
         case Kind::Remove:
           change = fb::CreateRemove(body).Union();
           break;
+        case Kind::SetColumns:
+          change = fb::CreateSetColumns(body).Union();
+          break;
         case Kind::Append: {
           const auto named = body.CreateVectorOfStructs(&piece, 1);
           change = fb::CreateAppend(body, 0, 0, 0, 0, 0, named).Union();
@@ -95,6 +98,8 @@ TEST_F(RecoveryCheckTest, TheOperationsOfABatchFollowEachOther) {
   EXPECT_OK(check({{Kind::SetPriorities, 1},
                    {Kind::SetPriorities, 1},
                    {Kind::DeleteItems, 1},
+                   {Kind::SetColumns, 1},
+                   {Kind::SetColumns, 1},
                    {Kind::Append, 1},
                    {Kind::Remove, 2},
                    {Kind::Append, 3},
@@ -105,6 +110,7 @@ TEST_F(RecoveryCheckTest, TheOperationsOfABatchFollowEachOther) {
                 "operation 1 of 2, SetPriorities, is none that follows");
   EXPECT_STATUS(kCorruption, check({{Kind::Append, 1}, {Kind::Remove, 1}}, 1), wrong);
   EXPECT_STATUS(kCorruption, check({{Kind::Append, 1}, {Kind::Append, 1}}, 2), wrong);
+  EXPECT_STATUS(kCorruption, check({{Kind::SetColumns, 1}, {Kind::DeleteItems, 1}}, 0), wrong);
   EXPECT_STATUS(kCorruption, check({{Kind::Append, 1}, {Kind::Adopt, 1}}, 1), wrong);
   EXPECT_STATUS(kCorruption, check({{Kind::Remove, 1}, {Kind::DeleteItems, 2}}, 0), wrong);
   EXPECT_STATUS(kCorruption, check({{Kind::WriteTag, 0}, {Kind::WriteTag, 0}}, 0), wrong);
