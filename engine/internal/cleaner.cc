@@ -8,6 +8,7 @@
 #include "base/break.h"
 #include "base/crash_point.h"
 #include "base/thread.h"
+#include "engine/internal/clean_reads.h"
 #include "engine/internal/column_compression.h"
 #include "engine/internal/core.h"
 #include "engine/internal/database_image.h"
@@ -21,6 +22,8 @@ namespace {
 constexpr uint64_t kBatchBytes = uint64_t{1} << 20;
 /// Pages that are put at once, however large they are.
 constexpr uint64_t kBatchPages = 4;
+/// So many batches of pages are read ahead.
+constexpr uint64_t kBatchesAhead = 2;
 /// Pages that are looked at while a table's mutex is held once.
 constexpr uint64_t kLooks = 4096;
 /// How often readers are looked for that may still read from the log.
@@ -292,84 +295,42 @@ Status Cleaner::PutPages(Lsn log_start) {
 }
 
 Status Cleaner::PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_start) {
-  const TableLayout& layout = table->layout();
-  for (size_t g = 0; g < layout.group_count(); ++g) {
-    const uint64_t each = layout.group(g).pages.frame_bytes();
+  TableFrames& frames = table->state->frames();
+  for (size_t g = 0; g < table->layout().group_count(); ++g) {
+    const uint64_t each = table->layout().group(g).pages.frame_bytes();
+    const TableFrames::CollectRequest request{.group = g,
+                                              .log_start = log_start,
+                                              .looks = kLooks,
+                                              .pages = std::max(kBatchBytes / each, kBatchPages)};
+    TableFrames::CollectRequest ahead = request;
+    ahead.pages *= kBatchesAhead;
+    CleanReads read(database_, *table->state);
     for (Lpn next = 0; next != kNoLpn;) {
       {
         MutexLock lock(&mutex_);
         if (stop_) return Status::Cancelled("the database is being closed");
       }
       std::vector<ColdWork> work;
+      std::vector<ColdWork> after;
       EpochRegistry::Guard guard;
       {
         MutexLock lock(&table->state->mutex);
         guard = database_->epochs.Enter();
-        table->state->frames().CollectForCold({.group = g,
-                                               .log_start = log_start,
-                                               .looks = kLooks,
-                                               .pages = std::max(kBatchBytes / each, kBatchPages)},
-                                              &next, &work);
+        frames.CollectForCold(request, &next, &work);
+        Lpn behind = next;
+        if (next != kNoLpn) frames.CollectForCold(ahead, &behind, &after);
       }
-      if (!work.empty()) GEARDB_RETURN_IF_ERROR(PutSome(table, &work, std::move(guard)));
+      read.Begin(work);
+      read.BeginAhead(after);
+      if (!work.empty()) GEARDB_RETURN_IF_ERROR(PutSome(table, &work, &read, std::move(guard)));
     }
   }
   return Status::Ok();
 }
 
-namespace {
-
-/// The bytes of pages that go to the cold store. Those without a frame are read by the threads that
-/// read pages, while the first are being put.
-class PagesRead {
- public:
-  PagesRead(DatabaseCore* database, TableState* state, const std::vector<ColdWork>& work)
-      : database_(database), work_(work), loads_(work.size()) {
-    for (size_t at = 0; at < work.size(); ++at) {
-      if (work[at].frame.valid()) continue;
-      const PagePlace& place = work[at].place;
-      auto load = std::make_shared<PageLoad>();
-      load->place = place;
-      load->memory =
-          database->page_loader->NewMemory(place.layout->group(place.group).pages.frame_bytes());
-      load->into = load->memory.get();
-      state->CopyDefaults(place.group, load->into);
-      database->page_loader->Begin(load);
-      loads_[at] = std::move(load);
-    }
-  }
-  /// What they read from is there until now.
-  ~PagesRead() {
-    for (const auto& load : loads_) {
-      if (load != nullptr) database_->page_loader->Wait(load.get());
-    }
-  }
-  PagesRead(const PagesRead&) = delete;
-  PagesRead& operator=(const PagesRead&) = delete;
-
-  /// Of work[at], until the next call; Corruption where they are damaged.
-  Result<const std::byte*> Bytes(size_t at) {
-    last_.reset();
-    if (loads_[at] == nullptr) return database_->arena->Resolve(work_[at].frame);
-    database_->page_loader->Wait(loads_[at].get());
-    last_ = std::move(loads_[at]);
-    GEARDB_RETURN_IF_ERROR(last_->status);
-    return last_->into;
-  }
-
- private:
-  DatabaseCore* const database_;
-  const std::vector<ColdWork>& work_;
-  std::vector<std::shared_ptr<PageLoad>> loads_;  // Null: it has a frame, or was asked for.
-  std::shared_ptr<PageLoad> last_;
-};
-
-}  // namespace
-
 Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<ColdWork>* work,
-                        EpochRegistry::Guard guard) {
+                        CleanReads* read, EpochRegistry::Guard guard) {
   ColdBatch batch(*cold_->if_open());
-  PagesRead read(database_, table->state.get(), *work);
   std::vector<TrajectoryId> damaged;
   Lsn newest = 0;
   uint64_t bytes = 0;
@@ -380,7 +341,7 @@ Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<Col
       codecs[page.place.group] = PageCodecs(*page.place.layout, page.place.group);
     }
     const PageLayout& pages = page.place.layout->group(page.place.group).pages;
-    const auto frame = read.Bytes(at);
+    const auto frame = read->Bytes(at);
     if (frame.status().code() == StatusCode::kCorruption) {
       damaged.push_back(page.place.trajectory);
       page.lpn = kNoLpn;

@@ -41,6 +41,7 @@
 
 namespace geardb::engine {
 
+class CleanReads;
 class DatabaseCore;
 class TableState;
 struct TableCore;
@@ -112,9 +113,9 @@ class Cleaner {
   Choice ChooseStart(Aim aim) GEARDB_REQUIRES(pass_mutex_);
   Status PutPages(Lsn log_start);
   Status PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_start);
-  /// `guard`: who keeps the pages' frames.
+  /// `read` has begun these; `guard` keeps the frames of those that have some.
   Status PutSome(const std::shared_ptr<TableCore>& table, std::vector<ColdWork>* work,
-                 EpochRegistry::Guard guard);
+                 CleanReads* read, EpochRegistry::Guard guard);
   /// An image that becomes current.
   struct TakenImage {
     ImageHead head;
