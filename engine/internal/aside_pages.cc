@@ -30,7 +30,9 @@ bool AsideReader::HasRoom() const {
   if constexpr (kBreak.read_beside_budget) return true;
   if (loads_.size() >= kAhead) return false;
   const AsidePage& next = *pages_[first_ + loads_.size()];
-  return LoaderOf(next).HasRoomBeside(next.frames->pool(next.place.group)->frame_bytes());
+  const uint64_t bytes = next.frames->AsideBytes(next.place.group);
+  if (spare_ != nullptr && spare_.get_deleter().bytes >= bytes) return true;
+  return LoaderOf(next).HasRoomBeside(bytes);
 }
 
 Result<const std::byte*> AsideReader::Get(size_t number) {
@@ -40,7 +42,7 @@ Result<const std::byte*> AsideReader::Get(size_t number) {
     spare_ = std::move(loads_.front()->memory);
     loads_.pop_front();
   }
-  while (first_ + loads_.size() < pages_.size() && (spare_ != nullptr || HasRoom())) {
+  while (first_ + loads_.size() < pages_.size() && HasRoom()) {
     const AsidePage& next = *pages_[first_ + loads_.size()];
     loads_.push_back(next.frames->LoadAside(next.place, std::exchange(spare_, nullptr)));
   }

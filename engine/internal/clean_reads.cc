@@ -26,8 +26,8 @@ std::shared_ptr<PageLoad> CleanReads::BeginLoad(const PagePlace& place) {
   auto load = std::make_shared<PageLoad>();
   load->place = place;
   if (spare_.empty()) {
-    load->memory =
-        database_->page_loader->NewMemory(place.layout->group(place.group).pages.frame_bytes());
+    // Not counted with pages beside the frames, of which others would have less.
+    load->memory = NewPageMemory(place.layout->group(place.group).pages.frame_bytes());
   } else {
     load->memory = std::move(spare_.back());
     spare_.pop_back();

@@ -30,22 +30,23 @@ namespace geardb::engine {
 
 class TableFrames;
 
-/// Frees memory for a page, and takes it from the count of such bytes.
+/// Frees memory for a page, and takes it from the count of such bytes, if there is one.
 struct FreePageMemory {
   std::shared_ptr<std::atomic<uint64_t>> count = nullptr;
   uint64_t bytes = 0;
   void operator()(std::byte* memory) const {
     GiveMemoryBack(memory, bytes);
-    count->fetch_sub(bytes, std::memory_order_relaxed);
+    if (count != nullptr) count->fetch_sub(bytes, std::memory_order_relaxed);
   }
 };
-/// Memory for a page beside the frames, counted as long as it is there.
+/// Memory for a page beside the frames.
 using PageMemory = std::unique_ptr<std::byte[], FreePageMemory>;
 
-inline PageMemory NewPageMemory(uint64_t bytes, std::shared_ptr<std::atomic<uint64_t>> count) {
+inline PageMemory NewPageMemory(uint64_t bytes,
+                                std::shared_ptr<std::atomic<uint64_t>> count = nullptr) {
   std::byte* const memory = TakeMemory(bytes);
   GEARDB_CHECK(memory != nullptr);
-  count->fetch_add(bytes, std::memory_order_relaxed);
+  if (count != nullptr) count->fetch_add(bytes, std::memory_order_relaxed);
   return PageMemory(memory, {std::move(count), bytes});
 }
 

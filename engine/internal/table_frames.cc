@@ -77,8 +77,7 @@ PagePlace TableFrames::PlaceOf(size_t group, Lpn lpn) const {
 }
 
 void TableFrames::GiveMemory(PageLoad* load, PageMemory memory) const {
-  const uint64_t bytes =
-      pools_[load->place.group]->frame_bytes() + kFrameAlignment + kArenaSpareBytes;
+  const uint64_t bytes = AsideBytes(load->place.group);
   const bool fits = memory != nullptr && memory.get_deleter().bytes >= bytes;
   load->memory = fits ? std::move(memory) : memory_.loader->NewMemory(bytes);
   const auto address = AlignUp(reinterpret_cast<uintptr_t>(load->memory.get()), kFrameAlignment);

@@ -142,6 +142,10 @@ class TableFrames {
   Result<FrameRef> ReadNow(size_t group, Lpn lpn, bool* of_file = nullptr);
   /// Where the bytes of a page that has no frame are.
   PagePlace PlaceOf(size_t group, Lpn lpn) const;
+  /// Of the memory that a page of the group is read into aside.
+  uint64_t AsideBytes(size_t group) const {
+    return pools_[group]->frame_bytes() + kFrameAlignment + kArenaSpareBytes;
+  }
   /// A load of a page by itself, into memory of its own, which leaves the page as it is. By an
   /// epoch guard that is older than `place`; the mutex need not be held.
   /// It is read into `memory`, where that is large enough.

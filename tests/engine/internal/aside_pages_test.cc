@@ -66,6 +66,42 @@ TEST_F(AsidePagesTest, ThoseReadAheadFitAnEighthOfTheFrames) {
   EXPECT_EQ(stats.pages_beside_bytes, 0u);
 }
 
+// The memory of a small page is not enough for a large one.
+TEST_F(AsidePagesTest, PagesOfSeveralSizesFitIt) {
+  TableSpec spec = FrameSpec();
+  spec.name = "small";
+  spec.columns.erase(spec.columns.begin());
+  ASSERT_OK_AND_ASSIGN(const auto small, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(const auto writer, small->NewWriter({}));
+  const float reward[] = {5, 5, 5, 5};
+  ASSERT_OK(writer->AppendSteps({{"reward", TensorView::Of(std::span<const float>(reward))}},
+                                {.end = End::kTerminated}));
+  const auto core = testing::CoreOf(*database_);
+  ASSERT_OK(core->Acknowledge(core->log->end(), Ack::kSync));
+  engine::TableState& state = *core->FindTable("small")->state;
+  engine::AsidePage page;
+  {
+    MutexLock lock(&state.mutex);
+    page = {&state.frames(), state.frames().PlaceOf(0, 0)};
+  }
+  std::vector<const engine::AsidePage*> pages(40, &page);
+  for (int round = 0; round < 20; ++round) {
+    for (const engine::AsidePage& large : pages_) pages.push_back(&large);
+  }
+  AsideReader others(AllOf(pages_));
+  ASSERT_OK(others.Get(0));  // 128 KiB.
+  AsideReader more(AllOf(pages_));
+  ASSERT_OK(more.Get(0));  // As much again: 512 KiB are left.
+  AsideReader reader(pages);
+  for (size_t i = 0; i < pages.size(); ++i) {
+    ASSERT_OK_AND_ASSIGN(const std::byte* bytes, reader.Get(i));
+    if (i < 40) {
+      EXPECT_EQ(*reinterpret_cast<const float*>(bytes), 5) << i;
+    }
+    ASSERT_LE(database_->Stats().pages_beside_bytes, options_.budgets.frames_bytes / 8);
+  }
+}
+
 TEST_F(AsidePagesTest, ADamagedOneIsNamed) {
   pages_[5].place.newest_lsn += 64;
   pages_[5].place.log_at = kNoLsn;
