@@ -64,7 +64,7 @@ Status WriteCall::Bind() {
         [&](const TableAppend& append) { return append.writer->table_ == removal.table; });
   }
   ack_ = std::max(ack_, tag_ != nullptr ? Ack::kSync : Ack::kLog);
-  return Status::Ok();
+  return CheckColumnsOnce();
 }
 
 Status WriteCall::CheckDatabase(const DatabaseCore* database, std::string_view what) const {

@@ -122,6 +122,8 @@ class WriteCall {
   Status Bind(size_t operation, const RemoveOperation& remove);
   Status Bind(size_t operation, const SetColumnsOperation& set);
   Status Bind(size_t operation, const TagOperation& tag);
+  /// Columns of a trajectory are set by one operation, and it is not removed.
+  Status CheckColumnsOnce() const;
   Status CheckDatabase(const DatabaseCore* database, std::string_view what) const;
   /// Adds the rows to those of the writer's table.
   Status AddRows(size_t operation, Writer::Impl* writer,
@@ -145,10 +147,10 @@ class WriteCall {
   Status Decide(ChangeScope* scope, bool* again) GEARDB_REQUIRES(database_->commit);
   Status CheckTables() const;
   Status FindRemoved(TableRemoval* removal) GEARDB_REQUIRES(database_->commit);
-  /// The trajectory whose columns are set: it is there, nothing else of the batch names it, and
-  /// what is set is good.
+  /// The trajectory whose columns are set: it is there, nothing is appended to it, and what is set
+  /// is good.
   Status FindColumns(TableColumns* columns) GEARDB_REQUIRES(database_->commit);
-  Status CheckNamedOnce(const TableColumns& columns) const GEARDB_REQUIRES(database_->commit);
+  Status CheckNotAppendedTo(const TableColumns& columns) const GEARDB_REQUIRES(database_->commit);
   static uint64_t ColumnsBytesMax(const TableColumns& columns);
   void CommitColumns(const TableColumns& columns) GEARDB_REQUIRES(database_->commit);
   flatbuffers::Offset<fb::Operation> EncodeColumns(const TableColumns& columns, WriteChange* change)

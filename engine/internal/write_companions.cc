@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <utility>
 
 #include "engine/internal/frame_room.h"
 #include "engine/internal/ready_items.h"
@@ -96,28 +98,33 @@ Status WriteCall::SetColumns(const std::shared_ptr<TableCore>& table, ColumnSett
   return RunBound();
 }
 
-Status WriteCall::CheckNamedOnce(const TableColumns& columns) const
-    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
-  const TrajectoryId id = columns.setting.id;
-  const auto refused = [&](std::string_view why) {
-    return Status::InvalidArgument("table '", columns.table->layout().spec().name,
-                                   "': columns of trajectory ", id, " are set, and ", why);
-  };
-  for (const TableColumns& other : columns_) {
-    if (&other == &columns || other.table != columns.table || other.setting.id != id) continue;
-    return refused("other operations of the batch set some, too");
-  }
+Status WriteCall::CheckColumnsOnce() const {
+  std::set<std::pair<const TableCore*, TrajectoryId>> removed, set;
   for (const TableRemoval& removal : removals_) {
-    if (removal.table != columns.table) continue;
-    for (const auto& [operation, removed] : removal.ids) {
-      if (removed == id) return refused("the batch removes it");
-    }
+    for (const auto& [operation, id] : removal.ids) removed.emplace(removal.table.get(), id);
   }
+  for (const TableColumns& columns : columns_) {
+    const std::pair one(columns.table.get(), columns.setting.id);
+    const bool again = !set.insert(one).second;
+    if (!again && !removed.contains(one)) continue;
+    const Status refused = Status::InvalidArgument(
+        "table '", columns.table->layout().spec().name, "': columns of trajectory ", one.second,
+        again ? " are set by another operation, too" : " are set, and the batch removes it");
+    return OfOperation(columns.operation, refused);
+  }
+  return Status::Ok();
+}
+
+Status WriteCall::CheckNotAppendedTo(const TableColumns& columns) const
+    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
   for (const TableAppend& append : appends_) {
     if (append.writer->table_ != columns.table) continue;
     for (const LaneRows& call : append.calls) {
-      if (append.writer->lane(call.lane).id != id) continue;
-      return refused("the batch appends to it; give them with the rows");
+      if (append.writer->lane(call.lane).id != columns.setting.id) continue;
+      return Status::InvalidArgument("table '", columns.table->layout().spec().name,
+                                     "': columns of trajectory ", columns.setting.id,
+                                     " are set, and the batch appends to it; give them with the "
+                                     "rows");
     }
   }
   return Status::Ok();
@@ -126,7 +133,7 @@ Status WriteCall::CheckNamedOnce(const TableColumns& columns) const
 Status WriteCall::FindColumns(TableColumns* columns) {
   const TableCore& table = *columns->table;
   GEARDB_RETURN_IF_ERROR(database_->CheckNotDropped(table));
-  GEARDB_RETURN_IF_ERROR(CheckNamedOnce(*columns));
+  GEARDB_RETURN_IF_ERROR(CheckNotAppendedTo(*columns));
   MutexLock lock(&table.state->mutex);
   const ColumnSetting& setting = columns->setting;
   const Slot slot = table.state->trajectories().FindById(setting.id);

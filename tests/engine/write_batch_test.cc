@@ -171,7 +171,8 @@ TEST_F(WriteBatchTest, ColumnsOfSeveralTrajectoriesAreSetTogether) {
   batch.SetColumns(table_, open.id, {{"score", TensorView::Scalar(scores[2])}});
   batch.SetColumns(b_, of_b, {{"score", TensorView::Scalar(scores[3])}});
   batch.SetColumns(b_, of_b, {});
-  ExpectRefused(StatusCode::kInvalidArgument, batch, "other operations of the batch set some");
+  ExpectRefused(StatusCode::kInvalidArgument, batch,
+                "operation 4: table 'b': columns of trajectory");
   batch.Clear();
   batch.SetColumns(table_, first, {{"score", TensorView::Scalar(scores[0])}});
   batch.SetColumns(
@@ -205,7 +206,7 @@ TEST_F(WriteBatchTest, WhatABatchCannotSetIsNamed) {
   WriteBatch batch;
   batch.SetColumns(table_, id, value);
   batch.Remove(table_, {&id, 1});
-  ExpectRefused(StatusCode::kInvalidArgument, batch, "operation 0: table 'a': columns of");
+  ExpectRefused(StatusCode::kInvalidArgument, batch, "are set, and the batch removes it");
   batch.Clear();
   batch.AppendSteps(writer_.get(), more.many());
   batch.SetColumns(table_, open.id, value);
