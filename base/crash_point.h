@@ -22,12 +22,12 @@ inline void SetCrashHook(CrashHook hook) {
 /// Marks a place where a crash is interesting. The log has "copy_into_ring", "drain", "rotate",
 /// "sync_begun", "sync", "synced", "manifest", and in an open "recovery_read", "recovery_cut",
 /// "recovery_drain", "recovery_drained_some", "recovery_sync", "recovery_epoch", "recovery_serve";
-/// the engine has "copy_rows", "append_evicts", "removal", "patch", "columns", "write_batch",
-/// "handed_over" and "tag", its cleaner "clean", "index_chunk", "image_taken", "flush", "recycle"
-/// and "compaction", the cold store "cold_flushed", "cold_files_dropped", "cold_covered" and
-/// "cold_manifest_copy"; a repair "repair_keep", "repair_cold", "repair_head", "repair_segment",
-/// "repair_ring", "repair_manifest", "repair_aside", "repair_remove", "repair_blob" and
-/// "repair_cold_pages".
+/// the engine has "take_frames", "copy_rows", "append_evicts", "removal", "patch", "columns",
+/// "write_batch", "handed_over" and "tag", its cleaner "clean", "index_chunk", "image_taken",
+/// "flush", "recycle" and "compaction", the cold store "cold_flushed", "cold_files_dropped",
+/// "cold_covered" and "cold_manifest_copy"; a repair "repair_keep", "repair_cold", "repair_head",
+/// "repair_segment", "repair_ring", "repair_manifest", "repair_aside", "repair_remove",
+/// "repair_blob" and "repair_cold_pages".
 inline void CrashPoint(const char* name) {
   // Loaded once: it may be taken away beside this.
   if (const CrashHook hook = internal::crash_hook.load(std::memory_order_acquire)) [[unlikely]] {

@@ -161,6 +161,7 @@ Status Writer::Impl::TakeFrames(Calls calls, Deadline deadline, AppendPlan* plan
 
 Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) {
   PlanPages(calls, plan);
+  CrashPoint("take_frames");
   GEARDB_RETURN_IF_ERROR(TakeFrames(calls, deadline, plan));
 
   // Nobody reads rows beyond a trajectory's end yet. The guard keeps a tail page's frame from reuse

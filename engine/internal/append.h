@@ -165,6 +165,8 @@ class Writer::Impl {
   Status CheckColumns(Calls calls) const;
   /// NotFound when a lane's trajectory was removed.
   Status CheckLanes(Calls calls) const;
+  /// Of a lane without a writer: the page at its end is there still.
+  bool HasTail(const engine::Lane& lane) const;
   /// What has to leave for the call, in `plan->eviction`. Nothing is taken out of the plan. Waits,
   /// where nothing leaves by itself, for somebody's removal.
   Status ChooseEviction(engine::ChangeScope* scope, engine::AppendPlan* plan, bool* again)

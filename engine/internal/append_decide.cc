@@ -15,6 +15,7 @@ using engine::CommitOptions;
 using engine::Lane;
 using engine::LaneRows;
 using engine::PageRows;
+using engine::TableLayout;
 namespace fb = engine::fb;
 
 namespace {
@@ -65,11 +66,21 @@ void Writer::Impl::PromiseNumbers() {
 Status Writer::Impl::CheckLanes(Calls calls) const {
   for (const LaneRows& call : calls) {
     const Lane& lane = *lanes_[call.lane];
-    if (!lane.removed.load()) continue;
-    return Status::NotFound("trajectory ", lane.id, " of table '", layout().spec().name,
+    // With the owner's trajectory leaves that of a companion.
+    const Lane& known = call.owner != nullptr ? *call.owner : lane;
+    if (!known.removed.load() && HasTail(lane)) continue;
+    const auto owner = table_->owner.lock();
+    const TableLayout& named = owner != nullptr ? owner->layout() : layout();
+    return Status::NotFound("trajectory ", known.id, " of table '", named.spec().name,
                             "' was removed");
   }
   return Status::Ok();
+}
+
+bool Writer::Impl::HasTail(const Lane& lane) const {
+  if (!lane.without_writer || lane.id == 0) return true;
+  MutexLock lock(&table_->state->mutex);
+  return table_->state->pages().IsLive(lane.tail_lpn, lane.tail_generation);
 }
 
 Status Writer::Impl::CheckColumns(Calls calls) const {

@@ -139,6 +139,8 @@ Status PageSource::ReadCold(const PagePlace& place, std::byte* frame, bool* of_f
   const Status status = cold->ReadPages({&read, 1});
   if (of_file != nullptr) *of_file = read.of_file;
   if (status.code() == StatusCode::kNotFound) return Status::Corruption(status.message());
+  // The store is closed by the database's Close alone.
+  if (status.code() == StatusCode::kFailedPrecondition) return Status::Cancelled(status.message());
   GEARDB_RETURN_IF_ERROR(status);
   if (read.header.lsn < place.newest_lsn && !kBreak.serve_stale_page) {
     return Status::Corruption("the cold store has it as of LSN ", read.header.lsn,

@@ -54,6 +54,7 @@ struct Lane {
   std::vector<std::byte> columns;    ///< Per-trajectory values, one column after the other.
   std::span<const std::byte> unset;  ///< What `columns` hold before any is set.
   uint32_t owner_generation = 0;     ///< Of a companion: of the owner's trajectory that it is of.
+  bool without_writer = false;  ///< Of a companion: nobody sets `removed`, of the owner either.
   /// Set when the trajectory is removed, before its frames are retired.
   std::atomic<bool> removed{false};
   /// `moved` has something: set before the frames that were the tail's are retired.
@@ -71,6 +72,7 @@ struct Lane {
     std::fill(tail.begin(), tail.end(), Tail{});
     ClearMoved();
     episode_ended = true;
+    without_writer = false;
     std::copy(unset.begin(), unset.end(), columns.begin());
   }
 };

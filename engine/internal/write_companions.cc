@@ -216,6 +216,7 @@ Result<std::vector<LaneRows>> WriteCall::TakeOverOwned(std::span<const OwnedRows
     const auto number = static_cast<uint32_t>(calls.size());
     Lane& lane = writer->lane(number);
     GEARDB_RETURN_IF_ERROR(writer->TakeOverOwned(owner, &lane));
+    lane.without_writer = true;
     if (lane.id != 0) {
       state.frames().HoldAll(lane.tail_lpn, true);
       owned_->held.push_back({&state, lane.tail_lpn, lane.tail_generation});

@@ -57,13 +57,25 @@ TEST_F(ColdSnapshotTest, APatchThatTheColdStoreHasIsNotShownToWhoCameBefore) {
 }
 
 TEST_F(ColdSnapshotTest, ACloseLetsGoOfWhatIsHeldStill) {
+  const TrajectoryId id = Add(kPageRows, kPageRows);
   GoOn();
   ASSERT_OK(CleanAll());
+  DropAll();
   const auto held = testing::CoreOf(*database_)->page_source->ColdNow();
   ASSERT_NE(held, nullptr);
   const auto core = testing::CoreOf(*database_);
+  engine::TableState& state = *core->AllTables()[0]->state;
+  engine::PageWaits waits;
+  {
+    MutexLock lock(&state.mutex);
+    const auto& record = state.trajectories().record(state.trajectories().FindById(id));
+    (void)state.frames().PutAside(0, record.head_lpn, &waits);
+  }
   ASSERT_OK(database_->Close());
   EXPECT_EQ(core->page_source->ColdNow(), nullptr);
+  // As of all calls that a close has come before.
+  engine::AsideReader aside(engine::AllOf(waits.aside()));
+  EXPECT_STATUS(kCancelled, aside.Get(0), "is closed");
 }
 
 }  // namespace

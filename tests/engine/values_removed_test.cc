@@ -1,0 +1,133 @@
+// A trajectory leaves while rows are on their way to its values: they go nowhere, least of all into
+// the frame that its last page had, which may be another's by then.
+#include <functional>
+#include <map>
+
+#include "base/crash_point.h"
+#include "tests/engine/values_fixture.h"
+
+namespace geardb {
+namespace {
+
+using testing::Bytes;
+
+/// So many that a page is full that takes the frame of one which was not.
+constexpr int64_t kRowsOfOthers = 40;
+constexpr int64_t kOthers = 40;
+
+/// Done at the call's n-th "take_frames", once.
+std::function<void()> g_meanwhile;
+int g_calls_left = 0;
+
+class ValuesRemovedTest : public testing::StoreTest {
+ protected:
+  void SetUp() override {
+    StoreTest::SetUp();
+    TableSpec spec;
+    spec.name = "values";
+    spec.columns = {
+        {.name = "row", .dtype = DType::kI64},
+        {.name = "text", .dtype = DType::kU8, .kind = ColumnKind::kRagged, .expected_rows = 30}};
+    spec.steps_per_page = 4;
+    Create(spec);
+    ASSERT_OK_AND_ASSIGN(others_, table_->NewWriter({}));
+  }
+  void TearDown() override {
+    SetCrashHook(nullptr);
+    g_meanwhile = nullptr;
+    others_.reset();
+    StoreTest::TearDown();
+  }
+  void Meanwhile(int nth, std::function<void()> what) {
+    g_meanwhile = std::move(what);
+    g_calls_left = nth;
+    SetCrashHook([](const char* name) {
+      if (std::string_view(name) != "take_frames" || --g_calls_left != 0) return;
+      g_meanwhile();
+    });
+  }
+  static Bytes TextOf(int64_t number, int64_t row) {
+    Bytes text(static_cast<size_t>(20 + (number + row) % 17));
+    for (size_t i = 0; i < text.size(); ++i) {
+      text[i] = static_cast<uint8_t>(number * 31 + row * 7 + static_cast<int64_t>(i));
+    }
+    return text;
+  }
+  Result<Appended> Append(Writer* writer, int64_t number, int64_t first, int64_t count, End end) {
+    std::vector<int64_t> rows;
+    Bytes text;
+    std::vector<uint64_t> offsets = {0};
+    for (int64_t row = first; row < first + count; ++row) {
+      rows.push_back(row);
+      const Bytes one = TextOf(number, row);
+      text.insert(text.end(), one.begin(), one.end());
+      offsets.push_back(text.size());
+    }
+    const std::vector<ColumnValue> values = {
+        {"row", TensorView::Of(std::span<const int64_t>(rows))},
+        {"text", TensorView::Of(std::span<const uint8_t>(text)), offsets}};
+    return writer->AppendSteps(values, {.end = end});
+  }
+  void AddOthers(int64_t first, int64_t end) {
+    for (int64_t number = first; number < end; ++number) {
+      ASSERT_OK_AND_ASSIGN(const Appended added,
+                           Append(others_.get(), number, 0, kRowsOfOthers, End::kTerminated));
+      numbers_[added.id] = number;
+    }
+  }
+  /// It leaves with so many others that their frames are taken again, all of them by other pages.
+  void Replace(TrajectoryId id) {
+    std::vector<TrajectoryId> gone = {id};
+    for (const auto& [other, number] : numbers_) gone.push_back(other);
+    ASSERT_OK(table_->Remove(gone));
+    numbers_.clear();
+    AddOthers(1000, 1000 + 2 * kOthers);
+  }
+  void ExpectOthers() const {
+    ASSERT_EQ(numbers_.size(), static_cast<size_t>(2 * kOthers));
+    for (const auto& [id, number] : numbers_) {
+      const std::string_view column = "text";
+      ASSERT_OK_AND_ASSIGN(const auto read, table_->Read(id, {&column, 1}, {}));
+      const auto text = read[0].view().values<uint8_t>();
+      Bytes expected;
+      for (int64_t row = 0; row < kRowsOfOthers; ++row) {
+        const Bytes one = TextOf(number, row);
+        expected.insert(expected.end(), one.begin(), one.end());
+      }
+      EXPECT_EQ(Bytes(text.begin(), text.end()), expected) << "trajectory " << id;
+    }
+  }
+
+  std::unique_ptr<Writer> others_;
+  std::map<TrajectoryId, int64_t> numbers_;
+};
+
+TEST_F(ValuesRemovedTest, WhileTheyArePatched) {
+  ASSERT_OK_AND_ASSIGN(const Appended patched, Append(writer_.get(), 0, 0, 12, End::kTerminated));
+  const Bytes text(200, 0xEE);
+  const std::vector<uint64_t> offsets = {0, 200};
+  const std::vector<ColumnValue> values = {
+      {"text", TensorView::Of(std::span<const uint8_t>(text)), offsets}};
+  const RowSpan span{.id = patched.id, .first_row = 3, .rows = 1};
+  AddOthers(0, kOthers);
+  Meanwhile(1, [&] { Replace(patched.id); });
+  ASSERT_OK_AND_ASSIGN(const PatchOutcome outcome, table_->Patch({&span, 1}, values));
+  EXPECT_EQ(outcome.applied, 0u);
+  EXPECT_EQ(outcome.stale, 1u);
+  ExpectOthers();
+}
+
+// The second time frames are taken for what goes into the companion.
+TEST_F(ValuesRemovedTest, WhileTheyAreAppended) {
+  ASSERT_OK_AND_ASSIGN(const Appended open, Append(writer_.get(), 0, 0, 12, End::kGo));
+  AddOthers(0, kOthers);
+  Meanwhile(2, [&] { Replace(open.id); });
+  EXPECT_STATUS(kNotFound, Append(writer_.get(), 0, 12, 3, End::kGo), "was removed");
+  ExpectOthers();
+  // The next one begins another.
+  ASSERT_OK_AND_ASSIGN(const Appended next, Append(writer_.get(), 0, 0, 3, End::kGo));
+  EXPECT_NE(next.id, open.id);
+}
+
+}  // namespace
+}  // namespace geardb
