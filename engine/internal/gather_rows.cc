@@ -14,6 +14,7 @@ void CopyRun(const GatherOutput& begun, const AsideRun& run, const std::byte* pa
   GatherOutput output = begun;
   output.first_group = 0;
   output.group_count = 1;
+  output.first_fill = 0;
   output.fill_count = 0;
   const RunGroup group{
       .count = 1, .bytes = run.bytes, .destination_offset = run.destination_offset};

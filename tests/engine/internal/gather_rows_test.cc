@@ -15,6 +15,7 @@ class GatherRowsTest : public FramesTest {
     for (const auto& [column, bytes] :
          {std::pair(0u, uint64_t{kFrameBytes}), std::pair(1u, uint64_t{4})}) {
       runs_.BeginOutput({.destination = out_[column].data()});
+      runs_.Fill(out_[column].size() - 8, 8);  // The next output's begin behind it.
       uint64_t at = 0;
       for (int64_t row = 0; row < static_cast<int64_t>(record.rows_end); row += 3, at += bytes) {
         engine::RowCursor cursor(State(), record);
