@@ -27,6 +27,12 @@ class AsideReader {
   /// The bytes of page `number`, which is that of the call before or a later one; until the next
   /// call. Corruption, IoError.
   Result<const std::byte*> Get(size_t number);
+  /// The bytes of a page that has a frame of the arena or of the process, or of page `number` of
+  /// these by its reference (AsideNumber), as Get.
+  Result<const std::byte*> BytesOf(FrameRef page, const HostArena& arena) {
+    if (IsAside(page)) return Get(AsideNumber(page));
+    return arena.Resolve(page);
+  }
   /// The page of the last call.
   std::shared_ptr<PageLoad> last() const { return loads_.front(); }
 

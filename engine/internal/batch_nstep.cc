@@ -37,6 +37,7 @@ struct BatchBuilder::NStepOutputs {
 
 namespace {
 
+/// The rows whose rewards an item's returns sum.
 std::pair<int64_t, int64_t> NStepRange(const DrawnItem& item) {
   const CompiledNStep& n_step = *item.part->plan->n_step;
   const int64_t begin = item.window.anchor;
@@ -54,6 +55,7 @@ Status BatchBuilder::ReadNStepRows(NStepRows* rows) {
                            static_cast<uint64_t>(std::max<int64_t>(end - begin, 0)));
   }
   RunBuilder runs;
+  const size_t before = waits_.size();
   for (size_t value = 0; value < NStepRows::kValues; ++value) {
     for (const BatchPart& part : parts_) {
       const CompiledNStep& n_step = *part.plan->n_step;
@@ -76,7 +78,7 @@ Status BatchBuilder::ReadNStepRows(NStepRows* rows) {
     }
   }
   if (runs.output_count() == 0) return Status::Ok();
-  return GatherRowsHeld(&runs, &waits_, parts_[0].state->arena());
+  return GatherRowsHeld(&runs, &waits_, parts_[0].state->arena(), before);
 }
 
 Status BatchBuilder::BuildNStep(Batch::Rep* rep, size_t first_output) {

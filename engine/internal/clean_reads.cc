@@ -23,19 +23,12 @@ void CleanReads::Leave(std::shared_ptr<PageLoad> load) {
 }
 
 std::shared_ptr<PageLoad> CleanReads::BeginLoad(const PagePlace& place) {
-  auto load = std::make_shared<PageLoad>();
-  load->place = place;
-  if (spare_.empty()) {
-    // Not counted with pages beside the frames, of which others would have less.
-    load->memory = NewPageMemory(place.layout->group(place.group).pages.frame_bytes());
-  } else {
-    load->memory = std::move(spare_.back());
-    spare_.pop_back();
-  }
-  load->into = load->memory.get();
-  state_.CopyDefaults(place.group, load->into);
-  database_->page_loader->Begin(load);
-  return load;
+  const TableFrames& frames = state_.frames();
+  // Not counted with pages beside the frames, of which others would have less.
+  if (spare_.empty()) spare_.push_back(NewPageMemory(frames.AsideBytes(place.group)));
+  PageMemory memory = std::move(spare_.back());
+  spare_.pop_back();
+  return frames.LoadAside(place, std::move(memory));
 }
 
 std::shared_ptr<PageLoad> CleanReads::TakeAhead(const PagePlace& place) {

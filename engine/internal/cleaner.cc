@@ -318,11 +318,12 @@ Status Cleaner::PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_star
         guard = database_->epochs.Enter();
         frames.CollectForCold(request, &next, &work);
         Lpn behind = next;
-        if (next != kNoLpn) frames.CollectForCold(ahead, &behind, &after);
+        if (!work.empty() && next != kNoLpn) frames.CollectForCold(ahead, &behind, &after);
       }
+      if (work.empty()) continue;
       read.Begin(work);
       read.BeginAhead(after);
-      if (!work.empty()) GEARDB_RETURN_IF_ERROR(PutSome(table, &work, &read, std::move(guard)));
+      GEARDB_RETURN_IF_ERROR(PutSome(table, &work, &read, std::move(guard)));
     }
   }
   return Status::Ok();

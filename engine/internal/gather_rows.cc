@@ -51,20 +51,23 @@ Status GatherAside(RunBuilder* runs, PageWaits* waits, const ArenaBases& bases) 
   return Status::Ok();
 }
 
-}  // namespace
-
-Status GatherRows(RunBuilder* runs, PageWaits* waits, const HostArena& arena) {
-  GEARDB_RETURN_IF_ERROR(waits->Wait());
+/// What has frames has its bytes there.
+Status GatherAll(RunBuilder* runs, PageWaits* waits, const HostArena& arena) {
   const ArenaBases bases = BasesOf(arena);
   GatherCpu(runs->Plan(), bases);
   return GatherAside(runs, waits, bases);
 }
 
-Status GatherRowsHeld(RunBuilder* runs, PageWaits* waits, const HostArena& arena) {
-  GEARDB_RETURN_IF_ERROR(waits->WaitHeld());
-  const ArenaBases bases = BasesOf(arena);
-  GatherCpu(runs->Plan(), bases);
-  return GatherAside(runs, waits, bases);
+}  // namespace
+
+Status GatherRows(RunBuilder* runs, PageWaits* waits, const HostArena& arena) {
+  GEARDB_RETURN_IF_ERROR(waits->Wait());
+  return GatherAll(runs, waits, arena);
+}
+
+Status GatherRowsHeld(RunBuilder* runs, PageWaits* waits, const HostArena& arena, size_t before) {
+  if (waits->size() > before) GEARDB_RETURN_IF_ERROR(waits->WaitHeld());
+  return GatherAll(runs, waits, arena);
 }
 
 }  // namespace geardb::engine

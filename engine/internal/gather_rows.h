@@ -19,8 +19,9 @@ namespace geardb::engine {
 /// and the caller has an epoch guard since that of the pages' tables was. Corruption, IoError: see
 /// PageWaits::failed.
 Status GatherRows(RunBuilder* runs, PageWaits* waits, const HostArena& arena);
-/// The same, with the mutex of their tables held since the rows were looked up.
-Status GatherRowsHeld(RunBuilder* runs, PageWaits* waits, const HostArena& arena);
+/// The same, with the mutex of their tables held since the rows were looked up, when `waits` had
+/// `before` pages: where none has come since, none is waited for.
+Status GatherRowsHeld(RunBuilder* runs, PageWaits* waits, const HostArena& arena, size_t before);
 
 /// Rows [begin, end) of a step column, of a trajectory that has them.
 struct RowsOfColumn {

@@ -83,10 +83,11 @@ void PageLoader::Wait(PageLoad* load) {
   {
     MutexLock lock(&mutex_);
     taken = Take(load);
-    // Threads may not come to it for long, and its memory would stay.
-    const auto queued = std::find_if(queue_.rbegin(), queue_.rend(),
-                                     [load](const auto& one) { return one.get() == load; });
-    if (taken && queued != queue_.rend()) queue_.erase(std::next(queued).base());
+    // Threads may not come to it for long, and its memory would stay. It is near the end: who waits
+    // for many begins with the last.
+    const auto is_it = [load](const auto& one) { return one.get() == load; };
+    const auto queued = taken ? std::find_if(queue_.rbegin(), queue_.rend(), is_it) : queue_.rend();
+    if (queued != queue_.rend()) queue_.erase(std::next(queued).base());
   }
   if (taken) {
     wal::AlignedBuffer scratch;
@@ -103,40 +104,33 @@ void PageLoader::Run() {
   wal::AlignedBuffer scratch;
   for (;;) {
     std::shared_ptr<PageLoad> load;
+    bool is_read = false;
     {
       MutexLock lock(&mutex_);
       while (queue_.empty() && !MayFinish() && !stop_) {
         queued_.WaitUntil(&mutex_, Deadline::Infinite());
       }
-      if (MayFinish()) {
-        load = std::move(read_.front());
-        read_.pop_front();
+      is_read = MayFinish();
+      if (!is_read && queue_.empty()) return;
+      auto& from = is_read ? read_ : queue_;
+      load = std::move(from.front());
+      from.pop_front();
+      if (is_read) {
         finishing_ = true;
-      } else if (queue_.empty()) {
-        return;
+      } else {
+        GEARDB_CHECK(Take(load.get()));  // Whoever waits takes it out of the queue, too.
+        ++working_[load->owner];
       }
     }
-    if (load != nullptr) {
+    if (is_read) {
       FinishOne(load.get());
     } else {
-      ReadNext(&scratch);
+      ReadOne(std::move(load), &scratch);
     }
   }
 }
 
-void PageLoader::ReadNext(wal::AlignedBuffer* scratch) {
-  std::shared_ptr<PageLoad> load;
-  {
-    MutexLock lock(&mutex_);
-    if (queue_.empty()) return;
-    load = std::move(queue_.front());
-    queue_.pop_front();
-    if (!Take(load.get())) {
-      ready_.NotifyAll();  // There may be no other.
-      return;
-    }
-    ++working_[load->owner];
-  }
+void PageLoader::ReadOne(std::shared_ptr<PageLoad> load, wal::AlignedBuffer* scratch) {
   Read(load.get(), scratch);
   if (load->owner == nullptr) return Done(nullptr);
   MutexLock lock(&mutex_);

@@ -127,7 +127,7 @@ class PageLoader {
 
  private:
   void Run();
-  void ReadNext(wal::AlignedBuffer* scratch);
+  void ReadOne(std::shared_ptr<PageLoad> load, wal::AlignedBuffer* scratch);
   void FinishOne(PageLoad* load);
   /// Whether there is a load to be finished: by one thread at a time. It may have to wait for the
   /// mutex of the load's table, whose holder may wait for pages that the others read.

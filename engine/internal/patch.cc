@@ -88,7 +88,6 @@ class PatchCall {
   Status CatchUpCopies() GEARDB_REQUIRES(database_->commit);
   Status CatchUpCopy(PageCopyWork* work) GEARDB_REQUIRES(table_->state->mutex);
   Status ReadAnew(PageCopyWork* work, uint32_t rows) GEARDB_REQUIRES(table_->state->mutex);
-  Result<const std::byte*> BytesOf(FrameRef old, AsideReader* aside) const;
   void BuildBody() GEARDB_REQUIRES(database_->commit);
   void MoveTails(Lsn lsn) GEARDB_REQUIRES(database_->commit);
   void FreeFrames();
@@ -219,18 +218,12 @@ Status PatchCall::MakeCopies(EpochRegistry::Guard* guard) {
   GEARDB_RETURN_IF_ERROR(waits.Wait());
   AsideReader aside(AllOf(waits.aside()));
   for (auto& [key, work] : work_) {
-    GEARDB_ASSIGN_OR_RETURN(const std::byte* from, BytesOf(work.old, &aside));
+    GEARDB_ASSIGN_OR_RETURN(const std::byte* from, aside.BytesOf(work.old, *database_->arena));
     table_->state->CopyDefaults(work.page.group, work.page.frame);
     CopyOld(work, from, 0, work.rows_before);
     PutValues(work);
   }
   return Status::Ok();
-}
-
-/// Of a page as it was.
-Result<const std::byte*> PatchCall::BytesOf(FrameRef old, AsideReader* aside) const {
-  if (IsAside(old)) return aside->Get(AsideNumber(old));
-  return database_->arena->Resolve(old);
 }
 
 /// Rows [first, end) as `from`, the page's frame, has them. A stream's flags come later: whoever
@@ -288,7 +281,7 @@ Status PatchCall::ReadAnew(PageCopyWork* work, uint32_t rows) {
   PageWaits waits;
   work->old = table_->state->frames().PutAside(work->page.group, work->page.lpn, &waits);
   AsideReader aside(AllOf(waits.aside()));
-  GEARDB_ASSIGN_OR_RETURN(const std::byte* from, BytesOf(work->old, &aside));
+  GEARDB_ASSIGN_OR_RETURN(const std::byte* from, aside.BytesOf(work->old, *database_->arena));
   CopyOld(*work, from, 0, rows);
   PutValues(*work);
   return Status::Ok();

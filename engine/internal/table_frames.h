@@ -146,9 +146,9 @@ class TableFrames {
   uint64_t AsideBytes(size_t group) const {
     return pools_[group]->frame_bytes() + kFrameAlignment + kArenaSpareBytes;
   }
-  /// A load of a page by itself, into memory of its own, which leaves the page as it is. By an
-  /// epoch guard that is older than `place`; the mutex need not be held.
-  /// It is read into `memory`, where that is large enough.
+  /// A load of a page by itself, which leaves the page as it is: into `memory`, or other memory
+  /// where that is none or too small. By an epoch guard that is older than `place`; the mutex need
+  /// not be held.
   std::shared_ptr<PageLoad> LoadAside(const PagePlace& place, PageMemory memory = {}) const;
   /// A load is ready: its page gets the frame, if it still is what was asked for. Takes the mutex.
   void Finish(PageLoad* load);

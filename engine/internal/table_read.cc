@@ -30,12 +30,9 @@ void BeginColumn(const StepColumn& column, int64_t count, ColumnRows* rows, RunB
 
 /// Copies absolute row `row` to place `at` of the output begun last.
 void CopyRow(RowCursor* cursor, size_t column, int64_t row, int64_t at, RowsToCopy* copies) {
-  const TableState& state = cursor->state();
-  const TableLayout& layout = state.layout();
-  const uint64_t bytes = layout.step_columns()[column].row_bytes;
-  const FrameRef source =
-      state.RowToRead(column, cursor->PageOf(row), layout.OffsetInPage(row), &copies->waits);
-  copies->runs.Copy(source, bytes, static_cast<uint64_t>(at) * bytes, bytes);
+  const uint64_t bytes = cursor->state().layout().step_columns()[column].row_bytes;
+  CopyRows(cursor, {column, bytes, row, row + 1}, {static_cast<uint64_t>(at) * bytes, bytes},
+           &copies->runs, &copies->waits);
 }
 
 /// Python's slice.indices over rows [first, end).

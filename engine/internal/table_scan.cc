@@ -205,12 +205,8 @@ Status ScanColumn(DatabaseCore* database, const TableCore& table, const ColumnQu
     // have brought there.
     AsideReader missing(AllOf(steps.waits.aside()));
     for (const PageRows& page : steps.rows) {
-      const std::byte* frame = nullptr;
-      if (IsAside(page.frame)) {
-        GEARDB_ASSIGN_OR_RETURN(frame, missing.Get(AsideNumber(page.frame)));
-      } else {
-        frame = table.state->arena().Resolve(page.frame);
-      }
+      GEARDB_ASSIGN_OR_RETURN(const std::byte* frame,
+                              missing.BytesOf(page.frame, table.state->arena()));
       take({.dtype = source.dtype,
             .values = frame + source.offset + page.first * source.stride,
             .stride = source.stride,

@@ -296,7 +296,6 @@ class TableState {
   void CopyDefaults(size_t group, FrameRef into) const {
     frames_->CopyDefaults(group, memory_.arena->Resolve(into));
   }
-  void CopyDefaults(size_t group, std::byte* into) const { frames_->CopyDefaults(group, into); }
   /// The leaf of a row that is there, or UINT64_MAX.
   uint64_t LeafOfRow(const index::TrajectoryRecord& record, int64_t row) const;
   /// The leaf that (slot, row) has in a priority table, whether or not it is an item.

@@ -44,6 +44,7 @@ Result<std::vector<RaggedRange>> ReadRanges(std::span<const RaggedStep> steps, P
   std::map<std::tuple<const TableState*, size_t, Lpn>, FrameRef> frames;
   std::vector<RaggedRange> ranges(steps.size());
   if (steps.empty()) return ranges;
+  const size_t before = waits->size();
   RunBuilder runs;
   runs.BeginOutput({.destination = reinterpret_cast<std::byte*>(ranges.data())});
   uint64_t at = 0;
@@ -57,7 +58,7 @@ Result<std::vector<RaggedRange>> ReadRanges(std::span<const RaggedStep> steps, P
     runs.Copy(AdvanceInFrame(found->second, offset), sizeof(RaggedRange), at, sizeof(RaggedRange));
     at += sizeof(RaggedRange);
   }
-  GEARDB_RETURN_IF_ERROR(GatherRowsHeld(&runs, waits, steps[0].state->arena()));
+  GEARDB_RETURN_IF_ERROR(GatherRowsHeld(&runs, waits, steps[0].state->arena(), before));
   for (size_t i = 0; i < steps.size(); ++i) GEARDB_RETURN_IF_ERROR(CheckRange(steps[i], ranges[i]));
   return ranges;
 }

@@ -146,11 +146,13 @@ class WriteCall {
   Status Reserve();
   Status Decide(ChangeScope* scope, bool* again) GEARDB_REQUIRES(database_->commit);
   Status CheckTables() const;
+  /// That appends to the trajectory, if one does.
+  std::optional<uint32_t> LaneOf(const TableCore& table, TrajectoryId id) const
+      GEARDB_REQUIRES(database_->commit);
   Status FindRemoved(TableRemoval* removal) GEARDB_REQUIRES(database_->commit);
   /// The trajectory whose columns are set: it is there, nothing is appended to it, and what is set
   /// is good.
   Status FindColumns(TableColumns* columns) GEARDB_REQUIRES(database_->commit);
-  Status CheckNotAppendedTo(const TableColumns& columns) const GEARDB_REQUIRES(database_->commit);
   static uint64_t ColumnsBytesMax(const TableColumns& columns);
   void CommitColumns(const TableColumns& columns) GEARDB_REQUIRES(database_->commit);
   flatbuffers::Offset<fb::Operation> EncodeColumns(const TableColumns& columns, WriteChange* change)

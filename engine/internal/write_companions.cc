@@ -115,27 +115,16 @@ Status WriteCall::CheckColumnsOnce() const {
   return Status::Ok();
 }
 
-Status WriteCall::CheckNotAppendedTo(const TableColumns& columns) const
-    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
-  for (const TableAppend& append : appends_) {
-    if (append.writer->table_ != columns.table) continue;
-    for (const LaneRows& call : append.calls) {
-      if (append.writer->lane(call.lane).id != columns.setting.id) continue;
-      return Status::InvalidArgument("table '", columns.table->layout().spec().name,
-                                     "': columns of trajectory ", columns.setting.id,
-                                     " are set, and the batch appends to it; give them with the "
-                                     "rows");
-    }
-  }
-  return Status::Ok();
-}
-
 Status WriteCall::FindColumns(TableColumns* columns) {
   const TableCore& table = *columns->table;
   GEARDB_RETURN_IF_ERROR(database_->CheckNotDropped(table));
-  GEARDB_RETURN_IF_ERROR(CheckNotAppendedTo(*columns));
-  MutexLock lock(&table.state->mutex);
   const ColumnSetting& setting = columns->setting;
+  if (LaneOf(table, setting.id)) {
+    return Status::InvalidArgument(
+        "table '", table.layout().spec().name, "': columns of trajectory ", setting.id,
+        " are set, and the batch appends to it; give them with the rows");
+  }
+  MutexLock lock(&table.state->mutex);
   const Slot slot = table.state->trajectories().FindById(setting.id);
   if (slot == kNoSlot) {
     return Status::NotFound("table '", table.layout().spec().name, "' has no trajectory ",

@@ -90,17 +90,24 @@ Status WriteCall::CheckTables() const {
   return Status::Ok();
 }
 
+std::optional<uint32_t> WriteCall::LaneOf(const TableCore& table, TrajectoryId id) const
+    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
+  for (const TableAppend& append : appends_) {
+    if (append.writer->table_.get() != &table) continue;
+    for (const LaneRows& call : append.calls) {
+      if (append.writer->lane(call.lane).id == id) return call.lane;
+    }
+  }
+  return std::nullopt;
+}
+
 Status WriteCall::FindRemoved(TableRemoval* removal) {
   const std::string& name = removal->table->layout().spec().name;
   removal->slots.clear();
   for (const auto& [operation, id] : removal->ids) {
-    for (const TableAppend& append : appends_) {
-      if (append.writer->table_ != removal->table) continue;
-      for (const LaneRows& call : append.calls) {
-        if (append.writer->lane(call.lane).id != id) continue;
-        return Status::InvalidArgument("operation ", operation, ": table '", name, "': trajectory ",
-                                       id, " is removed, and lane ", call.lane, " appends to it");
-      }
+    if (const auto lane = LaneOf(*removal->table, id)) {
+      return Status::InvalidArgument("operation ", operation, ": table '", name, "': trajectory ",
+                                     id, " is removed, and lane ", *lane, " appends to it");
     }
     MutexLock lock(&removal->table->state->mutex);
     const Slot slot = removal->table->state->trajectories().FindById(id);

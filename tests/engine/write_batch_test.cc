@@ -154,32 +154,24 @@ TEST_F(WriteBatchTest, ColumnsOfSeveralTrajectoriesAreSetTogether) {
   const float scores[] = {1, 2, 3, 4};
   const uint32_t version = 7;
   WriteBatch batch;
-  batch.SetColumns(table_, first, {{"score", TensorView::Scalar(scores[0])}});
-  batch.SetColumns(
-      table_, second,
-      {{"version", TensorView::Scalar(version)}, {"score", TensorView::Scalar(scores[1])}});
-  batch.SetColumns(table_, open.id, {{"score", TensorView::Scalar(scores[2])}});
-  batch.SetColumns(b_, of_b, {{"score", TensorView::Scalar(scores[3])}});
+  const auto fill = [&] {
+    batch.Clear();
+    batch.SetColumns(table_, first, {{"score", TensorView::Scalar(scores[0])}});
+    batch.SetColumns(
+        table_, second,
+        {{"version", TensorView::Scalar(version)}, {"score", TensorView::Scalar(scores[1])}});
+    batch.SetColumns(table_, open.id, {{"score", TensorView::Scalar(scores[2])}});
+    batch.SetColumns(b_, of_b, {{"score", TensorView::Scalar(scores[3])}});
+  };
+  fill();
   batch.SetColumns(b_, of_b + 100, {});
   ExpectRefused(StatusCode::kNotFound, batch, "operation 4: table 'b' has no trajectory");
   EXPECT_EQ(table_->priority_table("scored")->Items().size(), 0u);
-  batch.Clear();
-  batch.SetColumns(table_, first, {{"score", TensorView::Scalar(scores[0])}});
-  batch.SetColumns(
-      table_, second,
-      {{"version", TensorView::Scalar(version)}, {"score", TensorView::Scalar(scores[1])}});
-  batch.SetColumns(table_, open.id, {{"score", TensorView::Scalar(scores[2])}});
-  batch.SetColumns(b_, of_b, {{"score", TensorView::Scalar(scores[3])}});
+  fill();
   batch.SetColumns(b_, of_b, {});
   ExpectRefused(StatusCode::kInvalidArgument, batch,
                 "operation 4: table 'b': columns of trajectory");
-  batch.Clear();
-  batch.SetColumns(table_, first, {{"score", TensorView::Scalar(scores[0])}});
-  batch.SetColumns(
-      table_, second,
-      {{"version", TensorView::Scalar(version)}, {"score", TensorView::Scalar(scores[1])}});
-  batch.SetColumns(table_, open.id, {{"score", TensorView::Scalar(scores[2])}});
-  batch.SetColumns(b_, of_b, {{"score", TensorView::Scalar(scores[3])}});
+  fill();
   const uint64_t records = database_->Stats().log_records;
   ASSERT_OK(database_->Write(batch));
   EXPECT_EQ(database_->Stats().log_records, records + 1);

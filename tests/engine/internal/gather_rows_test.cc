@@ -67,7 +67,7 @@ TEST_F(GatherRowsTest, AlsoWhileTheMutexIsHeld) {
   DropAll();
   MutexLock lock(&State().mutex);
   Plan(id);
-  ASSERT_OK(engine::GatherRowsHeld(&runs_, &waits_, *testing::CoreOf(*database_)->arena));
+  ASSERT_OK(engine::GatherRowsHeld(&runs_, &waits_, *testing::CoreOf(*database_)->arena, 0));
   ExpectOutputs(id, 150);
 }
 
@@ -82,7 +82,7 @@ TEST_F(GatherRowsTest, APageAsideThatCannotBeReadIsNamed) {
   runs_.BeginOutput({.destination = out_[0].data()});
   runs_.Copy(waits_.AddAside(&state.frames(), place), 8, 0, 8);
   EXPECT_STATUS(kCorruption,
-                engine::GatherRowsHeld(&runs_, &waits_, *testing::CoreOf(*database_)->arena),
+                engine::GatherRowsHeld(&runs_, &waits_, *testing::CoreOf(*database_)->arena, 0),
                 "page 2 of trajectory");
   ASSERT_NE(waits_.failed(), nullptr);
   EXPECT_EQ(waits_.failed()->place.trajectory, id);
