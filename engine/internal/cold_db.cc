@@ -1,6 +1,10 @@
 #include "engine/internal/cold_db.h"
 
+#include <thread>
+#include <utility>
+
 #include "base/concatenate.h"
+#include "base/thread.h"
 
 namespace geardb::engine {
 namespace {
@@ -12,6 +16,9 @@ constexpr std::string_view kNoKey{"\0\0\0", 3};
 // How long is waited for a flush that RocksDB says is done: a minute, in looks.
 constexpr int kFlushLooksMax = 600;
 constexpr int64_t kFlushLookMs = 100;
+// How long no flush job is left before others are asked for, and how many.
+constexpr int64_t kNudgeMs = 20;
+constexpr int kNudges = 4;
 // More flushes than this do not fail late.
 constexpr int kResumes = 8;
 
@@ -232,13 +239,68 @@ Status ColdDb::Resume() {
   return left;
 }
 
+namespace {
+
+/// Who resumes RocksDB waits there for a flush, which may never begin. A job that is scheduled as
+/// one recovery fails finds no recovery under way when it begins, and ends without having taken a
+/// request from RocksDB's queue. From then on there are more requests than jobs, each job takes one
+/// that is older than its own, and the last waits for a job that nobody schedules. While this lives
+/// and no job is left, others are asked for, which take what waits in the queue.
+class FlushNudges {
+ public:
+  FlushNudges(rocksdb::DB* db, const ColdThreads& threads,
+              std::vector<rocksdb::ColumnFamilyHandle*> families)
+      : db_(db), threads_(threads), families_(std::move(families)) {
+    auto thread = StartThread("asks for forgotten flushes", [this] { Run(); });
+    if (thread.ok()) thread_ = std::move(*thread);
+  }
+  ~FlushNudges() {
+    {
+      MutexLock lock(&mutex_);
+      ended_ = true;
+      changed_.NotifyAll();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+  FlushNudges(const FlushNudges&) = delete;
+  FlushNudges& operator=(const FlushNudges&) = delete;
+
+ private:
+  void Run() {
+    rocksdb::FlushOptions options;
+    options.allow_write_stall = true;
+    MutexLock lock(&mutex_);
+    while (!ended_) {
+      if (changed_.WaitUntil(&mutex_, Deadline::AfterMs(kNudgeMs)) || !threads_.FlushesIdle()) {
+        continue;
+      }
+      // The job that finds all flushed takes the rest of the queue. None is waited for: RocksDB
+      // counts as stopped until it has resumed.
+      for (int i = 0; i < kNudges; ++i) (void)db_->Flush(options, families_);
+    }
+  }
+
+  rocksdb::DB* const db_;
+  const ColdThreads& threads_;
+  const std::vector<rocksdb::ColumnFamilyHandle*> families_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool ended_ GEARDB_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
 void ColdDb::ResumeAlone() {
   // What RocksDB has begun ends; after an error it begins nothing by itself before it resumes.
   rocksdb::Status resumed = db->PauseBackgroundWork();
   threads->HoldCompactions();
   if (resumed.ok()) resumed = db->ContinueBackgroundWork();
   listener->Resumed();
-  if (resumed.ok()) resumed = db->Resume();
+  if (resumed.ok()) {
+    const FlushNudges nudges(db.get(), *threads, families());
+    resumed = db->Resume();
+  }
   if (!resumed.ok()) listener->NotResumed(FromRocks(resumed, directory));
   threads->ReleaseCompactions();
 }

@@ -76,6 +76,11 @@ void ColdThreads::ReleaseCompactions() {
   compactions_.changed.NotifyAll();
 }
 
+bool ColdThreads::FlushesIdle() const {
+  MutexLock lock(&flushes_.mutex);
+  return flushes_.jobs.empty() && flushes_.running == 0;
+}
+
 void ColdThreads::Run(Pool* pool) {
   while (true) {
     Job job;

@@ -39,6 +39,8 @@ class ColdThreads : public rocksdb::EnvWrapper {
   /// Waits for the compactions that run or wait; then none begins until they are released.
   void HoldCompactions();
   void ReleaseCompactions();
+  /// Whether no flush runs or waits.
+  bool FlushesIdle() const;
 
   const char* Name() const override { return "GearDbColdThreads"; }
   rocksdb::Status LockFile(const std::string& name, rocksdb::FileLock** lock) override;

@@ -53,6 +53,24 @@ TEST(ColdThreadsConcurrentTest, JobsRunOnceInOrderOrAreDropped) {
   }
 }
 
+TEST(ColdThreadsConcurrentTest, AFlushThatRunsOrWaitsIsNotIdle) {
+  const auto run = [](void* argument) {
+    while (!static_cast<std::atomic<bool>*>(argument)->load()) std::this_thread::yield();
+  };
+  std::atomic<bool> gate{false};
+  ASSERT_OK_AND_ASSIGN(const auto threads, ColdThreads::Start({}, 1));
+  threads->Schedule(run, &gate, rocksdb::Env::LOW, nullptr, nullptr);
+  EXPECT_TRUE(threads->FlushesIdle());
+  for (int i = 0; i < 2; ++i) {
+    threads->Schedule(run, &gate, rocksdb::Env::HIGH, nullptr, nullptr);
+  }
+  EXPECT_FALSE(threads->FlushesIdle());
+  while (threads->GetThreadPoolQueueLen(rocksdb::Env::HIGH) > 1) std::this_thread::yield();
+  EXPECT_FALSE(threads->FlushesIdle());
+  gate = true;
+  while (!threads->FlushesIdle()) std::this_thread::yield();
+}
+
 // The database's lock is held by whoever opens the store.
 TEST(ColdThreadsLockTest, NothingIsLocked) {
   ASSERT_OK_AND_ASSIGN(const auto threads, ColdThreads::Start({}, 1));
