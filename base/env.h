@@ -126,6 +126,11 @@ class Env {
   /// The names in a directory, sorted, without "." and "..". NotFound when there is no directory.
   virtual Result<std::vector<std::string>> List(const std::string& directory) = 0;
   virtual Result<bool> Exists(const std::string& path) = 0;
+  /// How many bytes its disk has room for. NotFound when there is no directory; Unsupported where
+  /// nothing is known of it.
+  virtual Result<uint64_t> FreeBytes(const std::string& directory) {
+    return Status::Unsupported("what is free for '", directory, "'");
+  }
   virtual Status Remove(const std::string& path) = 0;
   /// Replaces `to` atomically.
   virtual Status Rename(const std::string& from, const std::string& to) = 0;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -355,6 +356,14 @@ Result<bool> PosixEnv::Exists(const std::string& path) {
   if (::fstatat(at.directory, at.path, &status, 0) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
   return ErrnoStatus(errno, "stat ", path);
+}
+
+Result<uint64_t> PosixEnv::FreeBytes(const std::string& directory) {
+  GEARDB_ASSIGN_OR_RETURN(const int opened, OpenDirectory(directory, O_RDONLY));
+  const Descriptor held(opened);
+  struct statvfs disk;
+  if (::fstatvfs(held.get(), &disk) != 0) return ErrnoStatus(errno, "fstatvfs ", directory);
+  return uint64_t{disk.f_bavail} * disk.f_frsize;
 }
 
 Status PosixEnv::Remove(const std::string& path) {

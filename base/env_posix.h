@@ -16,6 +16,7 @@ class PosixEnv final : public Env {
   Result<std::unique_ptr<File>> OpenFile(const std::string& path, FileOptions options) override;
   Result<std::vector<std::string>> List(const std::string& directory) override;
   Result<bool> Exists(const std::string& path) override;
+  Result<uint64_t> FreeBytes(const std::string& directory) override;
   Status Remove(const std::string& path) override;
   Status Rename(const std::string& from, const std::string& to) override;
   Status CreateDirectory(const std::string& path) override;

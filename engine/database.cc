@@ -101,7 +101,11 @@ Status CheckBudgets(const DatabaseOptions& options) {
 }
 
 /// The sizes that the options ask for, or those of this machine.
-void ChooseBudgets(Budgets* budgets) {
+void ChooseSizes(Env* env, const std::string& directory, DatabaseOptions* options) {
+  if (options->cold_tier && !options->read_only) {
+    options->log_bytes_max = engine::LogBytesOnDisk(env, directory, options->log_bytes_max);
+  }
+  Budgets* const budgets = &options->budgets;
   if (budgets->frames_bytes == 0) budgets->frames_bytes = engine::DefaultFrameBudget();
   if (budgets->index_bytes == 0) {
     budgets->index_bytes = std::max(budgets->frames_bytes / 8, kIndexBytesMin);
@@ -146,9 +150,9 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   GEARDB_RETURN_IF_ERROR(CheckBudgets(options));
   std::shared_ptr<Impl> impl(new Impl(options), DeleteUnlessForked<Impl>());
   impl->directory = directory;
-  Budgets& budgets = impl->options.budgets;
-  ChooseBudgets(&budgets);
-  const wal::LogOptions log = LogOptionsOf(options);
+  ChooseSizes(impl->env, directory, &impl->options);
+  const Budgets& budgets = impl->options.budgets;
+  const wal::LogOptions log = LogOptionsOf(impl->options);
   GEARDB_ASSIGN_OR_RETURN(
       impl->arena,
       engine::HostArena::Create(
@@ -166,8 +170,8 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   GEARDB_ASSIGN_OR_RETURN(impl->manifest, wal::LockAndReadManifest(found.directory.get(), directory,
                                                                    mode, &found.lock));
   if (options.cold_tier && !options.read_only) {
-    GEARDB_RETURN_IF_ERROR(engine::CheckGoesRound(
-        options.log_bytes_max, impl->manifest.segment_bytes, " in '" + directory + "'"));
+    GEARDB_RETURN_IF_ERROR(engine::CheckGoesRound(log.log_bytes_max, impl->manifest.segment_bytes,
+                                                  " in '" + directory + "'"));
   }
   impl->UsePages(found.directory, impl->manifest);
   engine::ImageHead image;

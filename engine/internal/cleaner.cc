@@ -164,10 +164,8 @@ Status Cleaner::CleanNow(bool all) {
   const Lsn end_before = database_->log->end();
   const Aim aim = all ? Aim::kAllSegments : Aim::kMargin;
   Status status = Pass(aim, &released);
-  if (status.code() == StatusCode::kResourceExhausted && CountGone().any) {
-    status = Pass(Aim::kRemovals, &released);
-    // What was removed here and there leaves the disk with the compaction.
-    if (status.ok()) compactor_.WaitIdle();
+  if (status.code() == StatusCode::kResourceExhausted && RemovalMakesRoom()) {
+    status = MakeRoom(&released);
     if (status.ok()) status = Pass(aim, &released);
   }
   appended_ = std::max(database_->log->end() - end_before, appended_ - appended_ / 8);
@@ -190,37 +188,14 @@ Status Cleaner::CleanNow(bool all) {
   return status;
 }
 
-namespace {
-
-/// While it lives, what is written to the cold store may use its reserve.
-class UsesReserve {
- public:
-  UsesReserve(ColdStore* store, bool may) : store_(may ? store : nullptr) {
-    if (store_ != nullptr) store_->UseReserve(true);
-  }
-  ~UsesReserve() {
-    if (store_ != nullptr) store_->UseReserve(false);
-  }
-  UsesReserve(const UsesReserve&) = delete;
-  UsesReserve& operator=(const UsesReserve&) = delete;
-
- private:
-  ColdStore* const store_;
-};
-
-}  // namespace
-
 Status Cleaner::Pass(Aim aim, uint64_t* released) {
   Choice choice = ChooseStart(aim);
   if (choice.segments == 0 && aim != Aim::kRemovals) return Status::Ok();
   GEARDB_ASSIGN_OR_RETURN(ColdStore* const store, cold_->Store());
-  bool only_frees = aim == Aim::kRemovals;
-  if (!only_frees) {
-    const Status kept = store->KeepReserve(choice.live_bytes);
-    only_frees = !kept.ok();
-    if (only_frees && !choice.KeepToDead()) return kept;
+  if (aim != Aim::kRemovals) {
+    const Status kept = store->KeepReserve();
+    if (!kept.ok() && !choice.KeepToDead()) return kept;
   }
-  const UsesReserve reserve(store, only_frees);
   database_->page_source->UseColdStore(store);
   // Pages whose first pieces lie before it keep their frames from here on.
   database_->log_start.store(choice.start);
@@ -236,7 +211,7 @@ Status Cleaner::Pass(Aim aim, uint64_t* released) {
   // What has left the tables may still be read by who saw it there.
   AwaitReaders();
   GEARDB_RETURN_IF_ERROR(cold_->SetHead(last_.get(), head, std::move(taken.image)));
-  removing_ = false;
+  removing_ = {};
   database_->image_lsn.store(head.lsn);
   CrashPoint("recycle");
   AwaitReaders();
@@ -397,8 +372,8 @@ Result<Cleaner::TakenImage> Cleaner::TakeImage(Lsn log_start) {
       head.log_from = std::min(head.lsn, *groups.begin());
     image = std::make_unique<DatabaseImage>(database_, head.lsn);
     // What has left by then is not in the image.
-    const Gone gone = CountGone();
-    removing_ = removing_ || gone.any;
+    const Gone gone = CountNewlyGone();
+    removing_.Add(gone);
     last_->AddRemovedBytes(gone.bytes);
     for (const TableId id : database_->TakeDropped()) last_->DeleteTable(id);
     for (const auto& table : database_->AllTables()) {

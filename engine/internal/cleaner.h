@@ -12,13 +12,13 @@
 //   5. once all who may read from the old segments have left, lets the log recycle them
 // A pass for removals is the same, but leaves the log's start where it is: nothing is moved, and
 // what has left the tables leaves the disk. One is made where the log does not grow, so that no
-// other pass comes; and on a full disk, before the pass that it has stopped is tried again: it may
-// use the cold store's reserve. So may a pass on a disk that is too full for what the reserve has
-// to be (as large as what the pass moves, and some): it gives back the segments in which nothing
-// lives. Where the cold store then needs a compaction to keep within its space, the compactor makes
-// it beside the passes that follow. A crash before 4 leaves the image of before, whose log is all
-// there. Pages in the store are of their time or newer: what they hold beyond the image, the log
-// says again.
+// other pass comes; and on a full disk, where enough was removed to make room, before the pass that
+// it has stopped is tried again: it, and the compaction behind it, may use the cold store's
+// reserve. Until that is whole again no page is moved, since the next removal will need it: a pass
+// gives back the segments in which nothing lives, and no others. Where the cold store needs a
+// compaction to keep within its space, the compactor makes it beside the passes that follow. A
+// crash before 4 leaves the image of before, whose log is all there. Pages in the store are of
+// their time or newer: what they hold beyond the image, the log says again.
 //
 // Nothing is put there before the log is synced up to it: a page never says what a recovery after a
 // power loss does not know.
@@ -92,14 +92,27 @@ class Cleaner {
   /// What has left the tables, but not the cold store.
   struct Gone {
     bool any = false;
-    bool tables = false;  // Some were dropped.
-    uint64_t bytes = 0;   // Of frames; not of tables and groups that were dropped.
+    bool tables = false;  // Some were dropped, or groups of some.
+    uint64_t bytes = 0;   // Of frames; not of what was dropped.
+
+    void Add(const Gone& more) {
+      any |= more.any;
+      tables |= more.tables;
+      bytes += more.bytes;
+    }
   };
 
   void Wake();
   Status StartLocked() GEARDB_REQUIRES(mutex_);
   void Run();
   Gone CountGone() GEARDB_REQUIRES(pass_mutex_);
+  /// The same, without what is in `removing_`.
+  Gone CountNewlyGone() GEARDB_REQUIRES(pass_mutex_);
+  /// Whether enough has left to make room on a full disk.
+  bool RemovalMakesRoom() GEARDB_REQUIRES(pass_mutex_);
+  /// After a pass that a full disk has stopped: removes what has left the tables, and compacts. OK
+  /// where it may be tried again.
+  Status MakeRoom(uint64_t* released) GEARDB_REQUIRES(pass_mutex_);
   /// A pass for removals, where there is more to remove than the bound on the store's space allows
   /// for, or something has been for long.
   void RemoveIfDue();
@@ -139,8 +152,8 @@ class Cleaner {
   /// What has left the tables, kept until the cold store has it: a pass that fails leaves it to the
   /// next.
   std::unique_ptr<ColdBatch> last_ GEARDB_GUARDED_BY(pass_mutex_);
-  /// `last_` removes something, or what it removed is not flushed yet.
-  bool removing_ GEARDB_GUARDED_BY(pass_mutex_) = false;
+  /// What `last_` removes, or has removed and is not flushed yet.
+  Gone removing_ GEARDB_GUARDED_BY(pass_mutex_);
   int64_t gone_since_us_ GEARDB_GUARDED_BY(pass_mutex_) = 0;  // 0: nothing was at the last look.
 
   Mutex mutex_;

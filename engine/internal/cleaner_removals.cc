@@ -12,18 +12,50 @@ namespace {
 /// For how long it may be on the disk still, where no pass is made for the log.
 constexpr int64_t kGoneUsMax = 60'000'000;
 
+/// While it lives, what is written to the cold store may use its reserve.
+class UsesReserve {
+ public:
+  explicit UsesReserve(ColdStore* store) : store_(store) { store_->UseReserve(true); }
+  ~UsesReserve() { store_->UseReserve(false); }
+  UsesReserve(const UsesReserve&) = delete;
+  UsesReserve& operator=(const UsesReserve&) = delete;
+
+ private:
+  ColdStore* const store_;
+};
+
 }  // namespace
 
 Cleaner::Gone Cleaner::CountGone() {
-  Gone gone{.any = removing_, .tables = database_->HasDropped()};
-  gone.any = gone.any || gone.tables;
+  Gone gone = CountNewlyGone();
+  gone.Add(removing_);
+  return gone;
+}
+
+Cleaner::Gone Cleaner::CountNewlyGone() {
+  Gone gone{.tables = database_->HasDropped()};
   for (const auto& table : database_->AllTables()) {
     MutexLock lock(&table->state->mutex);
     const TableFrames& frames = table->state->frames();
     gone.bytes += frames.gone_bytes();
-    gone.any = gone.any || frames.gone_bytes() > 0 || frames.has_dropped_groups();
+    gone.tables |= frames.has_dropped_groups();
   }
+  gone.any = gone.tables || gone.bytes > 0;
   return gone;
+}
+
+bool Cleaner::RemovalMakesRoom() {
+  const Gone gone = CountGone();
+  const ColdStore* const store = cold_->if_open();
+  return gone.tables || (store != nullptr && store->RemovalMakesRoom(gone.bytes));
+}
+
+Status Cleaner::MakeRoom(uint64_t* released) {
+  GEARDB_ASSIGN_OR_RETURN(ColdStore* const store, cold_->Store());
+  const UsesReserve reserve(store);
+  GEARDB_RETURN_IF_ERROR(Pass(Aim::kRemovals, released));
+  // What was removed here and there leaves the disk with a compaction.
+  return compactor_.MakeRoom();
 }
 
 void Cleaner::RemoveIfDue() {
@@ -44,7 +76,10 @@ void Cleaner::RemoveIfDue() {
   if (!much && now_us - gone_since_us_ < kGoneUsMax) return;
   gone_since_us_ = now_us;  // Where it fails, it is tried again as late as that.
   uint64_t released = 0;
-  const Status status = Pass(Aim::kRemovals, &released);
+  Status status = Pass(Aim::kRemovals, &released);
+  if (status.code() == StatusCode::kResourceExhausted && RemovalMakesRoom()) {
+    status = MakeRoom(&released);
+  }
   MutexLock lock(&mutex_);
   ++(status.ok() ? stats_.passes : stats_.failed);
   stats_.last = status;

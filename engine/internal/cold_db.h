@@ -156,6 +156,7 @@ struct ColdDb {
   std::set<std::string> missing_in;  ///< Column families that the open misses files of.
   Status found;  ///< NotFound: there is no store yet; Corruption: nothing says what it has.
   std::unique_ptr<ColdThreads> threads;
+  uint64_t unflushed_bytes = 0;  ///< Of batches, about, at most.
   std::unique_ptr<ColdReserve> reserve;
   std::atomic<bool> may_use_reserve{false};
   std::shared_ptr<rocksdb::Cache> cache;

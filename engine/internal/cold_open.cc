@@ -22,6 +22,8 @@ namespace {
 // Of the memory, what may hold batches that are not flushed.
 constexpr uint64_t kMemtableShare = 2;
 constexpr uint64_t kMemtableBytesMin = uint64_t{256} << 10;
+// Nor is it more than such a part of the store's disk: the reserve holds more than twice as much.
+constexpr uint64_t kUnflushedRoomShare = 16;
 
 /// RocksDB's own log of what it does would be a file that aborts the process (an assertion in
 /// Debian's build) when it is written on after the disk was full. What matters is in a Status.
@@ -32,9 +34,10 @@ class NoLog : public rocksdb::Logger {
   void Logv(const char* /*format*/, va_list /*arguments*/) override {}
 };
 
-uint64_t UnflushedBytesMax(const ColdStoreOptions& options) {
+uint64_t UnflushedBytesMax(const ColdStoreOptions& options, uint64_t room) {
   return std::max(2 * kMemtableBytesMin,
-                  std::min(options.unflushed_bytes_max, options.memory_bytes / kMemtableShare));
+                  std::min({options.unflushed_bytes_max, options.memory_bytes / kMemtableShare,
+                            room / kUnflushedRoomShare}));
 }
 
 rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
@@ -48,14 +51,15 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
   rocksdb::ColumnFamilyOptions options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.compression = rocksdb::kNoCompression;  // Values come compressed.
-  options.write_buffer_size = UnflushedBytesMax(given) / 2;
+  options.write_buffer_size = store.unflushed_bytes / 2;
   options.max_write_buffer_number = 4;
   options.target_file_size_base = given.sst_file_bytes;
   options.max_bytes_for_level_base = 4 * given.sst_file_bytes;
   options.level_compaction_dynamic_level_bytes = true;
   options.enable_blob_files = true;
   options.min_blob_size = given.blob_bytes_min;
-  options.blob_file_size = given.blob_file_bytes;
+  // The reserve has room for what is copied out of one.
+  options.blob_file_size = std::min(given.blob_file_bytes, store.unflushed_bytes);
   // Values are never moved by the compactions that RocksDB makes by itself: they would move those
   // of the oldest quarter of the blob files, which a fifo table is about to drop, once for each
   // that is put. (Nor are compactions forced for them: what RocksDB looks for then, an SST file
@@ -83,7 +87,7 @@ rocksdb::DBOptions DatabaseOptions(const ColdDb& store, bool degraded) {
   options.statistics = store.statistics;
   options.listeners = {store.listener};
   options.write_buffer_manager =
-      std::make_shared<rocksdb::WriteBufferManager>(UnflushedBytesMax(given), store.cache);
+      std::make_shared<rocksdb::WriteBufferManager>(store.unflushed_bytes, store.cache);
   options.max_open_files = static_cast<int>(given.open_files_max);
   options.max_file_opening_threads = 4;
   options.skip_stats_update_on_db_open = true;
@@ -283,8 +287,11 @@ Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
   store->blobs = std::make_shared<BlobFiles>(store->manifests);
   GEARDB_ASSIGN_OR_RETURN(store->threads, ColdThreads::Start({store->blobs, options.clock},
                                                              options.background_threads));
-  store->reserve = std::make_unique<ColdReserve>(store->threads->GetFileSystem().get(), directory,
-                                                 UnflushedBytesMax(options) + kColdReserveMore);
+  const uint64_t room = DiskRoom(store->threads->GetFileSystem().get(), directory);
+  store->unflushed_bytes = UnflushedBytesMax(options, room);
+  store->reserve =
+      std::make_unique<ColdReserve>(store->threads->GetFileSystem().get(), directory,
+                                    ColdReserve::BytesFor(store->unflushed_bytes, room));
   store->cache = rocksdb::NewLRUCache(options.memory_bytes, /*num_shard_bits=*/4);
   store->statistics = rocksdb::CreateDBStatistics();
   store->statistics->set_stats_level(rocksdb::StatsLevel::kExceptTimers);
@@ -400,8 +407,7 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
   if (held) GEARDB_RETURN_IF_ERROR(FromRocks(store->db->EnableFileDeletions(false), directory));
   if (!store->read_only) GEARDB_RETURN_IF_ERROR(MakeCopies(store.get()));
   if (!store->read_only) (void)store->manifests->DeleteStrays();
-  // After an open that has used some of it, a smaller one.
-  if (!store->read_only) (void)store->reserve->Keep(kColdReserveMore);
+  if (!store->read_only) (void)store->reserve->Keep();
   MutexLock lock(&store->write_mutex);
   store->written = store->listener->flushed();
   return store;

@@ -2,28 +2,51 @@
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 namespace geardb::engine {
+namespace {
+
+// Of a reserve, what is for neither memory nor values: of a disk's room such a part, within these.
+constexpr uint64_t kMoreRoomShare = 8;
+constexpr uint64_t kMoreLeast = uint64_t{2} << 20;
+constexpr uint64_t kMoreMost = uint64_t{4} << 20;
+
+}  // namespace
+
+uint64_t DiskRoom(rocksdb::FileSystem* files, const std::string& directory) {
+  const rocksdb::IOOptions plain;
+  uint64_t room = 0;
+  const std::string beside = directory.substr(0, directory.rfind('/') + 1);
+  if (!files->GetFreeSpace(beside.empty() ? "." : beside, plain, &room, nullptr).ok()) {
+    return UINT64_MAX;
+  }
+  std::vector<rocksdb::FileAttributes> own;
+  (void)files->GetChildrenFileAttributes(directory, plain, &own, nullptr);  // If it is there.
+  for (const rocksdb::FileAttributes& file : own) room += file.size_bytes;
+  return room;
+}
+
+uint64_t ColdReserve::BytesFor(uint64_t unflushed_bytes, uint64_t room) {
+  return 2 * unflushed_bytes + std::clamp(room / kMoreRoomShare, kMoreLeast, kMoreMost);
+}
 
 ColdReserve::ColdReserve(rocksdb::FileSystem* files, const std::string& directory, uint64_t bytes)
     : files_(files), path_(directory + "/" + kColdReserveName), bytes_(bytes) {}
 
-Status ColdReserve::Keep(uint64_t enough) {
+Status ColdReserve::Keep() {
   MutexLock lock(&mutex_);
   if (held_ == 0) held_ = Size();
   if (held_ >= bytes_) return Status::Ok();
-  enough = std::min(enough, bytes_);
-  for (const uint64_t wanted : {bytes_, enough}) {
-    if (held_ > 0) (void)files_->DeleteFile(path_, rocksdb::IOOptions(), nullptr);
-    const rocksdb::IOStatus allocated = Allocate(wanted);
-    held_ = allocated.ok() ? Size() : 0;
-    if (held_ >= wanted) return Status::Ok();
-    // A part of it would take from others what helps nobody.
-    (void)files_->DeleteFile(path_, rocksdb::IOOptions(), nullptr);
-    held_ = 0;
-    if (!allocated.IsNoSpace()) return Status::Ok();
-  }
-  return Status::ResourceExhausted(path_, ": the disk is too full for ", enough,
+  if (held_ > 0) (void)files_->DeleteFile(path_, rocksdb::IOOptions(), nullptr);
+  const rocksdb::IOStatus allocated = Allocate(bytes_);
+  held_ = allocated.ok() ? Size() : 0;
+  if (held_ >= bytes_) return Status::Ok();
+  // A part of it would take from others what helps nobody.
+  (void)files_->DeleteFile(path_, rocksdb::IOOptions(), nullptr);
+  held_ = 0;
+  if (!allocated.IsNoSpace()) return Status::Ok();
+  return Status::ResourceExhausted(path_, ": the disk is too full for ", bytes_,
                                    " bytes, which what frees space may need");
 }
 

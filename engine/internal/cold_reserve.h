@@ -1,10 +1,10 @@
 // ColdReserve: room on the disk that a cold store keeps for the day on which there is none.
 //
 // What frees space has to be written first: what a failed flush has left in memory, the removal
-// itself, and the image of an index without what has left. The file `RESERVE` takes as much from
-// the disk. It is deleted when a full disk meets a write that ends in space coming free; nothing
-// else is written to the store before it could be made again, or the next removal had nothing. On a
-// disk that has no room for all of it a smaller one does for what writes less.
+// itself, the image of an index without what has left, and a compaction's first step. The file
+// `RESERVE` takes as much from the disk. It is deleted when a full disk meets a write that ends in
+// space coming free; no page is put into the store before it could be made again, all of it, or the
+// next removal had nothing.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -18,9 +18,9 @@
 namespace geardb::engine {
 
 inline constexpr const char* kColdReserveName = "RESERVE";
-/// What of a reserve is for more than what is in memory: the last batch, and what files have beside
-/// their keys and values.
-inline constexpr uint64_t kColdReserveMore = uint64_t{4} << 20;
+
+/// Bytes of a store's disk that are free, or its own; all where its file system does not say.
+uint64_t DiskRoom(rocksdb::FileSystem* files, const std::string& directory);
 
 /// Thread-safe.
 class ColdReserve {
@@ -28,11 +28,14 @@ class ColdReserve {
   /// `files` outlives it; `directory` need not exist yet.
   ColdReserve(rocksdb::FileSystem* files, const std::string& directory, uint64_t bytes);
 
-  /// Makes the file where it is not there, or is too short; where the disk is too full for the
-  /// whole of it, one of `enough` bytes, if that is less: what comes next is known to need no more.
-  /// ResourceExhausted: the disk is too full for that, too. OK also in a file system that cannot
-  /// allocate without writing, where there is none.
-  Status Keep(uint64_t enough = UINT64_MAX);
+  /// Of a store with so much in memory at most, on a disk with so much room: for that, for the
+  /// values that a compaction copies out of a blob file, which are as much, and for the last batch,
+  /// the keys that a compaction rewrites, and what files have beside keys and values.
+  static uint64_t BytesFor(uint64_t unflushed_bytes, uint64_t room);
+
+  /// Makes the file where it is not there, or is too short. ResourceExhausted: the disk is too full
+  /// for it. OK also in a file system that cannot allocate without writing, where there is none.
+  Status Keep();
   /// Deletes it. Whether that made room.
   bool GiveUp();
   uint64_t bytes() const { return bytes_; }

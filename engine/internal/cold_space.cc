@@ -13,11 +13,13 @@ namespace geardb::engine {
 namespace {
 
 constexpr size_t kGroupPrefixBytes = 8;  // Table, partition, group.
-/// In so many steps values are rewritten, the oldest first: until a step has ended, what it has
-/// written is on disk twice. But each rewrites all keys, so there is one step where these are more
-/// than a part of all.
+/// In so many steps values are rewritten, the oldest first, and in more where the disk has little
+/// room: until a step has ended, what it has written is on disk twice. But each rewrites all keys,
+/// so with room there is one step where these are more than a part of all.
 constexpr uint64_t kSteps = 8;
 constexpr uint64_t kKeysPartMost = 16;
+/// On a full disk a compaction is made for a part of all at least.
+constexpr uint64_t kGarbagePartLeast = 16;
 
 bool IsTable(const ColdRemoval& removal) { return removal.keys.begin.size() < kGroupPrefixBytes; }
 
@@ -229,19 +231,36 @@ Status ColdSpace::CompactAll() {
   for (rocksdb::ColumnFamilyHandle* family : db_->chunks) {
     GEARDB_RETURN_IF_ERROR(CompactRange(family, 1.0));
   }
-  const auto blob_files = [&] {
-    return db_->Property(db_->pages, rocksdb::DB::Properties::kNumBlobFiles);
-  };
-  const uint64_t values = db_->Property(db_->pages, rocksdb::DB::Properties::kTotalBlobFileSize);
-  const uint64_t keys = DiskBytes(db_->pages) - std::min(DiskBytes(db_->pages), values);
-  // What is written is the newest: the files that are the oldest now go, step by step.
-  const uint64_t each = (blob_files() + kSteps - 1) / kSteps;
-  for (uint64_t left = blob_files(); keys <= values / kKeysPartMost && left > each; left -= each) {
-    const uint64_t files = std::max<uint64_t>(blob_files(), 1);
-    GEARDB_RETURN_IF_ERROR(
-        CompactRange(db_->pages, (static_cast<double>(each) + 0.5) / static_cast<double>(files)));
+  return CompactPages();
+}
+
+Status ColdSpace::CompactPages() {
+  rocksdb::ColumnFamilyMetaData meta;
+  db_->db->GetColumnFamilyMetaData(db_->pages, &meta);
+  const uint64_t most = (meta.blob_files.size() + kSteps - 1) / kSteps;
+  const uint64_t end = meta.blob_files.empty() ? 0 : meta.blob_files.back().blob_file_number + 1;
+  if (end == 0) return CompactRange(db_->pages, 0);
+  // What a step writes is newer.
+  for (size_t before = SIZE_MAX;;) {
+    const auto is_old = [&](const auto& blob) { return blob.blob_file_number < end; };
+    const auto old = static_cast<size_t>(std::ranges::count_if(meta.blob_files, is_old));
+    if (old == 0 || old >= before) return Status::Ok();
+    before = old;
+    const uint64_t keys = meta.size;
+    const uint64_t step = keys <= meta.blob_file_size / kKeysPartMost ? most : old;
+    uint64_t room = FreeBytes() / 2;
+    room -= std::min(room, keys);
+    size_t files = 0;
+    for (uint64_t live = 0; files < std::min(step, old); ++files) {
+      const rocksdb::BlobMetaData& blob = meta.blob_files[files];
+      live += blob.total_blob_bytes - std::min(blob.total_blob_bytes, blob.garbage_blob_bytes);
+      if (files > 0 && live > room) break;
+    }
+    const double share =
+        (static_cast<double>(files) + 0.5) / static_cast<double>(meta.blob_files.size());
+    GEARDB_RETURN_IF_ERROR(CompactRange(db_->pages, std::min(share, 1.0)));
+    db_->db->GetColumnFamilyMetaData(db_->pages, &meta);
   }
-  return CompactRange(db_->pages, 1.0);
 }
 
 Status ColdSpace::FindGarbage() {
@@ -265,8 +284,13 @@ Status ColdSpace::CompactRange(rocksdb::ColumnFamilyHandle* family, double share
                                                ? rocksdb::BlobGarbageCollectionPolicy::kForce
                                                : rocksdb::BlobGarbageCollectionPolicy::kDisable;
   options.blob_garbage_collection_age_cutoff = share;
-  const rocksdb::Status compacted =
-      db_->NotResuming([&] { return db_->db->CompactRange(options, family, nullptr, nullptr); });
+  const auto compact = [&] {
+    return db_->NotResuming(
+        [&] { return db_->db->CompactRange(options, family, nullptr, nullptr); });
+  };
+  rocksdb::Status compacted = compact();
+  if (compacted.IsNoSpace() && db_->may_use_reserve && db_->reserve->GiveUp())
+    compacted = compact();
   if (ending_) return Status::Cancelled("the cold store is being closed");
   return FromRocks(compacted, db_->directory);
 }
@@ -289,6 +313,27 @@ bool ColdSpace::ExceedsBound() const {
   AddTo(&now);
   return static_cast<double>(now.disk_bytes) >
          db_->options.space_amplification_max * static_cast<double>(now.live_bytes);
+}
+
+uint64_t ColdSpace::KnownGarbage() const {
+  uint64_t bytes = 0;
+  for (rocksdb::ColumnFamilyHandle* family : db_->families()) {
+    bytes += db_->Property(family, rocksdb::DB::Properties::kLiveBlobFileGarbageSize);
+  }
+  return bytes;
+}
+
+bool ColdSpace::IsMuchGarbage(uint64_t bytes) const {
+  uint64_t all = 0;
+  for (rocksdb::ColumnFamilyHandle* family : db_->families()) all += DiskBytes(family);
+  return bytes > 0 && bytes >= all / kGarbagePartLeast;
+}
+
+uint64_t ColdSpace::FreeBytes() const {
+  uint64_t bytes = 0;
+  const auto& files = db_->threads->GetFileSystem();
+  const bool told = files->GetFreeSpace(db_->directory, rocksdb::IOOptions(), &bytes, nullptr).ok();
+  return told ? bytes : UINT64_MAX;
 }
 
 void ColdSpace::AddTo(ColdStats* stats) const {

@@ -53,6 +53,11 @@ class ColdSpace {
   bool MayExceedBound() const;
   /// Whether it is, as far as known.
   bool ExceedsBound() const;
+  /// Bytes that nobody can read, about: known to be garbage, or removed since the last look.
+  uint64_t GarbageBytes() const { return KnownGarbage() + removed_bytes_; }
+  /// Whether a compaction of a full disk is worth its writes, as far as known.
+  bool IsMuchGarbage(uint64_t bytes) const;
+  uint64_t KnownGarbage() const;
   /// For good: those that run end as soon as they can.
   void EndCompactions() { ending_ = true; }
   /// Whether a table was removed since the last compaction: until then all of it is on disk.
@@ -71,8 +76,12 @@ class ColdSpace {
   /// the keys are compacted, which files that are dropped never are.
   bool ValuesGoWith(const std::vector<ColdKeyRange>& ranges) const;
   Status CompactAll();
+  /// Rewrites the values in the blob files that are there now, in steps.
+  Status CompactPages();
   /// The values in the oldest blob files are rewritten, too: of `share` of all these files.
   Status CompactRange(rocksdb::ColumnFamilyHandle* family, double share);
+  /// Of the disk; all where its file system does not say.
+  uint64_t FreeBytes() const;
   /// Bytes of all files.
   uint64_t DiskBytes(rocksdb::ColumnFamilyHandle* family) const;
   /// Second tombstones over the ranges, in one batch with what the store says then, unless null.

@@ -175,8 +175,20 @@ Status ColdStore::Flush() {
 }
 
 void ColdStore::UseReserve(bool may) { db_->may_use_reserve = may; }
-Status ColdStore::KeepReserve(uint64_t bytes) {
-  return db_->reserve->Keep(kColdReserveMore + std::min(bytes, uint64_t{1} << 40));
+Status ColdStore::KeepReserve() { return db_->reserve->Keep(); }
+
+bool ColdStore::RemovalMakesRoom(uint64_t bytes) const {
+  if (db_->closed || read_only()) return false;
+  const uint64_t garbage = bytes + space_->GarbageBytes();
+  return space_->wants_compaction() || garbage >= db_->reserve->bytes() ||
+         space_->IsMuchGarbage(garbage);
+}
+
+Status ColdStore::MakeRoom() {
+  if (db_->closed) return Status::Ok();
+  GEARDB_RETURN_IF_ERROR(Flush());
+  GEARDB_RETURN_IF_ERROR(space_->FindGarbage());
+  return space_->IsMuchGarbage(space_->KnownGarbage()) ? CompactForSpace() : Status::Ok();
 }
 
 uint64_t ColdStore::written_lsn() const {

@@ -95,7 +95,8 @@ struct ColdStoreOptions {
   /// Blocks read, indexes of files, and what is not flushed yet, all together. Soft: a batch or a
   /// read that is larger exceeds it for its time. At least kColdMemoryBytesMin.
   uint64_t memory_bytes = uint64_t{64} << 20;
-  /// Of that, what is not flushed yet: half of it, or less. As much is reserved on the disk.
+  /// Of that, what is not flushed yet: half of it, or less, and a sixteenth of the disk's room. The
+  /// reserve on the disk is of twice as much, and some.
   uint64_t unflushed_bytes_max = UINT64_MAX;
   /// Threads each for flushes and compactions; one flush is made at a time.
   uint32_t background_threads = 2;
@@ -104,6 +105,7 @@ struct ColdStoreOptions {
   double space_amplification_max = 1.5;
   /// Values of at least this size go to blob files, which compactions do not rewrite.
   uint64_t blob_bytes_min = 1024;
+  /// At most what is not flushed, so that the reserve has room for a compaction of one.
   uint64_t blob_file_bytes = uint64_t{256} << 20;
   uint64_t sst_file_bytes = uint64_t{16} << 20;
   /// Files held open.
@@ -194,10 +196,15 @@ class ColdStore {
   Status Flush();
   /// Whether what is written on a full disk from here on may use the reserve.
   void UseReserve(bool may);
-  /// Makes the reserve again, where it was used: before anything but removals is written. Where the
-  /// disk is too full for all of it, as much as a pass may leave in memory that writes no more than
-  /// `bytes` of pages. ResourceExhausted: the disk is too full for that, too.
-  Status KeepReserve(uint64_t bytes);
+  /// Makes the reserve again, where it was used: before any page is put. ResourceExhausted: the
+  /// disk is too full for it.
+  Status KeepReserve();
+  /// Whether room comes of what is garbage when `bytes` more of values are removed: a sixteenth of
+  /// what is on disk, or a reserve. Less is not worth what it takes to be found.
+  bool RemovalMakesRoom(uint64_t bytes) const;
+  /// On a full disk: rewrites files as CompactForSpace, where known garbage is worth it though the
+  /// bound on space is kept. Cancelled likewise.
+  Status MakeRoom();
   /// The LSN of the last batch written, or found by the open.
   uint64_t written_lsn() const;
   /// The LSN of the last batch that a finished flush covers: what an open would find. It grows

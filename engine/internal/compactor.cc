@@ -9,18 +9,36 @@
 namespace geardb::engine {
 namespace {
 
-Status CompactIfNeeded(ColdStore* store) {
+Status CompactIfNeeded(ColdStore* store, bool disk_is_full) {
   GEARDB_RETURN_IF_ERROR(store->FindGarbage());
-  if (!store->NeedsCompaction() || kBreak.never_compact) return Status::Ok();
-  CrashPoint("compaction");
-  return store->CompactForSpace();
+  if (kBreak.never_compact) return Status::Ok();
+  if (store->NeedsCompaction()) {
+    CrashPoint("compaction");
+    return store->CompactForSpace();
+  }
+  return disk_is_full ? store->MakeRoom() : Status::Ok();
 }
 
 }  // namespace
 
 Status Compactor::KeepSpace() {
-  if (!background_) return CompactIfNeeded(cold_->if_open());
+  if (!background_) return CompactIfNeeded(cold_->if_open(), /*disk_is_full=*/false);
   MutexLock lock(&mutex_);
+  return BeginLocked();
+}
+
+Status Compactor::MakeRoom() {
+  if (!background_) return CompactIfNeeded(cold_->if_open(), /*disk_is_full=*/true);
+  {
+    MutexLock lock(&mutex_);
+    room_wanted_ = true;
+    GEARDB_RETURN_IF_ERROR(BeginLocked());
+  }
+  WaitIdle();
+  return last();
+}
+
+Status Compactor::BeginLocked() {
   if (stop_) return Status::Ok();
   if (!thread_.joinable()) {
     GEARDB_ASSIGN_OR_RETURN(thread_, StartThread("compacts the cold store", [this] { Run(); }));
@@ -32,14 +50,16 @@ Status Compactor::KeepSpace() {
 
 void Compactor::Run() {
   for (;;) {
+    bool disk_is_full = false;
     {
       MutexLock lock(&mutex_);
       while (!wanted_ && !stop_) changed_.WaitUntil(&mutex_, Deadline::Infinite());
       if (stop_) return;
       wanted_ = false;
+      disk_is_full = std::exchange(room_wanted_, false);
       running_ = true;
     }
-    Status status = CompactIfNeeded(cold_->if_open());
+    Status status = CompactIfNeeded(cold_->if_open(), disk_is_full);
     MutexLock lock(&mutex_);
     running_ = false;
     if (status.code() != StatusCode::kCancelled) last_ = std::move(status);

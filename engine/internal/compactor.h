@@ -23,6 +23,8 @@ class Compactor {
   /// Begins a compaction where the cold store, which is there, needs one; one that runs is followed
   /// by a look for another.
   Status KeepSpace();
+  /// The same for a full disk (ColdStore::MakeRoom), and waits. The compaction's status.
+  Status MakeRoom();
   /// Until none runs, nor was begun.
   void WaitIdle();
   /// Of the last compaction in the thread.
@@ -32,6 +34,7 @@ class Compactor {
 
  private:
   void Run();
+  Status BeginLocked() GEARDB_REQUIRES(mutex_);
 
   ColdTier* const cold_;
   const bool background_;
@@ -39,6 +42,7 @@ class Compactor {
   CondVar changed_;
   bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
   bool wanted_ GEARDB_GUARDED_BY(mutex_) = false;
+  bool room_wanted_ GEARDB_GUARDED_BY(mutex_) = false;
   bool running_ GEARDB_GUARDED_BY(mutex_) = false;
   Status last_ GEARDB_GUARDED_BY(mutex_);
   std::thread thread_ GEARDB_GUARDED_BY(mutex_);

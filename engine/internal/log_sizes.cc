@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
+
+#include "engine/internal/cold_tier.h"
+#include "wal/manifest.h"
 
 namespace geardb::engine {
 namespace {
@@ -9,10 +13,35 @@ namespace {
 /// As many as the cleaner's margin is a share of: one segment is free when a pass begins, and no
 /// more.
 constexpr uint64_t kSegments = 8;
+/// Of a small disk the log may have one part of so many.
+constexpr uint64_t kDiskShare = 3;
 constexpr uint64_t kSegmentBytesMin = uint64_t{64} << 10;
 constexpr uint64_t kSegmentBytesMax = uint64_t{64} << 20;
 
+/// Of all files.
+uint64_t BytesIn(Env* env, const std::string& directory) {
+  uint64_t bytes = 0;
+  const auto names = env->List(directory);
+  if (!names.ok()) return bytes;  // It may not be there yet.
+  for (const std::string& name : *names) {
+    const auto file = env->OpenFile(JoinPath(directory, name), {.mode = FileMode::kRead});
+    const auto size = file.ok() ? (*file)->Size() : file.status();
+    if (size.ok()) bytes += *size;
+  }
+  return bytes;
+}
+
 }  // namespace
+
+uint64_t LogBytesOnDisk(Env* env, const std::string& directory, uint64_t log_bytes_max) {
+  auto free = env->FreeBytes(directory);
+  if (free.status().code() == StatusCode::kNotFound) free = env->FreeBytes(ParentOf(directory));
+  // What the database has is looked for only where it could count.
+  if (!free.ok() || *free / kDiskShare >= log_bytes_max) return log_bytes_max;
+  const uint64_t log = BytesIn(env, JoinPath(directory, wal::kLogDirectoryName));
+  const uint64_t cold = BytesIn(env, JoinPath(directory, kColdDirectory));
+  return std::min(log_bytes_max, std::max({(*free + log + cold) / kDiskShare, log, uint64_t{1}}));
+}
 
 uint64_t ChooseSegmentBytes(uint64_t log_bytes_max) {
   return std::clamp(std::bit_floor(log_bytes_max / kSegments), kSegmentBytesMin, kSegmentBytesMax);

@@ -79,6 +79,15 @@ TEST_F(EnvPosixTest, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
   EXPECT_STATUS(kCorruption, env_->OpenFile("/dev/null", {}), "/dev/null is a device");
 }
 
+TEST_F(EnvPosixTest, WhatIsFreeForADirectoryIsItsDisks) {
+  ASSERT_OK_AND_ASSIGN(const uint64_t free, env_->FreeBytes(dir_.path()));
+  EXPECT_GT(free, 0u);
+  EXPECT_LE(free, std::filesystem::space(dir_.path()).capacity);
+  EXPECT_STATUS(kNotFound, env_->FreeBytes(dir_.File("absent")), "absent");
+  ASSERT_OK_AND_ASSIGN(const auto held, env_->HoldDirectory(dir_.path()));
+  EXPECT_OK(held->FreeBytes(dir_.path()));
+}
+
 TEST_F(EnvPosixTest, ALinkToAFileIsThatFile) {
   ASSERT_OK(ReplaceFile(env_, dir_.File("f"), Bytes("x")));
   ASSERT_EQ(::symlink(dir_.File("f").c_str(), dir_.File("link").c_str()), 0);

@@ -324,6 +324,13 @@ Result<bool> FaultEnv::Exists(const std::string& path) {
   return names_.count(path) != 0 || directories_.count(path) != 0;
 }
 
+Result<uint64_t> FaultEnv::FreeBytes(const std::string& directory) {
+  if (!free_bytes_) return Env::FreeBytes(directory);
+  MutexLock lock(&mutex_);
+  if (directories_.count(directory) == 0) return Status::NotFound("what is free for ", directory);
+  return *free_bytes_;
+}
+
 Status FaultEnv::Remove(const std::string& path) {
   MutexLock lock(&mutex_);
   GEARDB_RETURN_IF_ERROR(CheckAlive(generation_));

@@ -24,6 +24,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -66,6 +67,8 @@ class FaultEnv final : public Env {
   Result<std::unique_ptr<File>> OpenFile(const std::string& path, FileOptions options) override;
   Result<std::vector<std::string>> List(const std::string& directory) override;
   Result<bool> Exists(const std::string& path) override;
+  /// Unsupported until it was told.
+  Result<uint64_t> FreeBytes(const std::string& directory) override;
   Status Remove(const std::string& path) override;
   Status Rename(const std::string& from, const std::string& to) override;
   Status CreateDirectory(const std::string& path) override;
@@ -96,6 +99,8 @@ class FaultEnv final : public Env {
   void ClearFailures();
   void set_disk_bytes_max(uint64_t bytes);
   uint64_t disk_bytes() const;
+  /// What FreeBytes says; nothing else heeds it. Set while nobody asks.
+  void set_free_bytes(uint64_t bytes) { free_bytes_ = bytes; }
   /// Called as the Sync of a file begins, on its thread. Set while none runs.
   void set_sync_hook(std::function<void()> hook) { sync_hook_ = std::move(hook); }
   /// What the file system offers.
@@ -195,6 +200,7 @@ class FaultEnv final : public Env {
   bool syncs_full_ GEARDB_GUARDED_BY(mutex_) = false;
   uint64_t syncs_ GEARDB_GUARDED_BY(mutex_) = 0;
   uint64_t disk_bytes_max_ GEARDB_GUARDED_BY(mutex_) = UINT64_MAX;
+  std::optional<uint64_t> free_bytes_;
   std::function<void()> sync_hook_;
   bool direct_works_ = true;
   bool direct_writes_work_ = true;

@@ -47,7 +47,7 @@ _POSIX = {"errno.h", "fcntl.h", "sched.h", "signal.h", "stdlib.h", "sys/mman.h",
 # installed without a dependency, so none stands here. FlatBuffers comes with generated headers.
 SYSTEM_HEADERS = {
     "base/env_posix.cc": {"dirent.h", "fcntl.h", "signal.h", "sys/mman.h", "sys/stat.h",
-                          "unistd.h"},
+                          "sys/statvfs.h", "unistd.h"},
     "base/fork.cc": {"pthread.h", "unistd.h"},
     "base/hash.cc": {"xxhash.h"},
     "index/draw_points.cc": {"immintrin.h"},

@@ -63,6 +63,59 @@ TEST_F(CleanerRemovalsTest, WhatIsRemovedFromAFullDiskMakesRoom) {
   ExpectAll();
 }
 
+// What each of them writes would add up to more than the reserve, and none makes room.
+TEST_F(CleanerRemovalsTest, RemovalsTooFewToMakeRoomLeaveTheReserveToThoseThatDo) {
+  const auto files = UseFaultFiles();
+  files->DeletesMakeSpace();
+  for (int i = 0; i < 300; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  files->SetSpace(0);
+  for (int i = 0; i < 60; ++i) Add(8, 8);
+  EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
+  const std::string reserve = dir_->path() + "/cold/" + engine::kColdReserveName;
+  const auto held = std::filesystem::file_size(reserve);
+  const auto remove = [&](size_t count) {
+    std::vector<TrajectoryId> gone;
+    for (; gone.size() < count; numbers_.erase(numbers_.begin())) {
+      gone.push_back(numbers_.begin()->first);
+    }
+    ASSERT_OK(table_->Remove(gone));
+  };
+  for (int i = 0; i < 10; ++i) {
+    remove(1);
+    EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
+    EXPECT_EQ(std::filesystem::file_size(reserve), held);
+  }
+  ExpectAll();
+  remove(200);
+  ASSERT_OK(CleanAll());
+  ExpectAll();
+  Again();
+  ExpectAll();
+}
+
+// Here and there, so that it takes a compaction; of no more than the bound on space allows for.
+TEST_F(CleanerRemovalsTest, WhatIsGarbageWithinTheBoundMakesRoomOnAFullDisk) {
+  const auto files = UseFaultFiles();
+  files->DeletesMakeSpace();
+  for (int i = 0; i < 300; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  files->SetSpace(0);
+  for (int i = 0; i < 20; ++i) Add(8, 8);
+  EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
+  std::vector<TrajectoryId> gone;
+  for (const auto& [id, number] : numbers_) {
+    if (number % 6 == 0) gone.push_back(id);
+  }
+  for (const TrajectoryId id : gone) numbers_.erase(id);
+  ASSERT_OK(table_->Remove(gone));
+  ASSERT_OK(CleanAll());
+  EXPECT_GT(files->space(), 0);
+  ExpectAll();
+  Again();
+  ExpectAll();
+}
+
 TEST_F(CleanerRemovalsTest, WhatWasRemovedWhileTheDiskWasFullLeavesOnceItIsNot) {
   const auto files = UseFaultFiles();
   for (int i = 0; i < 300; ++i) Add(8, 8);

@@ -57,6 +57,11 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
     if (status.ok() && counts) space_ += static_cast<int64_t>(bytes);
     return status;
   }
+  rocksdb::IOStatus GetFreeSpace(const std::string& /*path*/, const rocksdb::IOOptions& /*how*/,
+                                 uint64_t* bytes, rocksdb::IODebugContext* /*debug*/) override {
+    *bytes = static_cast<uint64_t>(std::max<int64_t>(space_, 0));
+    return rocksdb::IOStatus::OK();
+  }
   rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
                                         const rocksdb::FileOptions& options,
                                         std::unique_ptr<rocksdb::FSRandomAccessFile>* file,

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tests/engine/internal/cold_fault_files.h"
+#include "tests/testing/files.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/temp_dir.h"
 
@@ -52,21 +53,16 @@ TEST_F(ColdReserveTest, OnADiskThatIsTooFullThereIsNone) {
   EXPECT_TRUE(IsThere());
 }
 
-TEST_F(ColdReserveTest, WhereThereIsNoRoomForAllOfItASmallerOneDoes) {
-  files_.SetSpace(kBytes - 1);
-  const auto reserve = Make();
-  EXPECT_OK(reserve->Keep(kBytes / 2));
-  EXPECT_EQ(std::filesystem::file_size(path_), kBytes / 2);
-  // What it gives back may be what the next needs.
-  EXPECT_OK(reserve->Keep(kBytes / 4));
-  EXPECT_EQ(std::filesystem::file_size(path_), kBytes / 4);
-  EXPECT_EQ(files_.space(), static_cast<int64_t>(kBytes - 1 - kBytes / 4));
-  EXPECT_STATUS(kResourceExhausted, reserve->Keep(kBytes), "RESERVE");
-  EXPECT_FALSE(IsThere());
-  EXPECT_OK(reserve->Keep(kBytes / 4));
-  files_.SetSpace(kBytes);
-  EXPECT_OK(reserve->Keep(kBytes / 4));
-  EXPECT_EQ(std::filesystem::file_size(path_), kBytes);
+TEST_F(ColdReserveTest, IsOfAPartOfTheDiskThatIsFreeOrTheStoresOwn) {
+  files_.SetSpace(1000);
+  EXPECT_EQ(DiskRoom(&files_, dir_.File("absent")), 1000u);
+  std::filesystem::create_directory(dir_.File("cold"));
+  testing::WriteBytes(dir_.File("cold/1"), std::string(500, 'x'));
+  EXPECT_EQ(DiskRoom(&files_, dir_.File("cold")), 1500u);
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  EXPECT_EQ(ColdReserve::BytesFor(kMiB, UINT64_MAX), 6 * kMiB);
+  EXPECT_EQ(ColdReserve::BytesFor(kMiB, 24 * kMiB), 5 * kMiB);
+  EXPECT_EQ(ColdReserve::BytesFor(kMiB, 0), 4 * kMiB);
 }
 
 TEST_F(ColdReserveTest, TheOneOfAnOpenBeforeIsTakenOver) {

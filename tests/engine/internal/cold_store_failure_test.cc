@@ -99,7 +99,7 @@ TEST_F(ColdStoreFailureTest, ARemovalOnAFullDiskUsesTheReserve) {
     EXPECT_EQ(page.code(), id < 590 ? StatusCode::kNotFound : StatusCode::kOk) << page;
   }
   ASSERT_OK(store_->CompactForSpace());
-  EXPECT_OK(store_->KeepReserve(UINT64_MAX));
+  EXPECT_OK(store_->KeepReserve());
 }
 
 // Somebody else has filled the disk.
@@ -119,7 +119,7 @@ TEST_F(ColdStoreFailureTest, AnOpenOnAFullDiskUsesTheReserve) {
   store_->UseReserve(false);
   EXPECT_OK(CheckColdPage(store_.get(), {1, 0, 0, 400, 0}, {400, 8}));
   EXPECT_OK(store_->CompactForSpace());
-  EXPECT_OK(store_->KeepReserve(UINT64_MAX));
+  EXPECT_OK(store_->KeepReserve());
 }
 
 // Random programs on a disk that is full now and then, also in the middle of flushes of RocksDB's

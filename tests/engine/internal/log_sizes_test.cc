@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "tests/testing/fault_env.h"
 #include "tests/testing/matchers.h"
 
 namespace geardb::engine {
@@ -19,6 +22,27 @@ TEST(LogSizesTest, SegmentsAreAnEighthOfTheLog) {
   EXPECT_EQ(ChooseSegmentBytes(kMiBOfLog), 128 * kKiBOfLog);
   EXPECT_EQ(ChooseSegmentBytes(1), 64 * kKiBOfLog);
   EXPECT_EQ(ChooseSegmentBytes(UINT64_MAX), 64 * kMiBOfLog);
+}
+
+TEST(LogSizesTest, OnASmallDiskTheLogLeavesMostToTheColdStore) {
+  testing::FaultEnv env(1);
+  ASSERT_OK(env.CreateDirectory("."));
+  EXPECT_EQ(LogBytesOnDisk(&env, "database", UINT64_MAX), UINT64_MAX);
+  env.set_free_bytes(12 * kMiBOfLog);
+  EXPECT_EQ(LogBytesOnDisk(&env, "database", 4 * kMiBOfLog), 4 * kMiBOfLog);
+  EXPECT_EQ(LogBytesOnDisk(&env, "database", UINT64_MAX), 4 * kMiBOfLog);  // Not there yet.
+  // What it has there is its own.
+  const std::vector<std::byte> bytes(kMiBOfLog);
+  ASSERT_OK(env.CreateDirectory("database"));
+  for (const char* part : {"database/log", "database/cold"}) {
+    ASSERT_OK(env.CreateDirectory(part));
+    ASSERT_OK_AND_ASSIGN(auto file, env.OpenFile(JoinPath(part, "1"), {FileMode::kCreate}));
+    ASSERT_OK(file->Write(0, bytes));
+  }
+  EXPECT_EQ(LogBytesOnDisk(&env, "database", UINT64_MAX), 14 * kMiBOfLog / 3);
+  env.set_free_bytes(0);
+  EXPECT_EQ(LogBytesOnDisk(&env, "database", UINT64_MAX), kMiBOfLog);  // Not less than there is.
+  EXPECT_EQ(LogBytesOnDisk(&env, ".", UINT64_MAX), 1u);
 }
 
 TEST(LogSizesTest, ALogOfLessThanTwoSegmentsDoesNotGoRound) {
