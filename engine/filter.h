@@ -7,7 +7,7 @@
 //
 //   id, first_row, times_sampled   as in TrajectoryRecord
 //   created_us                     microseconds since 1970-01-01 UTC
-//   length                         steps, as TrajectoryRecord counts them
+//   length                         steps still there: steps_end less first_row
 //   state                          open, closed or orphaned
 //   end                            go (it has not ended), terminated, truncated or cut
 //

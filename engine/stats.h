@@ -113,7 +113,8 @@ struct DatabaseStats {
   std::vector<std::string> tables = {};
 };
 
-/// Which pages of a table are in memory; counts are since the open.
+/// Which pages of a table are in memory, without those that hold the values of its ragged columns,
+/// blobs and wide columns; counts are since the open.
 struct FrameStats {
   uint64_t resident_bytes = 0;  ///< Of the frames that its pages have.
   uint64_t hits = 0;            ///< Pages shown that had a frame: once for each run of rows.

@@ -124,14 +124,15 @@ class Writer {
 
   /// Ends a lane's open trajectory as cut: its last observation is not known. With `final_row` the
   /// last row becomes the final row; a trajectory of one row is removed then. FailedPrecondition
-  /// when the lane has none open. In a stream: ends the episode and closes the stream.
+  /// when the lane has none open, NotFound, once, when it was removed. In a stream: ends the
+  /// episode and closes the stream.
   Result<Appended> Cut(uint32_t lane = 0);
 
   /// Goes on with an orphaned trajectory on this lane. FailedPrecondition: it is no orphan.
   Status Resume(TrajectoryId id, uint32_t lane = 0);
 
   /// Leaves a lane's open trajectory as an orphan, for another writer's Resume, and returns its id.
-  /// FailedPrecondition when the lane has none open.
+  /// FailedPrecondition when the lane has none open, NotFound, once, when it was removed.
   Result<TrajectoryId> Detach(uint32_t lane = 0);
 
   /// The trajectory open on a lane; 0 when there is none.

@@ -1,5 +1,6 @@
 #include "engine/internal/cold_db.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -28,7 +29,8 @@ bool IsFull(const Status& status) { return status.code() == StatusCode::kResourc
 
 Status FromRocks(const rocksdb::Status& status, std::string_view context) {
   if (status.ok()) return Status::Ok();
-  const std::string text = Concatenate(context, ": ", status.ToString());
+  std::string text = Concatenate(context, ": ", status.ToString());
+  std::replace(text.begin(), text.end(), '\n', ' ');
   if (status.IsNotFound()) return Status(StatusCode::kNotFound, text);
   if (status.IsNoSpace()) return Status(StatusCode::kResourceExhausted, text);
   if (status.IsCorruption() || status.IsPathNotFound())

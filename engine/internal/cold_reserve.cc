@@ -34,20 +34,27 @@ uint64_t ColdReserve::BytesFor(uint64_t unflushed_bytes, uint64_t room) {
 ColdReserve::ColdReserve(rocksdb::FileSystem* files, const std::string& directory, uint64_t bytes)
     : files_(files), path_(directory + "/" + kColdReserveName), bytes_(bytes) {}
 
-Status ColdReserve::Keep() {
+Status ColdReserve::Keep(uint64_t more) {
   MutexLock lock(&mutex_);
+  const uint64_t wanted = bytes_ + more;
   if (held_ == 0) held_ = Size();
-  if (held_ >= bytes_) return Status::Ok();
+  if (held_ >= wanted) return Status::Ok();
+  const uint64_t before = held_;
+  if (!Make(wanted).IsNoSpace()) return Status::Ok();
+  if (before > 0) (void)Make(before);
+  return Status::ResourceExhausted(path_, ": the disk is too full for ", wanted,
+                                   " bytes, which what frees space may need");
+}
+
+rocksdb::IOStatus ColdReserve::Make(uint64_t bytes) {
   if (held_ > 0) (void)files_->DeleteFile(path_, rocksdb::IOOptions(), nullptr);
-  const rocksdb::IOStatus allocated = Allocate(bytes_);
+  const rocksdb::IOStatus allocated = Allocate(bytes);
   held_ = allocated.ok() ? Size() : 0;
-  if (held_ >= bytes_) return Status::Ok();
+  if (held_ >= bytes) return allocated;
   // A part of it would take from others what helps nobody.
   (void)files_->DeleteFile(path_, rocksdb::IOOptions(), nullptr);
   held_ = 0;
-  if (!allocated.IsNoSpace()) return Status::Ok();
-  return Status::ResourceExhausted(path_, ": the disk is too full for ", bytes_,
-                                   " bytes, which what frees space may need");
+  return allocated;
 }
 
 bool ColdReserve::GiveUp() {

@@ -1,7 +1,7 @@
 // ColdReserve: room on the disk that a cold store keeps for the day on which there is none.
 //
 // What frees space has to be written first: what a failed flush has left in memory, the removal
-// itself, the image of an index without what has left, and a compaction's first step. The file
+// itself, the image of an index without what has left, and a compaction. The file
 // `RESERVE` takes as much from the disk. It is deleted when a full disk meets a write that ends in
 // space coming free; no page is put into the store before it could be made again, all of it, or the
 // next removal had nothing.
@@ -33,15 +33,18 @@ class ColdReserve {
   /// the keys that a compaction rewrites, and what files have beside keys and values.
   static uint64_t BytesFor(uint64_t unflushed_bytes, uint64_t room);
 
-  /// Makes the file where it is not there, or is too short. ResourceExhausted: the disk is too full
-  /// for it. OK also in a file system that cannot allocate without writing, where there is none.
-  Status Keep();
+  /// Makes the file where it is not there, or is shorter than its bytes and `more`.
+  /// ResourceExhausted: the disk is too full for it, and what was there stays. OK also in a file
+  /// system that cannot allocate without writing, where there is none.
+  Status Keep(uint64_t more = 0);
   /// Deletes it. Whether that made room.
   bool GiveUp();
   uint64_t bytes() const { return bytes_; }
 
  private:
   uint64_t Size() const;
+  /// In place of the file that was there. Whether there is one now.
+  rocksdb::IOStatus Make(uint64_t bytes) GEARDB_REQUIRES(mutex_);
   rocksdb::IOStatus Allocate(uint64_t bytes) GEARDB_REQUIRES(mutex_);
 
   rocksdb::FileSystem* const files_;

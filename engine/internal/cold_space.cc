@@ -18,6 +18,9 @@ constexpr size_t kGroupPrefixBytes = 8;  // Table, partition, group.
 /// so with room there is one step where these are more than a part of all.
 constexpr uint64_t kSteps = 8;
 constexpr uint64_t kKeysPartMost = 16;
+/// A job of RocksDB's rewrites no more at once, about (max_compaction_bytes).
+constexpr uint64_t kRewrittenMost = uint64_t{512} << 20;
+constexpr uint64_t kRewrittenStep = uint64_t{256} << 10;
 /// On a full disk a compaction is made for a part of all at least.
 constexpr uint64_t kGarbagePartLeast = 16;
 
@@ -321,6 +324,13 @@ uint64_t ColdSpace::KnownGarbage() const {
     bytes += db_->Property(family, rocksdb::DB::Properties::kLiveBlobFileGarbageSize);
   }
   return bytes;
+}
+
+uint64_t ColdSpace::RewrittenBytes() const {
+  uint64_t bytes = db_->Property(db_->pages, rocksdb::DB::Properties::kTotalSstFilesSize);
+  for (rocksdb::ColumnFamilyHandle* family : db_->chunks) bytes += DiskBytes(family);
+  // Not for every page anew.
+  return std::min((bytes / kRewrittenStep + 1) * kRewrittenStep, kRewrittenMost);
 }
 
 bool ColdSpace::IsMuchGarbage(uint64_t bytes) const {

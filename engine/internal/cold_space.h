@@ -58,6 +58,9 @@ class ColdSpace {
   /// Whether a compaction of a full disk is worth its writes, as far as known.
   bool IsMuchGarbage(uint64_t bytes) const;
   uint64_t KnownGarbage() const;
+  /// What a removal may have to be written anew for before anything comes free, but for values in
+  /// blob files: the index's image, and the keys, as many of them as one job of a compaction takes.
+  uint64_t RewrittenBytes() const;
   /// For good: those that run end as soon as they can.
   void EndCompactions() { ending_ = true; }
   /// Whether a table was removed since the last compaction: until then all of it is on disk.

@@ -59,7 +59,7 @@ def in_short(row):
         return "not measured"
     if "reached" not in row:
         return with_unit(row["value"]["median"], row["unit"])
-    of_ceiling = "%" in row["target"] or " x" in row["target"]
+    of_ceiling = "ratio" in row and ("%" in row["target"] or " x" in row["target"])
     text = (percent(row["ratio"]["median"]) if of_ceiling
             else with_unit(row["value"]["median"], row["unit"]))
     return text if row["reached"] else f"**{text}**"
@@ -117,14 +117,15 @@ def section(results, path, others):
     ]
     if others:
         machines = "; ".join(machine_text(found) for found, _ in others)
-        text[0] += (f"In the last column, what the target is about, on {machines}; bold where it "
-                    "is missed. ")
+        text[0] += (f"In the last columns, what the target is about, on {machines}; bold where "
+                    "it is missed. ")
     text[0] += ("All rows, and what each row and each ceiling is, stand in "
                 + " and ".join(f"[{os.path.basename(name)}]({name})" for _, name in files) + ".")
     text += [""]
     if any(row.get("void") for found, _ in files for row in found["rows"]):
         text += ["**Void**: a compiler was running beside some of these rows.", ""]
-    heads = "".join(f" {found['machine']['processors']} cores |" for found, _ in others)
+    heads = "".join(f" {found['machine']['processors']} cores, "
+                    f"{found['machine']['processor'].split()[0]} |" for found, _ in others)
     text += ["| row | size | GearDB | ceiling | of the ceiling | target | peer |" + heads,
              "| --- | --- | --- | --- | --- | --- | --- |" + " --- |" * len(others)]
     tables = [{(row["row"], row["size"]): row for row in found["rows"]} for found, _ in others]
@@ -149,8 +150,9 @@ def main():
         text = file.read()
     before, rest = text.split(begin)
     _, after = rest.split(end)
+    text = before + begin + section(*files[0], files[1:]) + end + after
     with open(readme, "w", encoding="utf-8") as file:
-        file.write(before + begin + section(*files[0], files[1:]) + end + after)
+        file.write(text)
 
 
 main()

@@ -62,6 +62,7 @@ TEST(ColdDbTest, RocksErrorsKeepTheirMeaning) {
   EXPECT_STATUS(kCorruption, FromRocks(Rocks::PathNotFound("a"), "there"), "a");
   EXPECT_STATUS(kResourceExhausted, FromRocks(Rocks::NoSpace("a"), "there"), "a");
   EXPECT_STATUS(kIoError, FromRocks(Rocks::IOError("a"), "there"), "a");
+  EXPECT_STATUS(kIoError, FromRocks(Rocks::IOError("a\nb"), "there"), "there: IO error: a b");
   EXPECT_STATUS(kCorruption, FromRocks(Rocks::InvalidArgument("a"), "there"), "a");
   EXPECT_STATUS(kUnsupported, FromRocks(Rocks::NotSupported("a"), "there"), "a");
 }

@@ -53,6 +53,20 @@ TEST_F(ColdReserveTest, OnADiskThatIsTooFullThereIsNone) {
   EXPECT_TRUE(IsThere());
 }
 
+TEST_F(ColdReserveTest, GrowsWithTheStoreOrStaysAsItWas) {
+  files_.SetSpace(kBytes + 1000);
+  const auto reserve = Make();
+  EXPECT_OK(reserve->Keep(400));
+  EXPECT_EQ(std::filesystem::file_size(path_), kBytes + 400);
+  EXPECT_OK(reserve->Keep());
+  EXPECT_OK(reserve->Keep(1000));
+  EXPECT_EQ(std::filesystem::file_size(path_), kBytes + 1000);
+  EXPECT_STATUS(kResourceExhausted, reserve->Keep(1001), "RESERVE");
+  EXPECT_EQ(std::filesystem::file_size(path_), kBytes + 1000);
+  EXPECT_EQ(files_.space(), 0);
+  EXPECT_OK(reserve->Keep(1000));
+}
+
 TEST_F(ColdReserveTest, IsOfAPartOfTheDiskThatIsFreeOrTheStoresOwn) {
   files_.SetSpace(1000);
   EXPECT_EQ(DiskRoom(&files_, dir_.File("absent")), 1000u);
