@@ -141,9 +141,9 @@ class Database {
 
   /// Makes all changes of a batch, in one record (in parts where it is large): after a crash all of
   /// them are there or none. They are decided by what there is before the batch, each as by its own
-  /// call, and take effect in this order: priorities, deletions, removals, appends, the tag. So no
-  /// operation sees what another one of the batch adds; what a batch removes from a table makes
-  /// room for what it appends there.
+  /// call, and take effect in this order: priorities, deletions, removals, columns, appends, the
+  /// tag. So no operation sees what another one of the batch adds; what a batch removes from a
+  /// table makes room for what it appends there.
   ///
   /// The batch waits until it is admitted as a whole: by the capacity of its tables, by the
   /// limiters of all their priority tables, by the frame budget, and by the log. While it waits it

@@ -36,9 +36,9 @@ inline constexpr size_t kPriorityTablesMax = 64;  ///< Made with a table.
 /// Each of before, length, after and stride of a window.
 inline constexpr int64_t kExtentMax = int64_t{1} << 24;
 inline constexpr uint32_t kGroupCountMax = uint32_t{1} << 16;  ///< Members of a draw group.
-// Besides, a page holds at most 256 rows, and with all its columns it must fit a quarter of the
-// ring (ring_bytes) and half of a segment (segment_bytes), each less 4 KiB for the rest of a
-// record, and the frame budget (budgets.frames_bytes).
+// Besides, a page of steps holds at most 256 rows, and with all its columns a page must fit a
+// quarter of the ring (ring_bytes) and half of a segment (segment_bytes), each less 4 KiB for the
+// rest of a record, and the frame budget (budgets.frames_bytes).
 
 /// Where a column has its values. In stored schemas: frozen.
 enum class ColumnKind : uint8_t {

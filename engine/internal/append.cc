@@ -30,7 +30,7 @@ constexpr uint64_t kPartsFarFromBound = 4;
 Status NoFrames(const Status& refused, const engine::TableState& state, bool resident) {
   const TableSpec& spec = state.layout().spec();
   MutexLock lock(&state.mutex);
-  const uint64_t held = state.frame_bytes();
+  const uint64_t held = state.frames().stats().resident_bytes;
   return Status::ResourceExhausted(
       refused.message(), "; table '", spec.name, "' holds ", held, " bytes of them (bytes_max ",
       spec.bytes_max, ", steps_max ", spec.steps_max,

@@ -164,9 +164,11 @@ Status Cleaner::CleanNow(bool all) {
   const Lsn end_before = database_->log->end();
   const Aim aim = all ? Aim::kAllSegments : Aim::kMargin;
   Status status = Pass(aim, &released);
-  if (status.code() == StatusCode::kResourceExhausted && RemovalMakesRoom()) {
-    status = MakeRoom(&released);
-    if (status.ok()) status = Pass(aim, &released);
+  if (status.code() == StatusCode::kResourceExhausted) {
+    if (RemovalMakesRoom()) status = MakeRoom(&released);
+    const bool again = status.ok() || status.code() == StatusCode::kResourceExhausted;
+    // What is free may hold what lives in one, and not what does in more.
+    if (again) status = Pass(all ? aim : Aim::kOneSegment, &released);
   }
   appended_ = std::max(database_->log->end() - end_before, appended_ - appended_ / 8);
   const auto busy = std::chrono::steady_clock::now() - begin;
@@ -243,10 +245,11 @@ Cleaner::Choice Cleaner::ChooseStart(Aim aim) {
   }
   const uint64_t most = SegmentsMax();
   const uint64_t margin = MarginSegments() + std::max<uint64_t>(most / 16, 1);
-  const uint64_t keep =
-      aim == Aim::kAllSegments ? 0 : most - std::min(most, std::max(margin, segments_wanted_));
   // Records that are not published yet take their segments, too.
   const uint64_t now = (AlignDown(database_->log->end(), segment) - begin) / segment + 1;
+  uint64_t keep = 0;
+  if (aim == Aim::kOneSegment) keep = now - 1;
+  if (aim == Aim::kMargin) keep = most - std::min(most, std::max(margin, segments_wanted_));
   Choice choice{.start = begin, .dead_start = begin};
   while (choice.start < limit &&
          (live[choice.start] == 0 || now - choice.segments > std::max<uint64_t>(keep, 1))) {

@@ -75,7 +75,7 @@ class Cleaner {
 
  private:
   /// What a pass is for.
-  enum class Aim : uint8_t { kMargin, kAllSegments, kRemovals };
+  enum class Aim : uint8_t { kMargin, kOneSegment, kAllSegments, kRemovals };
   struct Choice {
     Lsn start = 0;
     uint64_t segments = 0;    // That go.

@@ -22,7 +22,7 @@ constexpr uint64_t kKeysPartMost = 16;
 constexpr uint64_t kRewrittenMost = uint64_t{512} << 20;
 constexpr uint64_t kRewrittenStep = uint64_t{256} << 10;
 /// On a full disk a compaction is made for a part of all at least.
-constexpr uint64_t kGarbagePartLeast = 16;
+constexpr uint64_t kGarbagePartLeast = 32;
 
 bool IsTable(const ColdRemoval& removal) { return removal.keys.begin.size() < kGroupPrefixBytes; }
 

@@ -199,8 +199,8 @@ class ColdStore {
   /// Makes the reserve again, where it was used: before any page is put. ResourceExhausted: the
   /// disk is too full for it.
   Status KeepReserve();
-  /// Whether room comes of what is garbage when `bytes` more of values are removed: a sixteenth of
-  /// what is on disk, or a reserve. Less is not worth what it takes to be found.
+  /// Whether room comes of what is garbage when `bytes` more of values are removed: one part in 32
+  /// of what is on disk, or a reserve. Less is not worth what it takes to be found.
   bool RemovalMakesRoom(uint64_t bytes) const;
   /// On a full disk: rewrites files as CompactForSpace, where known garbage is worth it though the
   /// bound on space is kept. Cancelled likewise.

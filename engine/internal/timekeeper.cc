@@ -94,8 +94,14 @@ Status Timekeeper::Watch(const TableSpec& spec) {
   MutexLock lock(&mutex_);
   if (stop_) return Status::Ok();
   const int64_t wanted = std::clamp(shortest_ms / 8, kIntervalMinMs, kIntervalMaxMs);
-  interval_ms_ = thread_.joinable() ? std::min(interval_ms_, wanted) : wanted;
-  if (thread_.joinable()) return Status::Ok();
+  if (thread_.joinable()) {
+    if (wanted >= interval_ms_) return Status::Ok();
+    interval_ms_ = wanted;
+    shorter_ = true;
+    changed_.NotifyAll();
+    return Status::Ok();
+  }
+  interval_ms_ = wanted;
   GEARDB_ASSIGN_OR_RETURN(
       thread_, StartThread("sees to the times of tables ('" + spec.name + "')", [this] { Run(); }));
   return Status::Ok();
@@ -106,7 +112,7 @@ void Timekeeper::Stop() {
   {
     MutexLock lock(&mutex_);
     stop_ = true;
-    stopped_.NotifyAll();
+    changed_.NotifyAll();
     thread = std::move(thread_);
   }
   if (thread.joinable()) thread.join();
@@ -117,9 +123,10 @@ void Timekeeper::Run() {
     {
       MutexLock lock(&mutex_);
       const Deadline next = Deadline::AfterMs(interval_ms_);
-      while (!stop_ && stopped_.WaitUntil(&mutex_, next)) {
+      while (!stop_ && !shorter_ && changed_.WaitUntil(&mutex_, next)) {
       }
       if (stop_) return;
+      shorter_ = false;
     }
     LookOnce();
   }

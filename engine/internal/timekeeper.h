@@ -44,9 +44,10 @@ class Timekeeper {
 
   DatabaseCore* const database_;
   Mutex mutex_;
-  CondVar stopped_;
+  CondVar changed_;
   bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
   int64_t interval_ms_ GEARDB_GUARDED_BY(mutex_) = 0;
+  bool shorter_ GEARDB_GUARDED_BY(mutex_) = false;  // Than the one that is waited for.
   std::thread thread_ GEARDB_GUARDED_BY(mutex_);
 };
 

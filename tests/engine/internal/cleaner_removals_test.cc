@@ -81,7 +81,7 @@ TEST_F(CleanerRemovalsTest, RemovalsTooFewToMakeRoomLeaveTheReserveToThoseThatDo
     }
     ASSERT_OK(table_->Remove(gone));
   };
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 5; ++i) {
     remove(1);
     EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
     EXPECT_EQ(std::filesystem::file_size(reserve), held);

@@ -42,6 +42,19 @@ TEST_F(TimekeeperConcurrentTest, AStoreThatIsOpenedSeesToItsTables) {
   AwaitCount(0);  // Closed, and then removed.
 }
 
+// Not when the longer time of the other table has it look again, ten seconds later.
+TEST_F(TimekeeperConcurrentTest, ATableWithAShorterTimeIsSeenToInItsOwn) {
+  TableSpec spec = testing::StepSpec();
+  spec.name = "long";
+  spec.ttl_ms = 3'600'000;
+  Create(spec);
+  spec.name = "short";
+  spec.ttl_ms = 1;
+  Create(spec);
+  AppendClosed(0, 4);
+  AwaitCount(0);
+}
+
 TEST_F(TimekeeperConcurrentTest, WritersGoOnBesideIt) {
   TableSpec spec = testing::StepSpec();
   spec.ttl_ms = 1;
