@@ -103,7 +103,9 @@ Status CheckBudgets(const DatabaseOptions& options) {
 /// The sizes that the options ask for, or those of this machine.
 void ChooseSizes(Env* env, const std::string& directory, DatabaseOptions* options) {
   if (options->cold_tier && !options->read_only) {
-    options->log_bytes_max = engine::LogBytesOnDisk(env, directory, options->log_bytes_max);
+    const uint64_t asked = options->log_bytes_max;
+    options->log_bytes_max = std::max(engine::LogBytesOnDisk(env, directory, asked),
+                                      std::min(asked, 2 * options->segment_bytes));
   }
   Budgets* const budgets = &options->budgets;
   if (budgets->frames_bytes == 0) budgets->frames_bytes = engine::DefaultFrameBudget();
@@ -124,6 +126,16 @@ wal::LogOptions LogOptionsOf(const DatabaseOptions& options) {
                                : engine::ChooseSegmentBytes(options.log_bytes_max),
           .ring_bytes = options.ring_bytes,
           .background = options.background};
+}
+
+/// The two segments without which a log does not go round it has also on a disk that others have
+/// filled, where `asked` has them.
+Status FitSegments(const DatabaseOptions& asked, engine::DatabaseCore* core, wal::LogOptions* log) {
+  if (!asked.cold_tier || asked.read_only) return Status::Ok();
+  const uint64_t segment = core->manifest.segment_bytes;
+  log->log_bytes_max = std::max(log->log_bytes_max, std::min(asked.log_bytes_max, 2 * segment));
+  core->options.log_bytes_max = log->log_bytes_max;
+  return engine::CheckGoesRound(log->log_bytes_max, segment, " in '" + core->directory + "'");
 }
 
 Status WatchTimes(const engine::DatabaseCore& core) {
@@ -152,7 +164,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   impl->directory = directory;
   ChooseSizes(impl->env, directory, &impl->options);
   const Budgets& budgets = impl->options.budgets;
-  const wal::LogOptions log = LogOptionsOf(impl->options);
+  wal::LogOptions log = LogOptionsOf(impl->options);
   GEARDB_ASSIGN_OR_RETURN(
       impl->arena,
       engine::HostArena::Create(
@@ -169,10 +181,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   const LockMode mode = options.read_only ? LockMode::kShared : LockMode::kExclusive;
   GEARDB_ASSIGN_OR_RETURN(impl->manifest, wal::LockAndReadManifest(found.directory.get(), directory,
                                                                    mode, &found.lock));
-  if (options.cold_tier && !options.read_only) {
-    GEARDB_RETURN_IF_ERROR(engine::CheckGoesRound(log.log_bytes_max, impl->manifest.segment_bytes,
-                                                  " in '" + directory + "'"));
-  }
+  GEARDB_RETURN_IF_ERROR(FitSegments(options, impl.get(), &log));
   impl->UsePages(found.directory, impl->manifest);
   engine::ImageHead image;
   GEARDB_RETURN_IF_ERROR(engine::LoadImage(impl.get(), found.directory.get(), &image));

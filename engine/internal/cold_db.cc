@@ -17,6 +17,8 @@ constexpr std::string_view kNoKey{"\0\0\0", 3};
 // How long is waited for a flush that RocksDB says is done: a minute, in looks.
 constexpr int kFlushLooksMax = 600;
 constexpr int64_t kFlushLookMs = 100;
+// How often a write that RocksDB has stopped is tried again.
+constexpr int64_t kCompactionLookMs = 10;
 // How long no flush job is left before others are asked for, and how many.
 constexpr int64_t kNudgeMs = 20;
 constexpr int kNudges = 4;
@@ -81,6 +83,7 @@ Result<bool> ColdListener::WaitForFlush(rocksdb::DB* db, uint64_t batch) {
 void ColdListener::OnCompactionCompleted(rocksdb::DB* /*db*/,
                                          const rocksdb::CompactionJobInfo& compaction) {
   compactions_.Add();
+  if (compaction.status.ok()) RoomWasMade();
   if (compaction.status.IsCorruption()) worn.NoteFamily(compaction.cf_name);
 }
 
@@ -89,7 +92,11 @@ void ColdListener::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
   if (reason == rocksdb::BackgroundErrorReason::kCompaction) {
     // Its files stay as they are, so nothing is lost by going on without it. On a full disk it is
     // tried again; otherwise its input is damaged, or its output could not be written.
-    if (!error->IsNoSpace()) {
+    if (error->IsNoSpace()) {
+      MutexLock lock(&mutex_);
+      lacks_room_ = true;
+      changed_.NotifyAll();
+    } else {
       AddDamage(Concatenate("a compaction was given up: ", error->ToString()));
       compaction_failed_ = true;
     }
@@ -109,6 +116,18 @@ void ColdListener::SetStatus(const Status& status) {
 void ColdListener::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason /*reason*/,
                                         rocksdb::Status /*error*/, bool* recover) {
   *recover = false;  // The next Write or Flush does it, and sees the outcome.
+}
+
+bool ColdListener::WaitForCompaction() {
+  MutexLock lock(&mutex_);
+  if (!lacks_room_) changed_.WaitUntil(&mutex_, Deadline::AfterMs(kCompactionLookMs));
+  return !lacks_room_;
+}
+
+void ColdListener::RoomWasMade() {
+  MutexLock lock(&mutex_);
+  lacks_room_ = false;
+  changed_.NotifyAll();
 }
 
 ColdPosition ColdListener::flushed() const {
@@ -186,7 +205,7 @@ Status ColdDb::Resuming(const std::function<Status()>& attempt) {
   Status status = listener->status();
   for (int tries = 0; tries < kResumes; ++tries) {
     if (IsFull(status)) {
-      if (may_use_reserve) reserve->GiveUp();
+      if (may_use_reserve && reserve->GiveUp()) listener->RoomWasMade();
       status = Resume();
     }
     if (status.ok()) {
@@ -218,7 +237,17 @@ Status ColdDb::Write(rocksdb::WriteBatch* batch, std::string_view newest_page) {
   }
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
+  unlogged.no_slowdown = true;
   if (status.ok()) status = db->Write(unlogged, batch);
+  while (status.IsIncomplete()) {
+    // Until compactions catch up. Stopped, a write would wait for them for ever on a full disk.
+    unlogged.no_slowdown = Property(empty, rocksdb::DB::Properties::kIsWriteStopped) != 0;
+    if (unlogged.no_slowdown && !listener->WaitForCompaction()) {
+      return Status::ResourceExhausted(directory, ": the disk is too full for the compactions ",
+                                       "that writes wait for");
+    }
+    status = db->Write(unlogged, batch);
+  }
   return FromRocks(status, directory);
 }
 

@@ -61,6 +61,10 @@ class ColdListener : public rocksdb::EventListener {
   /// Waits a moment for a finished flush to cover the batch; whether one does. The error that stops
   /// writing, if any.
   Result<bool> WaitForFlush(rocksdb::DB* db, uint64_t batch);
+  /// Waits a moment for a compaction. False: the last one that was tried had no room on the disk.
+  bool WaitForCompaction();
+  /// The next one may have some.
+  void RoomWasMade();
   ColdPosition flushed() const;
   uint64_t flushes() const { return flushes_.value(); }
   uint64_t compactions() const { return compactions_.value(); }
@@ -89,6 +93,7 @@ class ColdListener : public rocksdb::EventListener {
   CondVar changed_;
   ColdPosition flushed_ GEARDB_GUARDED_BY(mutex_);
   Status status_ GEARDB_GUARDED_BY(mutex_);
+  bool lacks_room_ GEARDB_GUARDED_BY(mutex_) = false;  // Compactions do.
   std::vector<std::string> damage_ GEARDB_GUARDED_BY(mutex_);
   std::atomic<bool> compaction_failed_{false};
   Counter flushes_;

@@ -38,9 +38,11 @@ uint64_t LogBytesOnDisk(Env* env, const std::string& directory, uint64_t log_byt
   if (free.status().code() == StatusCode::kNotFound) free = env->FreeBytes(ParentOf(directory));
   // What the database has is looked for only where it could count.
   if (!free.ok() || *free / kDiskShare >= log_bytes_max) return log_bytes_max;
-  const uint64_t log = BytesIn(env, JoinPath(directory, wal::kLogDirectoryName));
-  const uint64_t cold = BytesIn(env, JoinPath(directory, kColdDirectory));
-  return std::min(log_bytes_max, std::max({(*free + log + cold) / kDiskShare, log, uint64_t{1}}));
+  uint64_t own = 0;
+  for (const char* part : {wal::kLogDirectoryName, kColdDirectory}) {
+    own += BytesIn(env, JoinPath(directory, part));
+  }
+  return std::min(log_bytes_max, std::max<uint64_t>((*free + own) / kDiskShare, 1));
 }
 
 uint64_t ChooseSegmentBytes(uint64_t log_bytes_max) {

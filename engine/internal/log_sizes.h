@@ -12,9 +12,8 @@
 namespace geardb::engine {
 
 /// `log_bytes_max`, or a third of what the disk has room for, if that is less: of what is free, and
-/// what the database in `directory` has there; but what its log has already. The cold store is to
-/// have the rest: a log that has filled the disk could not give a segment back, since what lives in
-/// it must be moved first.
+/// what the database in `directory` has there. The cold store is to have the rest: a log that has
+/// filled the disk could not give a segment back, since what lives in it must be moved first.
 uint64_t LogBytesOnDisk(Env* env, const std::string& directory, uint64_t log_bytes_max);
 
 /// What DatabaseOptions::segment_bytes of 0 stands for.
