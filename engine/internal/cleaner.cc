@@ -166,7 +166,7 @@ Status Cleaner::CleanNow(bool all) {
   Status status = Pass(aim, &released);
   if (status.code() == StatusCode::kResourceExhausted) {
     if (RemovalMakesRoom()) status = MakeRoom(&released);
-    const bool again = status.ok() || status.code() == StatusCode::kResourceExhausted;
+    const bool again = status.ok() || (!all && status.code() == StatusCode::kResourceExhausted);
     // What is free may hold what lives in one, and not what does in more.
     if (again) status = Pass(all ? aim : Aim::kOneSegment, &released);
   }

@@ -205,7 +205,7 @@ Status ColdDb::Resuming(const std::function<Status()>& attempt) {
   Status status = listener->status();
   for (int tries = 0; tries < kResumes; ++tries) {
     if (IsFull(status)) {
-      if (may_use_reserve && reserve->GiveUp()) listener->RoomWasMade();
+      (void)GiveUpReserve();
       status = Resume();
     }
     if (status.ok()) {
@@ -217,6 +217,12 @@ Status ColdDb::Resuming(const std::function<Status()>& attempt) {
     if (!IsFull(status)) break;
   }
   return status;
+}
+
+bool ColdDb::GiveUpReserve() {
+  if (!may_use_reserve || !reserve->GiveUp()) return false;
+  listener->RoomWasMade();
+  return true;
 }
 
 Status ColdDb::Write(rocksdb::WriteBatch* batch, std::string_view newest_page) {

@@ -150,6 +150,8 @@ struct ColdDb {
   Status FlushUntil(uint64_t batch);
   /// Closes RocksDB without a flush. The first error.
   Status Close();
+  /// Where what is written may use the reserve, which is there. Whether that made room.
+  bool GiveUpReserve();
   uint64_t Property(rocksdb::ColumnFamilyHandle* family, const std::string& name) const;
   /// All that there are: of a store open for reading, one of the copies may be missing.
   std::vector<rocksdb::ColumnFamilyHandle*> families() const;

@@ -34,10 +34,17 @@ class NoLog : public rocksdb::Logger {
   void Logv(const char* /*format*/, va_list /*arguments*/) override {}
 };
 
-uint64_t UnflushedBytesMax(const ColdStoreOptions& options, uint64_t room) {
-  return std::max(2 * kMemtableBytesMin,
-                  std::min({options.unflushed_bytes_max, options.memory_bytes / kMemtableShare,
-                            room / kUnflushedRoomShare}));
+/// Chooses what the store holds in memory, and its reserve, by what its disk has room for.
+void ChooseSizes(const ColdStoreOptions& options, ColdDb* store) {
+  rocksdb::FileSystem* const files = store->threads->GetFileSystem().get();
+  const uint64_t asked =
+      std::min(options.unflushed_bytes_max, options.memory_bytes / kMemtableShare);
+  const uint64_t room = DiskRoom(files, store->directory,
+                                 std::max(asked * kUnflushedRoomShare, ColdReserve::kRoomMost));
+  store->unflushed_bytes =
+      std::max(2 * kMemtableBytesMin, std::min(asked, room / kUnflushedRoomShare));
+  store->reserve = std::make_unique<ColdReserve>(
+      files, store->directory, ColdReserve::BytesFor(store->unflushed_bytes, room));
 }
 
 rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
@@ -287,11 +294,7 @@ Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
   store->blobs = std::make_shared<BlobFiles>(store->manifests);
   GEARDB_ASSIGN_OR_RETURN(store->threads, ColdThreads::Start({store->blobs, options.clock},
                                                              options.background_threads));
-  const uint64_t room = DiskRoom(store->threads->GetFileSystem().get(), directory);
-  store->unflushed_bytes = UnflushedBytesMax(options, room);
-  store->reserve =
-      std::make_unique<ColdReserve>(store->threads->GetFileSystem().get(), directory,
-                                    ColdReserve::BytesFor(store->unflushed_bytes, room));
+  ChooseSizes(options, store.get());
   store->cache = rocksdb::NewLRUCache(options.memory_bytes, /*num_shard_bits=*/4);
   store->statistics = rocksdb::CreateDBStatistics();
   store->statistics->set_stats_level(rocksdb::StatsLevel::kExceptTimers);

@@ -10,17 +10,18 @@ namespace {
 // Of a reserve, what is for neither memory nor values: of a disk's room such a part, within these.
 constexpr uint64_t kMoreRoomShare = 8;
 constexpr uint64_t kMoreLeast = uint64_t{2} << 20;
-constexpr uint64_t kMoreMost = uint64_t{4} << 20;
+constexpr uint64_t kMoreMost = ColdReserve::kRoomMost / kMoreRoomShare;
 
 }  // namespace
 
-uint64_t DiskRoom(rocksdb::FileSystem* files, const std::string& directory) {
+uint64_t DiskRoom(rocksdb::FileSystem* files, const std::string& directory, uint64_t enough) {
   const rocksdb::IOOptions plain;
   uint64_t room = 0;
   const std::string beside = directory.substr(0, directory.rfind('/') + 1);
   if (!files->GetFreeSpace(beside.empty() ? "." : beside, plain, &room, nullptr).ok()) {
     return UINT64_MAX;
   }
+  if (room >= enough) return room;
   std::vector<rocksdb::FileAttributes> own;
   (void)files->GetChildrenFileAttributes(directory, plain, &own, nullptr);  // If it is there.
   for (const rocksdb::FileAttributes& file : own) room += file.size_bytes;

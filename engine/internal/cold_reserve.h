@@ -1,10 +1,10 @@
 // ColdReserve: room on the disk that a cold store keeps for the day on which there is none.
 //
 // What frees space has to be written first: what a failed flush has left in memory, the removal
-// itself, the image of an index without what has left, and a compaction. The file
-// `RESERVE` takes as much from the disk. It is deleted when a full disk meets a write that ends in
-// space coming free; no page is put into the store before it could be made again, all of it, or the
-// next removal had nothing.
+// itself, the image of an index without what has left, and a compaction. The file `RESERVE` takes
+// as much from the disk. It is deleted when a full disk meets a write that ends in space coming
+// free; no page is put into the store before it could be made again, all of it, or the next removal
+// had nothing.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -19,8 +19,9 @@ namespace geardb::engine {
 
 inline constexpr const char* kColdReserveName = "RESERVE";
 
-/// Bytes of a store's disk that are free, or its own; all where its file system does not say.
-uint64_t DiskRoom(rocksdb::FileSystem* files, const std::string& directory);
+/// Bytes of a store's disk that are free, or its own; all where its file system does not say. Its
+/// own, of which there may be many files, count only where less than `enough` is free.
+uint64_t DiskRoom(rocksdb::FileSystem* files, const std::string& directory, uint64_t enough);
 
 /// Thread-safe.
 class ColdReserve {
@@ -32,6 +33,8 @@ class ColdReserve {
   /// values that a compaction copies out of a blob file, which are as much, and for the last batch,
   /// the keys that a compaction rewrites, and what files have beside keys and values.
   static uint64_t BytesFor(uint64_t unflushed_bytes, uint64_t room);
+  /// With more room, BytesFor is the same.
+  static constexpr uint64_t kRoomMost = uint64_t{32} << 20;
 
   /// Makes the file where it is not there, or is shorter than its bytes and `more`.
   /// ResourceExhausted: the disk is too full for it, and what was there stays. OK also in a file
@@ -43,7 +46,7 @@ class ColdReserve {
 
  private:
   uint64_t Size() const;
-  /// In place of the file that was there. Whether there is one now.
+  /// In place of the file that was there. Not OK: there is none now.
   rocksdb::IOStatus Make(uint64_t bytes) GEARDB_REQUIRES(mutex_);
   rocksdb::IOStatus Allocate(uint64_t bytes) GEARDB_REQUIRES(mutex_);
 

@@ -292,8 +292,7 @@ Status ColdSpace::CompactRange(rocksdb::ColumnFamilyHandle* family, double share
         [&] { return db_->db->CompactRange(options, family, nullptr, nullptr); });
   };
   rocksdb::Status compacted = compact();
-  if (compacted.IsNoSpace() && db_->may_use_reserve && db_->reserve->GiveUp())
-    compacted = compact();
+  if (compacted.IsNoSpace() && db_->GiveUpReserve()) compacted = compact();
   if (ending_) return Status::Cancelled("the cold store is being closed");
   return FromRocks(compacted, db_->directory);
 }

@@ -55,9 +55,10 @@ class ColdSpace {
   bool ExceedsBound() const;
   /// Bytes that nobody can read, about: known to be garbage, or removed since the last look.
   uint64_t GarbageBytes() const { return KnownGarbage() + removed_bytes_; }
-  /// Whether a compaction of a full disk is worth its writes, as far as known.
-  bool IsMuchGarbage(uint64_t bytes) const;
+  /// Of these, what is known to be garbage: values in blob files.
   uint64_t KnownGarbage() const;
+  /// Whether so many bytes of garbage are worth a compaction of a full disk.
+  bool IsMuchGarbage(uint64_t bytes) const;
   /// What a removal may have to be written anew for before anything comes free, but for values in
   /// blob files: the index's image, and the keys, as many of them as one job of a compaction takes.
   uint64_t RewrittenBytes() const;

@@ -45,11 +45,18 @@ class CleanerStoreTest : public FramesTest {
     }
     return bytes;
   }
-  void RemoveAll() {
+  /// The trajectories whose number is one that leaves.
+  template <typename Leaves>
+  void RemoveNumbers(const Leaves& leaves) {
     std::vector<TrajectoryId> gone;
-    for (const auto& [id, number] : numbers_) gone.push_back(id);
+    for (const auto& [id, number] : numbers_) {
+      if (leaves(number)) gone.push_back(id);
+    }
+    for (const TrajectoryId id : gone) numbers_.erase(id);
     ASSERT_OK(table_->Remove(gone));
-    numbers_.clear();
+  }
+  void RemoveAll() {
+    RemoveNumbers([](int64_t) { return true; });
   }
 };
 

@@ -26,24 +26,14 @@ TEST_F(CleanerRemovalsTest, WhatIsRemovedFromAFullDiskMakesRoom) {
     if (every_one) {
       RemoveAll();
     } else {
-      std::vector<TrajectoryId> gone;
-      for (const auto& [id, number] : numbers_) {
-        if (number % 3 != 0) gone.push_back(id);
-      }
-      ASSERT_OK(table_->Remove(gone));
-      for (const TrajectoryId id : gone) numbers_.erase(id);
+      RemoveNumbers([](int64_t number) { return number % 3 != 0; });
     }
     ASSERT_OK(CleanAll());  // Nobody else has made room.
     ExpectAll();
     if (every_one) {
       RemoveAll();
     } else {
-      std::vector<TrajectoryId> gone;
-      for (const auto& [id, number] : numbers_) {
-        if (number % 3 != 0) gone.push_back(id);
-      }
-      ASSERT_OK(table_->Remove(gone));
-      for (const TrajectoryId id : gone) numbers_.erase(id);
+      RemoveNumbers([](int64_t number) { return number % 3 != 0; });
     }
     // Nobody else makes room.
     for (Status cleaned = CleanAll(); !cleaned.ok(); cleaned = CleanAll()) {
@@ -63,7 +53,7 @@ TEST_F(CleanerRemovalsTest, WhatIsRemovedFromAFullDiskMakesRoom) {
   ExpectAll();
 }
 
-// What each of them writes would add up to more than the reserve, and none makes room.
+// Each would spend it, and none makes room.
 TEST_F(CleanerRemovalsTest, RemovalsTooFewToMakeRoomLeaveTheReserveToThoseThatDo) {
   const auto files = UseFaultFiles();
   files->DeletesMakeSpace();
@@ -103,12 +93,7 @@ TEST_F(CleanerRemovalsTest, WhatIsGarbageWithinTheBoundMakesRoomOnAFullDisk) {
   files->SetSpace(0);
   for (int i = 0; i < 20; ++i) Add(8, 8);
   EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
-  std::vector<TrajectoryId> gone;
-  for (const auto& [id, number] : numbers_) {
-    if (number % 6 == 0) gone.push_back(id);
-  }
-  for (const TrajectoryId id : gone) numbers_.erase(id);
-  ASSERT_OK(table_->Remove(gone));
+  RemoveNumbers([](int64_t number) { return number % 6 == 0; });
   ASSERT_OK(CleanAll());
   EXPECT_GT(files->space(), 0);
   ExpectAll();
@@ -167,12 +152,7 @@ TEST_F(CleanerRemovalsTest, WhatIsRemovedLeavesTheDiskThoughNobodyAppends) {
   Again();  // Whose thread has not cleaned anything yet.
   const uint64_t filled = BytesIn("cold");
   ASSERT_GT(filled, 6u << 20);
-  std::vector<TrajectoryId> gone;
-  for (const auto& [id, number] : numbers_) {
-    if (number % 4 != 0) gone.push_back(id);
-  }
-  ASSERT_OK(table_->Remove(gone));
-  for (const TrajectoryId id : gone) numbers_.erase(id);
+  RemoveNumbers([](int64_t number) { return number % 4 != 0; });
   while (BytesIn("cold") > filled / 2) std::this_thread::yield();
   ExpectAll();
   writer_.reset();

@@ -69,12 +69,14 @@ TEST_F(ColdReserveTest, GrowsWithTheStoreOrStaysAsItWas) {
 
 TEST_F(ColdReserveTest, IsOfAPartOfTheDiskThatIsFreeOrTheStoresOwn) {
   files_.SetSpace(1000);
-  EXPECT_EQ(DiskRoom(&files_, dir_.File("absent")), 1000u);
+  EXPECT_EQ(DiskRoom(&files_, dir_.File("absent"), UINT64_MAX), 1000u);
   std::filesystem::create_directory(dir_.File("cold"));
   testing::WriteBytes(dir_.File("cold/1"), std::string(500, 'x'));
-  EXPECT_EQ(DiskRoom(&files_, dir_.File("cold")), 1500u);
+  EXPECT_EQ(DiskRoom(&files_, dir_.File("cold"), 1001), 1500u);
+  EXPECT_EQ(DiskRoom(&files_, dir_.File("cold"), 1000), 1000u);
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   EXPECT_EQ(ColdReserve::BytesFor(kMiB, UINT64_MAX), 6 * kMiB);
+  EXPECT_EQ(ColdReserve::BytesFor(kMiB, ColdReserve::kRoomMost), 6 * kMiB);
   EXPECT_EQ(ColdReserve::BytesFor(kMiB, 24 * kMiB), 5 * kMiB);
   EXPECT_EQ(ColdReserve::BytesFor(kMiB, 0), 4 * kMiB);
 }
