@@ -249,6 +249,7 @@ Status MendColdPages(const std::string& directory, uint64_t log_start) {
   if (!missing) return db->Close();
   // Once no key refers to a file, it leaves. Values are not read for that.
   rocksdb::CompactRangeOptions keys;
+  keys.allow_write_stall = true;
   keys.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
   keys.blob_garbage_collection_policy = rocksdb::BlobGarbageCollectionPolicy::kDisable;
   GEARDB_RETURN_IF_ERROR(

@@ -245,10 +245,11 @@ Status ColdDb::Write(rocksdb::WriteBatch* batch, std::string_view newest_page) {
   unlogged.disableWAL = true;
   unlogged.no_slowdown = true;
   if (status.ok()) status = db->Write(unlogged, batch);
+  // Stopped until flushes and compactions catch up. RocksDB's own wait for that is for ever where
+  // these fail.
   while (status.IsIncomplete()) {
-    // Until compactions catch up. Stopped, a write would wait for them for ever on a full disk.
-    unlogged.no_slowdown = Property(empty, rocksdb::DB::Properties::kIsWriteStopped) != 0;
-    if (unlogged.no_slowdown && !listener->WaitForCompaction()) {
+    GEARDB_RETURN_IF_ERROR(listener->status());
+    if (!listener->WaitForCompaction()) {
       return Status::ResourceExhausted(directory, ": the disk is too full for the compactions ",
                                        "that writes wait for");
     }

@@ -59,7 +59,12 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.compression = rocksdb::kNoCompression;  // Values come compressed.
   options.write_buffer_size = store.unflushed_bytes / 2;
-  options.max_write_buffer_number = 4;
+  options.max_write_buffer_number = 3;
+  // Writes are stopped or go on, at once (ColdDb::Write); RocksDB slows none down before, as it
+  // would sleep, and then wait for compactions that a full disk refuses.
+  options.level0_slowdown_writes_trigger = options.level0_stop_writes_trigger;
+  options.soft_pending_compaction_bytes_limit = 0;
+  options.hard_pending_compaction_bytes_limit = 0;
   options.target_file_size_base = given.sst_file_bytes;
   options.max_bytes_for_level_base = 4 * given.sst_file_bytes;
   options.level_compaction_dynamic_level_bytes = true;

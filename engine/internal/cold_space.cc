@@ -282,6 +282,7 @@ Status ColdSpace::FindGarbage() {
 Status ColdSpace::CompactRange(rocksdb::ColumnFamilyHandle* family, double share) {
   rocksdb::CompactRangeOptions options;
   options.canceled = &ending_;
+  options.allow_write_stall = true;  // Or it waits, for compactions that a full disk refuses.
   options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
   options.blob_garbage_collection_policy = share > 0
                                                ? rocksdb::BlobGarbageCollectionPolicy::kForce

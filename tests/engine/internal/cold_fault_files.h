@@ -12,6 +12,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "engine/internal/cold_reserve.h"
@@ -34,8 +35,12 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
   /// alone does.
   void DeletesMakeSpace() { deletes_make_space_ = true; }
   void WithoutAllocate() { allocates_ = false; }
+  /// No room for what compactions write, while nothing has stopped writes.
+  void RefuseCompactions(bool refuse) { refuse_compactions_ = refuse; }
   void FailReads(bool fail) { fail_reads_ = fail; }
   void FailSyncs(bool fail) { fail_syncs_ = fail; }
+  /// Syncs wait until none is held.
+  void HoldSyncs(bool hold) { hold_syncs_ = hold; }
   /// Appends refused, reads failed, syncs failed.
   uint64_t failures() const { return failures_; }
 
@@ -77,8 +82,13 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
     Writable(ColdFaultFiles* files, bool reserve, std::unique_ptr<rocksdb::FSWritableFile>&& file)
         : FSWritableFileOwnerWrapper(std::move(file)), files_(files), reserve_(reserve) {}
     using FSWritableFileOwnerWrapper::Append;
+    void SetIOPriority(rocksdb::Env::IOPriority priority) override {
+      compaction_ = priority == rocksdb::Env::IO_LOW;
+      FSWritableFileOwnerWrapper::SetIOPriority(priority);
+    }
     rocksdb::IOStatus Append(const rocksdb::Slice& bytes, const rocksdb::IOOptions& options,
                              rocksdb::IODebugContext* debug) override {
+      if (compaction_ && files_->refuse_compactions_) return files_->Full();
       rocksdb::IOStatus taken = files_->Take(bytes.size());
       return taken.ok() ? FSWritableFileOwnerWrapper::Append(bytes, options, debug) : taken;
     }
@@ -93,6 +103,7 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
     }
     rocksdb::IOStatus Sync(const rocksdb::IOOptions& options,
                            rocksdb::IODebugContext* debug) override {
+      while (files_->hold_syncs_) std::this_thread::yield();
       return files_->fail_syncs_ ? files_->Failure("sync")
                                  : FSWritableFileOwnerWrapper::Sync(options, debug);
     }
@@ -105,6 +116,7 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
    private:
     ColdFaultFiles* const files_;
     const bool reserve_;
+    bool compaction_ = false;
   };
   class Readable : public rocksdb::FSRandomAccessFileOwnerWrapper {
    public:
@@ -137,6 +149,9 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
       return rocksdb::IOStatus::OK();
     }
     space_ += size;
+    return Full();
+  }
+  rocksdb::IOStatus Full() {
     ++failures_;
     rocksdb::IOStatus full = rocksdb::IOStatus::NoSpace("the test's disk is full");
     full.SetRetryable(true);  // As RocksDB's own files say it.
@@ -159,8 +174,10 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
   std::atomic<int64_t> least_space_{int64_t{1} << 60};
   std::atomic<bool> deletes_make_space_{false};
   std::atomic<bool> allocates_{true};
+  std::atomic<bool> refuse_compactions_{false};
   std::atomic<bool> fail_reads_{false};
   std::atomic<bool> fail_syncs_{false};
+  std::atomic<bool> hold_syncs_{false};
   std::atomic<uint64_t> failures_{0};
 };
 

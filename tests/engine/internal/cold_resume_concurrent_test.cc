@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/internal/cold_db.h"
 #include "engine/internal/cold_store.h"
 #include "tests/engine/internal/cold_fault_files.h"
 #include "tests/engine/internal/cold_fixture.h"
@@ -70,9 +73,9 @@ TEST(ColdResumeConcurrentTest, ADiskThatFillsBesideCompactionsStopsNobodyForGood
       ExpectOkOrFull(written);
       if (written.ok()) newest[id] = step;
     }
-    files->SetSpace(int64_t{1} << 40);
     ended = true;
     for (std::thread& thread : threads) thread.join();
+    files->SetSpace(int64_t{1} << 40);
     ASSERT_OK(store->Flush());
     for (uint64_t id = 0; id < kIds; ++id) {
       if (newest[id] == 0) continue;
@@ -80,6 +83,33 @@ TEST(ColdResumeConcurrentTest, ADiskThatFillsBesideCompactionsStopsNobodyForGood
     }
     ASSERT_OK(store->Close());
   }
+}
+
+// Writes are stopped while RocksDB's memory is full, and its flush may fail.
+TEST(ColdResumeConcurrentTest, AStoppedWriteEndsWithTheFlushThatFails) {
+  const TempDir dir;
+  auto files = std::make_shared<ColdFaultFiles>();
+  ColdStoreOptions options = testing::SmallColdOptions();
+  options.files = files;
+  ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(dir.File("cold"), options));
+  files->HoldSyncs(true);
+  Status written;
+  std::thread writer([&] {
+    const std::string value(1000, 'v');
+    for (uint64_t key = 0; written.ok(); ++key) {
+      rocksdb::WriteBatch batch;
+      const std::string name = std::to_string(key);
+      batch.Put(db->pages, name, value);
+      written = db->Write(&batch, name);
+    }
+  });
+  while (db->Property(db->empty, rocksdb::DB::Properties::kIsWriteStopped) == 0) {
+    std::this_thread::yield();
+  }
+  files->FailSyncs(true);
+  files->HoldSyncs(false);
+  writer.join();
+  EXPECT_STATUS(kIoError, written, "sync");
 }
 
 }  // namespace

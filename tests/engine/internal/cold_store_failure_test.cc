@@ -122,6 +122,36 @@ TEST_F(ColdStoreFailureTest, AnOpenOnAFullDiskUsesTheReserve) {
   EXPECT_OK(store_->KeepReserve());
 }
 
+// RocksDB waits for its compactions, and tries them again for ever: first what flushes for a
+// compaction by hand, then who writes.
+TEST_F(ColdStoreFailureTest, NobodyWaitsForCompactionsThatHaveNoRoom) {
+  files_->RefuseCompactions(true);
+  Open();
+  uint64_t last = 0;
+  while (last < 25) {
+    ASSERT_OK(Put(++last));
+    ASSERT_OK(store_->Flush());
+  }
+  ASSERT_OK(Put(++last));
+  EXPECT_STATUS(kResourceExhausted, store_->CompactForSpace(), "full");
+  Status written;
+  while (last < 1000 && (written = Put(last + 1)).ok()) {
+    ++last;
+    ASSERT_OK(store_->Flush());
+  }
+  EXPECT_STATUS(kResourceExhausted, written, "too full for the compactions");
+  EXPECT_STATUS(kResourceExhausted, Put(last + 1), "too full for the compactions");
+  EXPECT_OK(store_->Flush());
+  for (uint64_t id = 1; id <= last; ++id) {
+    EXPECT_OK(CheckColdPage(store_.get(), {1, 0, 0, id, 0}, {id, 8}));
+  }
+  files_->RefuseCompactions(false);
+  EXPECT_OK(store_->CompactForSpace());
+  EXPECT_OK(Put(last + 1));
+  EXPECT_OK(store_->Flush());
+  EXPECT_OK(store_->Close());
+}
+
 // Random programs on a disk that is full now and then, also in the middle of flushes of RocksDB's
 // own, of compactions and of reclamations.
 TEST_F(ColdStoreFailureTest, ADiskThatFillsAtRandomLosesNothing) {
