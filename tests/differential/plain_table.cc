@@ -218,6 +218,9 @@ bool PlainTable::MayHold(size_t writer, const std::vector<PlainLaneRows>& calls)
 }
 
 bool PlainTable::MakeRoom(const Growth& more, const std::vector<TrajectoryId>& victims) {
+  // Of a call of which nothing is left (Vanishes). The table may be over its bounds by then: added
+  // columns make pages larger.
+  if (more.rows == 0) return true;
   size_t victim = 0;
   for (Growth held = Held(); !Fits(held, more); held = Held()) {
     if (spec.remover == Remover::kNone) return false;
