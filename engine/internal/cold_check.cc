@@ -160,6 +160,23 @@ std::optional<ColdPageKey> FirstToLookFor(const std::string& before, const std::
   return first;
 }
 
+/// The key before `behind`, the first of its block: what a look for it finds does not pass through
+/// the bad block before. Of its trajectory it is the first page, or else pages are lost.
+template <typename NewIterator>
+void AddFirstBehind(const std::string& behind, const NewIterator& iterator,
+                    std::set<std::string>* keys) {
+  auto first = DecodeColdPageKey(std::string_view(behind).substr(0, kColdPageKeyBytes));
+  for (uint64_t looks = 0; first && looks < kLooksMax; ++looks, --first->trajectory) {
+    first->page = 0;
+    const auto at = iterator();
+    at->Seek(EncodeColdKey(*first));
+    if (!at->Valid()) return;  // In the bad block.
+    const bool found = ViewOf(at->key()) < behind;
+    if (found) keys->insert(at->key().ToString());
+    if (found || first->trajectory == 0) return;
+  }
+}
+
 /// The keys of an SST file that can be read: those before the first bad block, those behind the
 /// last one, and what a look at the begin of each trajectory between them finds.
 std::set<std::string> KeysLeft(const ColdDb& db, const rocksdb::LiveFileMetaData& file) {
@@ -185,6 +202,7 @@ std::set<std::string> KeysLeft(const ColdDb& db, const rocksdb::LiveFileMetaData
     behind = at->key().ToString();
     keys.insert(behind);
   }
+  AddFirstBehind(behind, iterator, &keys);
   auto next = FirstToLookFor(before, behind);
   for (uint64_t looks = 0; next && looks < kLooksMax; ++looks) {
     *next = {next->table, next->partition, next->group, next->trajectory + 1, 0};

@@ -170,7 +170,9 @@ TEST_F(ColdCheckTest, PagesWhoseFilesAreLostAreDoneWithout) {
 class ColdCheckBlocksTest : public ColdCheckTest {
  protected:
   static constexpr uint64_t kLast = 80;
-  static ColdPageKey KeyOf(uint64_t id) { return {1, 0, 0, id, 0}; }
+  ColdPageKey KeyOf(uint64_t id) const {
+    return {1, 0, static_cast<uint16_t>(id / group_pages_), id % group_pages_ + 1, 0};
+  }
   static ColdStoreOptions Options() {
     ColdStoreOptions options = testing::SmallColdOptions();
     options.blob_bytes_min = uint64_t{1} << 20;
@@ -234,6 +236,7 @@ class ColdCheckBlocksTest : public ColdCheckTest {
   std::map<std::string, std::string> files_;
   std::string of_pages_;
   uint64_t bytes_ = 0;
+  uint64_t group_pages_ = 1000;
 };
 
 TEST_F(ColdCheckBlocksTest, WhatCanBeReadOfADamagedFileOfPagesIsWrittenAgain) {
@@ -249,6 +252,14 @@ TEST_F(ColdCheckBlocksTest, APageAtTheEndOfAFileBehindABadBlockIsWrittenAgain) {
   MakePages(/*compacted=*/true);
   for (uint64_t at = 3; at < bytes_ * 4 / 5; at += bytes_ / 7) ExpectWrittenAgain({at});
   ExpectWrittenAgain({3, bytes_ * 7 / 10});
+}
+
+// A bad block with the end of one group and the begin of the next: the first page behind it was
+// looked for in the first group alone.
+TEST_F(ColdCheckBlocksTest, APageBehindABadBlockInAnotherGroupIsWrittenAgain) {
+  group_pages_ = 7;
+  MakePages(/*compacted=*/false);
+  for (uint64_t at = 3; at < bytes_ * 4 / 5; at += bytes_ / 31) ExpectWrittenAgain({at});
 }
 
 TEST_F(ColdCheckTest, WithoutAStoreThereIsNothingToLookAt) {
