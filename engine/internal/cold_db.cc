@@ -17,8 +17,10 @@ constexpr std::string_view kNoKey{"\0\0\0", 3};
 // How long is waited for a flush that RocksDB says is done: a minute, in looks.
 constexpr int kFlushLooksMax = 600;
 constexpr int64_t kFlushLookMs = 100;
-// How often a write that RocksDB has stopped is tried again.
+// How often a write that RocksDB has stopped is tried again, and how often at most while nothing
+// is under way that could let it go on.
 constexpr int64_t kCompactionLookMs = 10;
+constexpr int kIdleLooksMax = 100;
 // How long no flush job is left before others are asked for, and how many.
 constexpr int64_t kNudgeMs = 20;
 constexpr int kNudges = 4;
@@ -120,7 +122,7 @@ void ColdListener::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason /*reason*
 
 bool ColdListener::WaitForCompaction() {
   MutexLock lock(&mutex_);
-  if (!lacks_room_) changed_.WaitUntil(&mutex_, Deadline::AfterMs(kCompactionLookMs));
+  changed_.WaitUntil(&mutex_, Deadline::AfterMs(kCompactionLookMs));
   return !lacks_room_;
 }
 
@@ -247,15 +249,31 @@ Status ColdDb::Write(rocksdb::WriteBatch* batch, std::string_view newest_page) {
   if (status.ok()) status = db->Write(unlogged, batch);
   // Stopped until flushes and compactions catch up. RocksDB's own wait for that is for ever where
   // these fail.
-  while (status.IsIncomplete()) {
+  for (int idle_looks = 0; status.IsIncomplete();) {
     GEARDB_RETURN_IF_ERROR(listener->status());
-    if (!listener->WaitForCompaction()) {
+    if (!listener->WaitForCompaction() && !HasToFlush()) {
       return Status::ResourceExhausted(directory, ": the disk is too full for the compactions ",
                                        "that writes wait for");
+    }
+    if (threads->Idle()) {
+      // It forgets flushes also where nobody resumes it (FlushNudges).
+      if (++idle_looks > kIdleLooksMax) {
+        return Status::ResourceExhausted(directory, ": RocksDB has stopped writes for good");
+      }
+      rocksdb::FlushOptions asked;
+      asked.wait = false;
+      asked.allow_write_stall = true;
+      (void)db->Flush(asked, families());
     }
     status = db->Write(unlogged, batch);
   }
   return FromRocks(status, directory);
+}
+
+bool ColdDb::HasToFlush() const {
+  return std::ranges::any_of(families(), [this](rocksdb::ColumnFamilyHandle* family) {
+    return Property(family, rocksdb::DB::Properties::kNumImmutableMemTable) > 0;
+  });
 }
 
 Status ColdDb::StopFailingCompactions() {

@@ -183,6 +183,8 @@ struct ColdDb {
   std::atomic<bool> closed{false};
 
  private:
+  /// Whether memory waits for flushes, which end, and free it or fail.
+  bool HasToFlush() const;
   /// Compactions that cannot succeed are not begun again.
   Status StopFailingCompactions();
   /// Forgets the error of a full disk and lets RocksDB try again. The error that is left.

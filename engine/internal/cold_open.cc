@@ -21,6 +21,9 @@ namespace {
 
 // Of the memory, what may hold batches that are not flushed.
 constexpr uint64_t kMemtableShare = 2;
+// RocksDB's own 4 MiB may be the last of a small disk, and what has to follow a manifest finds
+// none.
+constexpr size_t kManifestBytesAhead = size_t{64} << 10;
 constexpr uint64_t kMemtableBytesMin = uint64_t{256} << 10;
 // Nor is it more than such a part of the store's disk: the reserve holds more than twice as much.
 constexpr uint64_t kUnflushedRoomShare = 16;
@@ -57,7 +60,11 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
 
   rocksdb::ColumnFamilyOptions options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  options.compression = rocksdb::kNoCompression;  // Values come compressed.
+  // Values come compressed. Said for each level, it keeps RocksDB from moving files out of level 0
+  // without a look at the compactions under way: where these write the same range, which an
+  // assertion of Debian's build notices, it ends the process.
+  options.compression = rocksdb::kNoCompression;
+  options.compression_per_level = {rocksdb::kNoCompression, rocksdb::kNoCompression};
   options.write_buffer_size = store.unflushed_bytes / 2;
   options.max_write_buffer_number = 3;
   // Writes are stopped or go on, at once (ColdDb::Write); RocksDB slows none down before, as it
@@ -106,6 +113,7 @@ rocksdb::DBOptions DatabaseOptions(const ColdDb& store, bool degraded) {
   options.max_background_flushes = 1;  // As ColdDb::Resume wants it.
   options.max_background_compactions = static_cast<int>(given.background_threads);
   options.max_bgerror_resume_count = 0;  // As OnErrorRecoveryBegin.
+  options.manifest_preallocation_size = kManifestBytesAhead;
   options.max_manifest_file_size = uint64_t{16} << 20;
   options.write_dbid_to_manifest = true;
   options.bytes_per_sync = uint64_t{1} << 20;

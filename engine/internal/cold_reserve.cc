@@ -38,20 +38,17 @@ ColdReserve::ColdReserve(rocksdb::FileSystem* files, const std::string& director
 Status ColdReserve::Keep(uint64_t more) {
   MutexLock lock(&mutex_);
   const uint64_t wanted = bytes_ + more;
-  if (held_ == 0) held_ = Size();
-  if (held_ >= wanted) return Status::Ok();
-  const uint64_t before = held_;
-  if (!Make(wanted).IsNoSpace()) return Status::Ok();
-  if (before > 0) (void)Make(before);
+  if (held_ < wanted) held_ = Size();  // As an open before has left it, or nobody has.
+  if (held_ >= wanted || !Grow(wanted).IsNoSpace()) return Status::Ok();
   return Status::ResourceExhausted(path_, ": the disk is too full for ", wanted,
                                    " bytes, which what frees space may need");
 }
 
-rocksdb::IOStatus ColdReserve::Make(uint64_t bytes) {
-  if (held_ > 0) (void)files_->DeleteFile(path_, rocksdb::IOOptions(), nullptr);
-  const rocksdb::IOStatus allocated = Allocate(bytes);
-  held_ = allocated.ok() ? Size() : 0;
-  if (held_ >= bytes) return allocated;
+rocksdb::IOStatus ColdReserve::Grow(uint64_t bytes) {
+  const uint64_t before = held_;
+  const rocksdb::IOStatus allocated = Allocate(before, bytes);
+  held_ = allocated.ok() ? Size() : before;
+  if (held_ >= bytes || before > 0) return allocated;
   // A part of it would take from others what helps nobody.
   (void)files_->DeleteFile(path_, rocksdb::IOOptions(), nullptr);
   held_ = 0;
@@ -69,15 +66,19 @@ uint64_t ColdReserve::Size() const {
   return files_->GetFileSize(path_, rocksdb::IOOptions(), &size, nullptr).ok() ? size : 0;
 }
 
-rocksdb::IOStatus ColdReserve::Allocate(uint64_t bytes) {
+rocksdb::IOStatus ColdReserve::Allocate(uint64_t from, uint64_t to) {
+  const rocksdb::IOOptions plain;
   rocksdb::FileOptions options;
   options.allow_fallocate = true;
   options.fallocate_with_keep_size = false;
   std::unique_ptr<rocksdb::FSWritableFile> file;
-  const rocksdb::IOStatus made = files_->NewWritableFile(path_, options, &file, nullptr);
-  if (!made.ok()) return made;
-  const rocksdb::IOStatus allocated = file->Allocate(0, bytes, rocksdb::IOOptions(), nullptr);
-  const rocksdb::IOStatus closed = file->Close(rocksdb::IOOptions(), nullptr);
+  const rocksdb::IOStatus opened = from == 0
+                                       ? files_->NewWritableFile(path_, options, &file, nullptr)
+                                       : files_->ReopenWritableFile(path_, options, &file, nullptr);
+  if (!opened.ok()) return opened;
+  const rocksdb::IOStatus allocated = file->Allocate(from, to - from, plain, nullptr);
+  if (!allocated.ok()) (void)file->Truncate(from, plain, nullptr);
+  const rocksdb::IOStatus closed = file->Close(plain, nullptr);
   return allocated.ok() ? closed : allocated;
 }
 

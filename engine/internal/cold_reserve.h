@@ -46,9 +46,10 @@ class ColdReserve {
 
  private:
   uint64_t Size() const;
-  /// In place of the file that was there. Not OK: there is none now.
-  rocksdb::IOStatus Make(uint64_t bytes) GEARDB_REQUIRES(mutex_);
-  rocksdb::IOStatus Allocate(uint64_t bytes) GEARDB_REQUIRES(mutex_);
+  /// In place: a reserve that is there is never gone meanwhile, whatever ends the process. Not OK:
+  /// it has what it had.
+  rocksdb::IOStatus Grow(uint64_t bytes) GEARDB_REQUIRES(mutex_);
+  rocksdb::IOStatus Allocate(uint64_t from, uint64_t to) GEARDB_REQUIRES(mutex_);
 
   rocksdb::FileSystem* const files_;
   const std::string path_;

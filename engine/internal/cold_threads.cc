@@ -81,6 +81,12 @@ bool ColdThreads::FlushesIdle() const {
   return flushes_.jobs.empty() && flushes_.running == 0;
 }
 
+bool ColdThreads::Idle() const {
+  if (!FlushesIdle()) return false;
+  MutexLock lock(&compactions_.mutex);
+  return compactions_.jobs.empty() && compactions_.running == 0;
+}
+
 void ColdThreads::Run(Pool* pool) {
   while (true) {
     Job job;

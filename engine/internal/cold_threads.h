@@ -41,6 +41,8 @@ class ColdThreads : public rocksdb::EnvWrapper {
   void ReleaseCompactions();
   /// Whether no flush runs or waits.
   bool FlushesIdle() const;
+  /// Nor a compaction.
+  bool Idle() const;
 
   const char* Name() const override { return "GearDbColdThreads"; }
   rocksdb::Status LockFile(const std::string& name, rocksdb::FileLock** lock) override;

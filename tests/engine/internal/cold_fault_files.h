@@ -35,7 +35,8 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
   /// alone does.
   void DeletesMakeSpace() { deletes_make_space_ = true; }
   void WithoutAllocate() { allocates_ = false; }
-  /// No room for what compactions write, while nothing has stopped writes.
+  /// No room for what compactions write; nor for a flush once writes are stopped, which RocksDB
+  /// does not tell apart.
   void RefuseCompactions(bool refuse) { refuse_compactions_ = refuse; }
   void FailReads(bool fail) { fail_reads_ = fail; }
   void FailSyncs(bool fail) { fail_syncs_ = fail; }
@@ -50,6 +51,15 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
     rocksdb::IOStatus status = FileSystemWrapper::NewWritableFile(path, options, file, debug);
     if (status.ok() && (Stored(path) || IsReserve(path))) {
       *file = std::make_unique<Writable>(this, IsReserve(path), std::move(*file));
+    }
+    return status;
+  }
+  rocksdb::IOStatus ReopenWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                       rocksdb::IODebugContext* debug) override {
+    rocksdb::IOStatus status = FileSystemWrapper::ReopenWritableFile(path, options, file, debug);
+    if (status.ok() && IsReserve(path)) {
+      *file = std::make_unique<Writable>(this, /*reserve=*/true, std::move(*file));
     }
     return status;
   }
@@ -83,7 +93,7 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
         : FSWritableFileOwnerWrapper(std::move(file)), files_(files), reserve_(reserve) {}
     using FSWritableFileOwnerWrapper::Append;
     void SetIOPriority(rocksdb::Env::IOPriority priority) override {
-      compaction_ = priority == rocksdb::Env::IO_LOW;
+      compaction_ = priority != rocksdb::Env::IO_HIGH;
       FSWritableFileOwnerWrapper::SetIOPriority(priority);
     }
     rocksdb::IOStatus Append(const rocksdb::Slice& bytes, const rocksdb::IOOptions& options,

@@ -98,8 +98,9 @@ TEST_F(ColdStoreFailureTest, ARemovalOnAFullDiskUsesTheReserve) {
     const Status page = CheckColdPage(store_.get(), {1, 0, 0, id, 0}, {id, 8});
     EXPECT_EQ(page.code(), id < 590 ? StatusCode::kNotFound : StatusCode::kOk) << page;
   }
+  // What RocksDB lets go of leaves a little later.
   ASSERT_OK(store_->CompactForSpace());
-  EXPECT_OK(store_->KeepReserve());
+  while (!store_->KeepReserve().ok()) ASSERT_OK(store_->CompactForSpace());
 }
 
 // Somebody else has filled the disk.
@@ -119,7 +120,7 @@ TEST_F(ColdStoreFailureTest, AnOpenOnAFullDiskUsesTheReserve) {
   store_->UseReserve(false);
   EXPECT_OK(CheckColdPage(store_.get(), {1, 0, 0, 400, 0}, {400, 8}));
   EXPECT_OK(store_->CompactForSpace());
-  EXPECT_OK(store_->KeepReserve());
+  while (!store_->KeepReserve().ok()) ASSERT_OK(store_->CompactForSpace());
 }
 
 // RocksDB waits for its compactions, and tries them again for ever: first what flushes for a
