@@ -103,9 +103,11 @@ Status CheckBudgets(const DatabaseOptions& options) {
 /// The sizes that the options ask for, or those of this machine.
 void ChooseSizes(Env* env, const std::string& directory, DatabaseOptions* options) {
   if (options->cold_tier && !options->read_only) {
-    const uint64_t asked = options->log_bytes_max;
-    options->log_bytes_max = std::max(engine::LogBytesOnDisk(env, directory, asked),
-                                      std::min(asked, 2 * options->segment_bytes));
+    const engine::LogBytes asked = {options->log_bytes_max, options->ring_bytes};
+    const engine::LogBytes fits =
+        engine::LogBytesOnDisk(env, directory, asked, options->segment_bytes);
+    options->log_bytes_max = std::max(fits.log, std::min(asked.log, 2 * options->segment_bytes));
+    options->ring_bytes = fits.ring;
   }
   Budgets* const budgets = &options->budgets;
   if (budgets->frames_bytes == 0) budgets->frames_bytes = engine::DefaultFrameBudget();

@@ -54,15 +54,15 @@ struct DatabaseOptions {
   /// Acknowledgement of writers' calls where neither the call nor the writer names one.
   Ack ack = Ack::kLog;
   /// The log's segments may come to this; at least one segment, and two with cold_tier: the one
-  /// that is being written is never given back. With cold_tier, a third of what the disk has room
-  /// for at open is the most, whatever is asked for: the cold store needs the rest. Calls wait
-  /// then, by their deadlines, until some are free (cold_tier). Where none will be, all that brings
-  /// bytes of the user's fails with ResourceExhausted naming what pins the log: appends, Set and
-  /// SetAll, draws, SetColumns, new tables and priority tables, tags with a blob over 64 KiB.
-  /// Removals, closings and small tags go on for another 1 MiB or a sixteenth of this, whichever is
-  /// more (in whole segments); then they fail so too. A larger value at the next open lets
-  /// everything go on. A full disk refuses the same calls; removals, closings and small tags then
-  /// have one segment, and everything goes on when there is room again (removals from the cold
+  /// that is being written is never given back. With cold_tier, all files of the log have a third
+  /// of what the disk has room for at open, whatever is asked for: the cold store needs the rest.
+  /// Calls wait then, by their deadlines, until some are free (cold_tier). Where none will be, all
+  /// that brings bytes of the user's fails with ResourceExhausted naming what pins the log:
+  /// appends, Set and SetAll, draws, SetColumns, new tables and priority tables, tags with a blob
+  /// over 64 KiB. Removals, closings and small tags go on for another 1 MiB or a sixteenth of this,
+  /// whichever is more (in whole segments); then they fail so too. A larger value at the next open
+  /// lets everything go on. A full disk refuses the same calls; removals, closings and small tags
+  /// then have one segment, and everything goes on when there is room again (removals from the cold
   /// store make some). On the disk the ring and spare segments come on top: as many as the ring
   /// fills, and one, in which an open on a full disk goes on.
   uint64_t log_bytes_max = uint64_t{4} << 30;
@@ -78,7 +78,8 @@ struct DatabaseOptions {
   /// of two, within 64 KiB and 64 MiB. They bound what goes into the log at once: with r, the
   /// smaller of a quarter of the ring and half of a segment, a page has less than r bytes, one call
   /// of a writer some r / 64 pages, and a tag's blob, a Set or a SetAll less than r² / 48 bytes:
-  /// 5 MiB with r = 16 KiB, 1 GiB with r = 256 KiB.
+  /// 5 MiB with r = 16 KiB, 1 GiB with r = 256 KiB. With cold_tier, the ring has a sixteenth of
+  /// what the disk has room for at most, but two of the segments asked for.
   uint64_t segment_bytes = 0;
   uint64_t ring_bytes = uint64_t{64} << 20;
   /// Threads that read pages which are not in memory, begun with the first; 0: who waits reads.

@@ -94,6 +94,8 @@ class LogWriter::Core final : private PublishObserver {
   Status MakeFiles(uint64_t segments, Urgency urgency);
   Status MakeSpares(uint64_t files);
   void RemoveSpares(uint64_t left);
+  /// Spare files that the bound leaves no use for, as where it was larger before this open.
+  void RemoveUseless();
   Status WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen, Deadline deadline);
   uint64_t SegmentsMax(Urgency urgency) const;
   std::string UsageText() const;

@@ -169,6 +169,9 @@ Status Cleaner::CleanNow(bool all) {
     const bool again = status.ok() || (!all && status.code() == StatusCode::kResourceExhausted);
     // What is free may hold what lives in one, and not what does in more.
     if (again) status = Pass(all ? aim : Aim::kOneSegment, &released);
+    if (status.code() == StatusCode::kResourceExhausted && LogTakesNoRemovals()) {
+      status = MakeRoomForRemovals(&released);
+    }
   }
   appended_ = std::max(database_->log->end() - end_before, appended_ - appended_ / 8);
   const auto busy = std::chrono::steady_clock::now() - begin;
@@ -196,7 +199,7 @@ Status Cleaner::Pass(Aim aim, uint64_t* released) {
   GEARDB_ASSIGN_OR_RETURN(ColdStore* const store, cold_->Store());
   if (aim != Aim::kRemovals) {
     const Status kept = store->KeepReserve();
-    if (!kept.ok() && !choice.KeepToDead()) return kept;
+    if (!kept.ok() && aim != Aim::kOneByReserve && !choice.KeepToDead()) return kept;
   }
   database_->page_source->UseColdStore(store);
   // Pages whose first pieces lie before it keep their frames from here on.
@@ -248,7 +251,7 @@ Cleaner::Choice Cleaner::ChooseStart(Aim aim) {
   // Records that are not published yet take their segments, too.
   const uint64_t now = (AlignDown(database_->log->end(), segment) - begin) / segment + 1;
   uint64_t keep = 0;
-  if (aim == Aim::kOneSegment) keep = now - 1;
+  if (aim == Aim::kOneSegment || aim == Aim::kOneByReserve) keep = now - 1;
   if (aim == Aim::kMargin) keep = most - std::min(most, std::max(margin, segments_wanted_));
   Choice choice{.start = begin, .dead_start = begin};
   while (choice.start < limit &&

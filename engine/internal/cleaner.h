@@ -75,7 +75,7 @@ class Cleaner {
 
  private:
   /// What a pass is for.
-  enum class Aim : uint8_t { kMargin, kOneSegment, kAllSegments, kRemovals };
+  enum class Aim : uint8_t { kMargin, kOneSegment, kOneByReserve, kAllSegments, kRemovals };
   struct Choice {
     Lsn start = 0;
     uint64_t segments = 0;    // That go.
@@ -113,6 +113,10 @@ class Cleaner {
   /// After a pass that a full disk has stopped: removes what has left the tables, and compacts. OK
   /// where it may be tried again.
   Status MakeRoom(uint64_t* released) GEARDB_REQUIRES(pass_mutex_);
+  /// Whether the log has used up what it keeps for removals.
+  bool LogTakesNoRemovals() const;
+  /// Then nothing would ever make room: the reserve goes to the pages of a segment.
+  Status MakeRoomForRemovals(uint64_t* released) GEARDB_REQUIRES(pass_mutex_);
   /// A pass for removals, where there is more to remove than the bound on the store's space allows
   /// for, or something has been for long.
   void RemoveIfDue();

@@ -60,6 +60,16 @@ Status Cleaner::MakeRoom(uint64_t* released) {
   return compacted.code() == StatusCode::kResourceExhausted ? Status::Ok() : compacted;
 }
 
+bool Cleaner::LogTakesNoRemovals() const {
+  return database_->log->BytesToBound(wal::Urgency::kReserve) == 0;
+}
+
+Status Cleaner::MakeRoomForRemovals(uint64_t* released) {
+  GEARDB_ASSIGN_OR_RETURN(ColdStore* const store, cold_->Store());
+  const UsesReserve reserve(store);
+  return Pass(Aim::kOneByReserve, released);
+}
+
 void Cleaner::RemoveIfDue() {
   MutexLock one(&pass_mutex_);
   const ColdStore* const store = cold_->if_open();

@@ -13,8 +13,12 @@ namespace {
 /// As many as the cleaner's margin is a share of: one segment is free when a pass begins, and no
 /// more.
 constexpr uint64_t kSegments = 8;
-/// Of a small disk the log may have one part of so many.
+/// Of a small disk the log may have one part of so many, all its files together: the segments that
+/// are counted, the reserve, spare segments for the ring and two more, and the ring.
 constexpr uint64_t kDiskShare = 3;
+/// ... and the ring one part of so many.
+constexpr uint64_t kRingShare = 16;
+constexpr uint64_t kRingBytesLeast = uint64_t{1} << 20;
 constexpr uint64_t kSegmentBytesMin = uint64_t{64} << 10;
 constexpr uint64_t kSegmentBytesMax = uint64_t{64} << 20;
 
@@ -31,18 +35,34 @@ uint64_t BytesIn(Env* env, const std::string& directory) {
   return bytes;
 }
 
+/// Into the share of the log on a disk with so much room.
+LogBytes FitLog(uint64_t room, const LogBytes& asked, uint64_t segment_bytes) {
+  const uint64_t share = room / kDiskShare;
+  // A ring of two segments bounds records no more than these do.
+  const uint64_t ring =
+      std::max({std::bit_floor(room / kRingShare), 2 * segment_bytes, kRingBytesLeast});
+  LogBytes fits = {.ring = std::min(asked.ring, ring)};
+  // Spare segments and the reserve come to three eighths of what is left.
+  const uint64_t left = share - std::min(share, 2 * fits.ring);
+  fits.log = std::min(asked.log, std::max({left / 8 * 5, share / 4, uint64_t{1}}));
+  return fits;
+}
+
 }  // namespace
 
-uint64_t LogBytesOnDisk(Env* env, const std::string& directory, uint64_t log_bytes_max) {
+LogBytes LogBytesOnDisk(Env* env, const std::string& directory, const LogBytes& asked,
+                        uint64_t segment_bytes) {
   auto free = env->FreeBytes(directory);
   if (free.status().code() == StatusCode::kNotFound) free = env->FreeBytes(ParentOf(directory));
+  if (!free.ok()) return asked;
+  const LogBytes fits = FitLog(*free, asked, segment_bytes);
+  if (fits == asked) return asked;
   // What the database has is looked for only where it could count.
-  if (!free.ok() || *free / kDiskShare >= log_bytes_max) return log_bytes_max;
   uint64_t own = 0;
   for (const char* part : {wal::kLogDirectoryName, kColdDirectory}) {
     own += BytesIn(env, JoinPath(directory, part));
   }
-  return std::min(log_bytes_max, std::max<uint64_t>((*free + own) / kDiskShare, 1));
+  return FitLog(*free + own, asked, segment_bytes);
 }
 
 uint64_t ChooseSegmentBytes(uint64_t log_bytes_max) {

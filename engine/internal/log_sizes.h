@@ -11,10 +11,20 @@
 
 namespace geardb::engine {
 
-/// `log_bytes_max`, or a third of what the disk has room for, if that is less: of what is free, and
-/// what the database in `directory` has there. The cold store is to have the rest: a log that has
-/// filled the disk could not give a segment back, since what lives in it must be moved first.
-uint64_t LogBytesOnDisk(Env* env, const std::string& directory, uint64_t log_bytes_max);
+/// As DatabaseOptions has them.
+struct LogBytes {
+  uint64_t log = 0;   ///< log_bytes_max.
+  uint64_t ring = 0;  ///< ring_bytes.
+  friend bool operator==(const LogBytes&, const LogBytes&) = default;
+};
+
+/// What is asked for, or what comes with the log's other files to a third of what the disk has room
+/// for, if that is less: of what is free, and what the database in `directory` has there. The cold
+/// store is to have the rest: a log that has filled the disk could not give a segment back, since
+/// what lives in it must be moved first. The ring stays as large as the segments need
+/// (`segment_bytes`; 0: as the log's size has them).
+LogBytes LogBytesOnDisk(Env* env, const std::string& directory, const LogBytes& asked,
+                        uint64_t segment_bytes);
 
 /// What DatabaseOptions::segment_bytes of 0 stands for.
 uint64_t ChooseSegmentBytes(uint64_t log_bytes_max);

@@ -185,6 +185,28 @@ TEST_F(LogWriterFullDiskTest, FilesThatAreTooFewForAChangeGoBackToTheDisk) {
   ASSERT_OK(writer()->PrepareFor(std::span(sizes).first(20), Urgency::kAppend));
 }
 
+// What a larger bound has left.
+TEST_F(LogWriterFullDiskTest, FilesBeyondTheBoundGoBackToTheDisk) {
+  constexpr uint64_t kReserveSegments = 16;  // Of 1 MiB.
+  constexpr uint64_t kSpares = 3;            // For a ring of one segment.
+  options_.log.ring_bytes = kSegment;
+  options_.log.log_bytes_max = 64 * kSegment;
+  CreateAndOpen();
+  while (writer()->Stats().segments_live < 64) ASSERT_OK(Write(8000, Urgency::kAppend));
+  const auto release = [&] {
+    ASSERT_OK(writer()->SyncOnce());
+    writer()->ReleaseBelow(writer()->end(), "");
+    EXPECT_LE(writer()->Stats().segments_live, 2u);
+  };
+  release();
+  EXPECT_GE(free_files(), 62u);
+  options_.log.log_bytes_max = 4 * kSegment;
+  CrashAndOpen(CrashKind::kProcess);
+  release();
+  EXPECT_EQ(writer()->Stats().segments_live + free_files(), 4 + kReserveSegments + kSpares);
+  ASSERT_OK(Write(8000, Urgency::kAppend));
+}
+
 class LogWriterFullDiskConcurrentTest : public LogWriterFullDiskTest {};
 
 TEST_F(LogWriterFullDiskConcurrentTest, ASpareFileIsMadeUnaskedWhenThereIsRoomAgain) {

@@ -27,10 +27,17 @@ TEST(LogSizesTest, SegmentsAreAnEighthOfTheLog) {
 TEST(LogSizesTest, OnASmallDiskTheLogLeavesMostToTheColdStore) {
   testing::FaultEnv env(1);
   ASSERT_OK(env.CreateDirectory("."));
-  EXPECT_EQ(LogBytesOnDisk(&env, "database", UINT64_MAX), UINT64_MAX);
-  env.set_free_bytes(12 * kMiBOfLog);
-  EXPECT_EQ(LogBytesOnDisk(&env, "database", 4 * kMiBOfLog), 4 * kMiBOfLog);
-  EXPECT_EQ(LogBytesOnDisk(&env, "database", UINT64_MAX), 4 * kMiBOfLog);  // Not there yet.
+  constexpr LogBytes kMost = {UINT64_MAX, 64 * kMiBOfLog};
+  const auto on_disk = [&](const LogBytes& asked, uint64_t segment_bytes = 0) {
+    return LogBytesOnDisk(&env, "database", asked, segment_bytes);
+  };
+  EXPECT_EQ(on_disk(kMost).ring, kMost.ring);
+  env.set_free_bytes(48 * kMiBOfLog);
+  const LogBytes little = {4 * kMiBOfLog, kMiBOfLog};
+  EXPECT_EQ(on_disk(little), little);
+  // A third is 16 MiB: the ring and its spare segments leave 12, of which five eighths count.
+  EXPECT_EQ(on_disk(kMost), (LogBytes{12 * kMiBOfLog / 8 * 5, 2 * kMiBOfLog}));  // Not there yet.
+  EXPECT_EQ(on_disk(kMost, 2 * kMiBOfLog), (LogBytes{5 * kMiBOfLog, 4 * kMiBOfLog}));
   // What it has there is its own.
   const std::vector<std::byte> bytes(kMiBOfLog);
   ASSERT_OK(env.CreateDirectory("database"));
@@ -39,10 +46,11 @@ TEST(LogSizesTest, OnASmallDiskTheLogLeavesMostToTheColdStore) {
     ASSERT_OK_AND_ASSIGN(auto file, env.OpenFile(JoinPath(part, "1"), {FileMode::kCreate}));
     ASSERT_OK(file->Write(0, bytes));
   }
-  EXPECT_EQ(LogBytesOnDisk(&env, "database", UINT64_MAX), 14 * kMiBOfLog / 3);
+  env.set_free_bytes(46 * kMiBOfLog);
+  EXPECT_EQ(on_disk(kMost), (LogBytes{12 * kMiBOfLog / 8 * 5, 2 * kMiBOfLog}));
   env.set_free_bytes(0);
-  EXPECT_EQ(LogBytesOnDisk(&env, "database", UINT64_MAX), 2 * kMiBOfLog / 3);
-  EXPECT_EQ(LogBytesOnDisk(&env, ".", UINT64_MAX), 1u);
+  EXPECT_EQ(on_disk(kMost), (LogBytes{2 * kMiBOfLog / 3 / 4, kMiBOfLog}));
+  EXPECT_EQ(LogBytesOnDisk(&env, ".", kMost, 0), (LogBytes{1, kMiBOfLog}));
 }
 
 TEST(LogSizesTest, ALogOfLessThanTwoSegmentsDoesNotGoRound) {
