@@ -30,6 +30,8 @@ constexpr uint64_t kLooks = 4096;
 constexpr int64_t kReadersPollMs = 1;
 /// How often it is looked whether something has left the tables.
 constexpr int64_t kGoneLookMs = 1000;
+/// Between two passes on a full disk.
+constexpr int64_t kFullPauseMs = 100;
 /// Of the log's segments, one of so many at least, and at most, is free when a pass begins.
 constexpr uint64_t kMarginShareLeast = 8;
 constexpr uint64_t kMarginShareMost = 3;
@@ -120,10 +122,18 @@ void Cleaner::Run() {
       wanted = std::exchange(wanted_, false);
     }
     if (wanted) {
-      (void)CleanNow(/*all=*/false);
+      const Status cleaned = CleanNow(/*all=*/false);
+      if (cleaned.code() == StatusCode::kResourceExhausted) Pause();
     } else {
       RemoveIfDue();
     }
+  }
+}
+
+void Cleaner::Pause() {
+  MutexLock lock(&mutex_);
+  const Deadline end = Deadline::AfterMs(kFullPauseMs);
+  while (!stop_ && changed_.WaitUntil(&mutex_, end)) {
   }
 }
 

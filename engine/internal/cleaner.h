@@ -105,6 +105,8 @@ class Cleaner {
   void Wake();
   Status StartLocked() GEARDB_REQUIRES(mutex_);
   void Run();
+  /// After a full disk: whoever waits for room would have it tried again at once, for ever.
+  void Pause();
   Gone CountGone() GEARDB_REQUIRES(pass_mutex_);
   /// The same, without what is in `removing_`.
   Gone CountNewlyGone() GEARDB_REQUIRES(pass_mutex_);

@@ -251,15 +251,19 @@ Status ColdDb::Write(rocksdb::WriteBatch* batch, std::string_view newest_page) {
   // these fail.
   for (int idle_looks = 0; status.IsIncomplete();) {
     GEARDB_RETURN_IF_ERROR(listener->status());
-    if (!listener->WaitForCompaction() && !HasToFlush()) {
+    const bool compacts = listener->WaitForCompaction();
+    const bool flushes = HasToFlush();
+    if (!compacts && !flushes) {
       return Status::ResourceExhausted(directory, ": the disk is too full for the compactions ",
                                        "that writes wait for");
     }
-    if (threads->Idle()) {
+    const bool idle = flushes ? threads->FlushesIdle() : threads->Idle();
+    idle_looks = idle ? idle_looks + 1 : 0;
+    if (idle_looks > kIdleLooksMax) {
+      return Status::ResourceExhausted(directory, ": RocksDB has stopped writes for good");
+    }
+    if (idle) {
       // It forgets flushes also where nobody resumes it (FlushNudges).
-      if (++idle_looks > kIdleLooksMax) {
-        return Status::ResourceExhausted(directory, ": RocksDB has stopped writes for good");
-      }
       rocksdb::FlushOptions asked;
       asked.wait = false;
       asked.allow_write_stall = true;
