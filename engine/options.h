@@ -54,8 +54,9 @@ struct DatabaseOptions {
   /// Acknowledgement of writers' calls where neither the call nor the writer names one.
   Ack ack = Ack::kLog;
   /// The log's segments may come to this; at least one segment, and two with cold_tier: the one
-  /// that is being written is never given back. With cold_tier, all files of the log have a third
-  /// of what the disk has room for at open, whatever is asked for: the cold store needs the rest.
+  /// that is being written is never given back. With cold_tier it is less where all files of the
+  /// log would have more than a third of what the disk has room for at open: the cold store needs
+  /// the rest.
   /// Calls wait then, by their deadlines, until some are free (cold_tier). Where none will be, all
   /// that brings bytes of the user's fails with ResourceExhausted naming what pins the log:
   /// appends, Set and SetAll, draws, SetColumns, new tables and priority tables, tags with a blob

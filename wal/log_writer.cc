@@ -40,7 +40,7 @@ LogWriter::Core::Core(WriterParts parts)
       seen_end_(parts.end),
       thread_(std::move(parts.thread)) {
   last_drain_ = last_sync_ = last_append_ = std::chrono::steady_clock::now();
-  RemoveUseless();
+  RemoveSurplus();
   if (thread_ != nullptr) thread_->Do([this] { Run(); });
 }
 
@@ -367,16 +367,18 @@ void LogWriter::Core::RemoveSpares(uint64_t left) {
   pool_->RemoveSpares(left);
 }
 
-void LogWriter::Core::RemoveUseless() {
+void LogWriter::Core::RemoveSurplus() {
   const uint64_t most = SegmentsMax(Urgency::kReserve) + spare_target_ + 1;
   const uint64_t live = pool_->live_count();
-  RemoveSpares(std::max(most - std::min(most, live), spare_target_ + 1));
+  const uint64_t left = std::max(most - std::min(most, live), spare_target_ + 1);
+  // Else nobody waits for a spare file that is being made.
+  if (pool_->free_count() > left) RemoveSpares(left);
 }
 
 void LogWriter::Core::ReleaseBelow(Lsn flushed, std::string_view pinned_by) {
   // Never what is not synced: the segment that holds synced() stays.
   pool_->ReleaseBelow(std::min(flushed, drain_.synced()));
-  RemoveUseless();
+  RemoveSurplus();
   {
     MutexLock lock(&pin_mutex_);
     pinned_by_ = pinned_by;

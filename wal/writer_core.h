@@ -95,7 +95,7 @@ class LogWriter::Core final : private PublishObserver {
   Status MakeSpares(uint64_t files);
   void RemoveSpares(uint64_t left);
   /// Spare files that the bound leaves no use for, as where it was larger before this open.
-  void RemoveUseless();
+  void RemoveSurplus();
   Status WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen, Deadline deadline);
   uint64_t SegmentsMax(Urgency urgency) const;
   std::string UsageText() const;

@@ -162,13 +162,10 @@ std::optional<ColdPageKey> FirstToLookFor(const std::string& before, const std::
 
 /// The key before `behind`, the first of its block: what a look for it finds does not pass through
 /// the bad block before. Of its trajectory it is the first page, or else pages are lost.
-template <typename NewIterator>
-void AddFirstBehind(const std::string& behind, const NewIterator& iterator,
-                    std::set<std::string>* keys) {
+void AddFirstBehind(const std::string& behind, rocksdb::Iterator* at, std::set<std::string>* keys) {
   auto first = DecodeColdPageKey(std::string_view(behind).substr(0, kColdPageKeyBytes));
   for (uint64_t looks = 0; first && looks < kLooksMax; ++looks, --first->trajectory) {
     first->page = 0;
-    const auto at = iterator();
     at->Seek(EncodeColdKey(*first));
     if (!at->Valid()) return;  // In the bad block.
     const bool found = ViewOf(at->key()) < behind;
@@ -202,7 +199,7 @@ std::set<std::string> KeysLeft(const ColdDb& db, const rocksdb::LiveFileMetaData
     behind = at->key().ToString();
     keys.insert(behind);
   }
-  AddFirstBehind(behind, iterator, &keys);
+  AddFirstBehind(behind, iterator().get(), &keys);
   auto next = FirstToLookFor(before, behind);
   for (uint64_t looks = 0; next && looks < kLooksMax; ++looks) {
     *next = {next->table, next->partition, next->group, next->trajectory + 1, 0};
@@ -237,9 +234,7 @@ Status WritePagesAgain(const std::vector<LostFile>& files, ColdDb* db) {
     }
   }
   GEARDB_RETURN_IF_ERROR(FromRocks(db->db->Write(unlogged, &batch), db->directory));
-  rocksdb::FlushOptions waiting;
-  waiting.allow_write_stall = true;
-  return FromRocks(db->db->Flush(waiting, db->families()), db->directory);
+  return db->FlushAll();
 }
 
 }  // namespace
@@ -260,9 +255,7 @@ Status MendColdPages(const std::string& directory, uint64_t log_start) {
   const std::map<uint64_t, uint64_t> ends = ShortBlobFiles(*db);
   if (ends.empty()) return db->Close();
   GEARDB_RETURN_IF_ERROR(DeletePagesBeyond(ends, db.get()));
-  rocksdb::FlushOptions waiting;
-  waiting.allow_write_stall = true;
-  GEARDB_RETURN_IF_ERROR(FromRocks(db->db->Flush(waiting, db->families()), directory));
+  GEARDB_RETURN_IF_ERROR(db->FlushAll());
   const bool missing = std::ranges::any_of(ends, [](const auto& end) { return end.second == 0; });
   if (!missing) return db->Close();
   // Once no key refers to a file, it leaves. Values are not read for that.
@@ -348,9 +341,7 @@ Status MendColdChunks(const std::string& directory, uint64_t log_start) {
       [&](size_t copy, const Status&) { worn->NoteFamily(kChunkFamilies[copy]); });
   if (read.code() != StatusCode::kCorruption) GEARDB_RETURN_IF_ERROR(read);
   GEARDB_RETURN_IF_ERROR(KeepTwice(db.get()));
-  rocksdb::FlushOptions waiting;
-  waiting.allow_write_stall = true;
-  GEARDB_RETURN_IF_ERROR(FromRocks(db->db->Flush(waiting, db->families()), directory));
+  GEARDB_RETURN_IF_ERROR(db->FlushAll());
   return db->Close();
 }
 

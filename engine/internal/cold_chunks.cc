@@ -310,9 +310,7 @@ Status CopyFrom(ColdDb* db, size_t source) {
   }
   GEARDB_RETURN_IF_ERROR(db->Write(&batch));
   if (!any) return Status::Ok();
-  rocksdb::FlushOptions waiting;
-  waiting.allow_write_stall = true;
-  return FromRocks(db->db->Flush(waiting, db->families()), db->directory);
+  return db->FlushAll();
 }
 
 /// Neither family is whole: what one has and the other has not is written there.

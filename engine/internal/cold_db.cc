@@ -264,10 +264,7 @@ Status ColdDb::Write(rocksdb::WriteBatch* batch, std::string_view newest_page) {
     }
     if (idle) {
       // It forgets flushes also where nobody resumes it (FlushNudges).
-      rocksdb::FlushOptions asked;
-      asked.wait = false;
-      asked.allow_write_stall = true;
-      (void)db->Flush(asked, families());
+      (void)FlushAll(/*wait=*/false);
     }
     status = db->Write(unlogged, batch);
   }
@@ -365,14 +362,18 @@ void ColdDb::ResumeAlone() {
   threads->ReleaseCompactions();
 }
 
+Status ColdDb::FlushAll(bool wait) {
+  rocksdb::FlushOptions how;
+  how.wait = wait;
+  how.allow_write_stall = true;
+  return FromRocks(db->Flush(how, families()), directory);
+}
+
 Status ColdDb::FlushUntil(uint64_t batch) {
-  rocksdb::FlushOptions waiting;
-  waiting.wait = true;
-  waiting.allow_write_stall = true;
   for (int looks = 0; looks < kFlushLooksMax; ++looks) {
     // After a full disk Flush may say that all is done while the flush has yet to begin, or was
     // dropped: then it has to be asked for again.
-    GEARDB_RETURN_IF_ERROR(FromRocks(db->Flush(waiting, families()), directory));
+    GEARDB_RETURN_IF_ERROR(FlushAll());
     GEARDB_ASSIGN_OR_RETURN(const bool flushed, listener->WaitForFlush(db.get(), batch));
     if (flushed) return Status::Ok();
   }

@@ -146,6 +146,9 @@ struct ColdDb {
   /// Debian's build (an assertion in AtomicFlushMemTablesToOutputFiles that all have one reason).
   /// `newest_page`: the last key of a page that the batch puts, if any.
   Status Write(rocksdb::WriteBatch* batch, std::string_view newest_page = {});
+  /// Has RocksDB flush all families, also where it would rather wait for compactions first. Without
+  /// `wait` it is only asked to.
+  Status FlushAll(bool wait = true);
   /// Flushes all that was written up to this batch.
   Status FlushUntil(uint64_t batch);
   /// Closes RocksDB without a flush. The first error.

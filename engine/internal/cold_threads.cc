@@ -62,7 +62,7 @@ ColdThreads::~ColdThreads() {
 
 void ColdThreads::HoldCompactions() {
   MutexLock lock(&compactions_.mutex);
-  while (!compactions_.jobs.empty() || compactions_.running > 0) {
+  while (!compactions_.idle()) {
     compactions_.changed.WaitUntil(&compactions_.mutex, Deadline::Infinite());
   }
   compactions_.held = true;
@@ -78,13 +78,13 @@ void ColdThreads::ReleaseCompactions() {
 
 bool ColdThreads::FlushesIdle() const {
   MutexLock lock(&flushes_.mutex);
-  return flushes_.jobs.empty() && flushes_.running == 0;
+  return flushes_.idle();
 }
 
 bool ColdThreads::Idle() const {
   if (!FlushesIdle()) return false;
   MutexLock lock(&compactions_.mutex);
-  return compactions_.jobs.empty() && compactions_.running == 0;
+  return compactions_.idle();
 }
 
 void ColdThreads::Run(Pool* pool) {

@@ -76,6 +76,9 @@ class ColdThreads : public rocksdb::EnvWrapper {
     bool held GEARDB_GUARDED_BY(mutex) = false;
     bool ending GEARDB_GUARDED_BY(mutex) = false;
     std::vector<std::thread> threads;  // Changed by Start and the destructor alone.
+
+    /// Nothing runs or waits.
+    bool idle() const GEARDB_REQUIRES(mutex) { return jobs.empty() && running == 0; }
   };
 
   ColdThreads(const ColdSystem& with, uint32_t each);

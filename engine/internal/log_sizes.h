@@ -21,8 +21,9 @@ struct LogBytes {
 /// What is asked for, or what comes with the log's other files to a third of what the disk has room
 /// for, if that is less: of what is free, and what the database in `directory` has there. The cold
 /// store is to have the rest: a log that has filled the disk could not give a segment back, since
-/// what lives in it must be moved first. The ring stays as large as the segments need
-/// (`segment_bytes`; 0: as the log's size has them).
+/// what lives in it must be moved first. The ring has two segments at
+/// least (of `segment_bytes`; 0: of what ChooseSegmentBytes makes of the log): a smaller one would
+/// bound records more than they do.
 LogBytes LogBytesOnDisk(Env* env, const std::string& directory, const LogBytes& asked,
                         uint64_t segment_bytes);
 

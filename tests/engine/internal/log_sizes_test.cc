@@ -31,6 +31,8 @@ TEST(LogSizesTest, OnASmallDiskTheLogLeavesMostToTheColdStore) {
   const auto on_disk = [&](const LogBytes& asked, uint64_t segment_bytes = 0) {
     return LogBytesOnDisk(&env, "database", asked, segment_bytes);
   };
+  constexpr LogBytes kDefaults = {uint64_t{4} << 30, 64 * kMiBOfLog};
+  EXPECT_EQ(on_disk(kDefaults), kDefaults);
   EXPECT_EQ(on_disk(kMost).ring, kMost.ring);
   env.set_free_bytes(48 * kMiBOfLog);
   const LogBytes little = {4 * kMiBOfLog, kMiBOfLog};
