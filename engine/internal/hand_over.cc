@@ -12,9 +12,9 @@ namespace geardb {
 
 namespace fb = engine::fb;
 
-Result<Lsn> Sampler::Impl::CommitHandOver(engine::Change* change) {
+Result<Lsn> Sampler::Impl::CommitHandOver(engine::Change* change, Deadline deadline) {
   engine::DatabaseCore& core = *database();
-  const engine::CommitOptions how{.makes_room = true};
+  const engine::CommitOptions how{.deadline = deadline, .makes_room = true};
   const wal::RecordSize size = wal::RecordSize::For(change->body_bytes().size(), {});
   wal::Reservation reservation;
   {
@@ -31,7 +31,7 @@ Result<Lsn> Sampler::Impl::CommitHandOver(engine::Change* change) {
   return reservation.end;
 }
 
-Status Sampler::Impl::HandOver(Drawn* batch) {
+Status Sampler::Impl::HandOver(Drawn* batch, Deadline deadline) {
   engine::FunctionChange change(nullptr);
   auto& body = change.body;
   std::vector<flatbuffers::Offset<fb::Operation>> operations;
@@ -73,7 +73,7 @@ Status Sampler::Impl::HandOver(Drawn* batch) {
   for (const engine::PartRows& part : batch->parts) {
     counted.push_back(!part.reservation.items.empty() || !part.reservation.uncounted.empty());
   }
-  GEARDB_ASSIGN_OR_RETURN(const Lsn end, CommitHandOver(&change));
+  GEARDB_ASSIGN_OR_RETURN(const Lsn end, CommitHandOver(&change, deadline));
   GEARDB_RETURN_IF_ERROR(database()->Acknowledge(end, Ack::kLog));
   CrashPoint("handed_over");
   for (size_t p = 0; p < sources_.size(); ++p) {

@@ -272,7 +272,7 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
   }
   WaitGathered(front);
   if (!front->status.ok()) return GiveUp(front);
-  if (!options_.observer) GEARDB_RETURN_IF_ERROR(HandOver(front));
+  if (!options_.observer) GEARDB_RETURN_IF_ERROR(HandOver(front, deadline));
   std::unique_ptr<Batch::Rep> rep;
   {
     MutexLock lock(&mutex_);

@@ -92,8 +92,9 @@ class Sampler::Impl {
   void Gather(Drawn* batch);
   void GatherAhead();
   void WaitGathered(Drawn* batch);
-  Status HandOver(Drawn* batch);
-  Result<Lsn> CommitHandOver(engine::Change* change);
+  /// Until the deadline the record waits for room in the log.
+  Status HandOver(Drawn* batch, Deadline deadline);
+  Result<Lsn> CommitHandOver(engine::Change* change, Deadline deadline);
   /// The front batch could not be read: it goes, and what is damaged with it. Returns why.
   Status GiveUp(Drawn* batch);
   /// Removes the trajectory of a page that was found damaged, if `why` says that one was: the page
