@@ -345,9 +345,19 @@ Status LogWriter::Core::Seal(bool begins_segment) {
   return WaitSynced(sealed_end, Deadline::Infinite());
 }
 
-Status LogWriter::Core::PrepareSpares() {
-  // One more than is kept, so that an append finds one to take.
-  return MakeSpares(spare_target_ + 1);
+// One more than is kept, so that an append finds one to take.
+uint64_t LogWriter::Core::SparesWanted() const {
+  return spare_target_ + (gave_up_spares_.load(std::memory_order_relaxed) ? 0 : 1);
+}
+
+Status LogWriter::Core::PrepareSpares() { return MakeSpares(SparesWanted()); }
+
+bool LogWriter::Core::GiveUpSpares() {
+  gave_up_spares_.store(true, std::memory_order_relaxed);
+  const uint64_t before = pool_->free_count();
+  if (before <= spare_target_) return false;
+  RemoveSpares(spare_target_);
+  return pool_->free_count() < before;
 }
 
 Status LogWriter::Core::MakeSpares(uint64_t files) {
@@ -377,7 +387,9 @@ void LogWriter::Core::RemoveSurplus() {
 
 void LogWriter::Core::ReleaseBelow(Lsn flushed, std::string_view pinned_by) {
   // Never what is not synced: the segment that holds synced() stays.
+  const uint64_t live = pool_->live_count();
   pool_->ReleaseBelow(std::min(flushed, drain_.synced()));
+  if (pool_->live_count() < live) gave_up_spares_.store(false, std::memory_order_relaxed);
   RemoveSurplus();
   {
     MutexLock lock(&pin_mutex_);
@@ -470,5 +482,6 @@ Status LogWriter::DrainBlocksOnce() { return core_->DrainBlocksOnce(); }
 Status LogWriter::SyncOnce() { return core_->SyncOnce(); }
 Status LogWriter::SealOnce() { return core_->SealOnce(); }
 Status LogWriter::PrepareSpares() { return core_->PrepareSpares(); }
+bool LogWriter::GiveUpSpares() { return core_->GiveUpSpares(); }
 
 }  // namespace geardb::wal

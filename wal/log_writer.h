@@ -201,6 +201,10 @@ class LogWriter {
   Status SealOnce();
   /// Makes the spare segment files that are missing.
   Status PrepareSpares();
+  /// Gives the disk those spare files that are neither for removals nor for the next open, and
+  /// makes none before the log has released a segment, or an append needs one. Whether there were
+  /// any.
+  bool GiveUpSpares();
 
  private:
   friend class LogOpener;

@@ -64,6 +64,7 @@ class LogWriter::Core final : private PublishObserver {
   Status SyncOnce() { return drain_.Sync(); }
   Status SealOnce() { return Seal(/*begins_segment=*/false); }
   Status PrepareSpares();
+  bool GiveUpSpares();
 
  private:
   // Why a record cannot be reserved now.
@@ -96,6 +97,8 @@ class LogWriter::Core final : private PublishObserver {
   void RemoveSpares(uint64_t left);
   /// Spare files that the bound leaves no use for, as where it was larger before this open.
   void RemoveSurplus();
+  /// Free files there should be.
+  uint64_t SparesWanted() const;
   Status WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen, Deadline deadline);
   uint64_t SegmentsMax(Urgency urgency) const;
   std::string UsageText() const;
@@ -121,7 +124,8 @@ class LogWriter::Core final : private PublishObserver {
   const uint64_t seed_;
   const uint64_t segment_bytes_;
   const uint64_t record_bytes_max_;
-  const uint64_t spare_target_;      // Free files kept after an append took what it needs.
+  const uint64_t spare_target_;  // Free files kept after an append took what it needs.
+  std::atomic<bool> gave_up_spares_{false};
   const uint64_t segments_max_;      // Live ones: log_bytes_max.
   const uint64_t reserve_segments_;  // Beyond it, for Urgency::kReserve.
 

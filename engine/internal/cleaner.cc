@@ -174,7 +174,9 @@ Status Cleaner::CleanNow(bool all) {
   const Lsn end_before = database_->log->end();
   const Aim aim = all ? Aim::kAllSegments : Aim::kMargin;
   Status status = Pass(aim, &released);
-  if (status.code() == StatusCode::kResourceExhausted) {
+  for (int tries = 0; tries < 2 && status.code() == StatusCode::kResourceExhausted; ++tries) {
+    // What the store has in memory may be more than all that is free.
+    if (tries > 0 && !database_->GiveUpLogSpares()) break;
     if (RemovalMakesRoom()) status = MakeRoom(&released);
     const bool again = status.ok() || (!all && status.code() == StatusCode::kResourceExhausted);
     // What is free may hold what lives in one, and not what does in more.

@@ -191,6 +191,8 @@ class DatabaseCore {
     log_writer_->ReleaseBelow(below, pinned_by);
     log_released.store(below);
   }
+  /// As LogWriter::GiveUpSpares.
+  bool GiveUpLogSpares() { return log_writer_->GiveUpSpares(); }
   /// Writes what is published to the segments.
   Status DrainLog() { return log_writer_->DrainOnce(); }
 

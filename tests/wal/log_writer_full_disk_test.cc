@@ -85,6 +85,34 @@ TEST_F(LogWriterFullDiskTest, AppendsAndUrgentRecordsEachLeaveTheirSpareFiles) {
   }
 }
 
+// The disk's other user needs room for what lets the log go on: it gets what removals and the next
+// open do without, until a segment was released.
+TEST_F(LogWriterFullDiskTest, SparesThatAreGivenUpStayAwayUntilASegmentIsReleased) {
+  CreateOnFullDisk(kSegment);
+  ASSERT_EQ(free_files(), 3u);
+  const uint64_t full = env_->disk_bytes();
+  EXPECT_TRUE(writer()->GiveUpSpares());
+  EXPECT_EQ(free_files(), 2u);
+  EXPECT_EQ(env_->disk_bytes(), full - kSegment);
+  EXPECT_FALSE(writer()->GiveUpSpares());
+  ASSERT_OK(writer()->PrepareSpares());
+  EXPECT_EQ(free_files(), 2u);
+  // A removal still has its file.
+  EXPECT_OK(Write(4000, Urgency::kReserve));
+  // An append makes the file that it needs.
+  EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kAppend), "2 spare segment files and leaves 2");
+  EXPECT_EQ(env_->disk_bytes(), full);
+  ASSERT_OK(writer()->DrainOnce());
+  ASSERT_OK(writer()->SyncOnce());
+  EXPECT_TRUE(writer()->GiveUpSpares() || free_files() == 2u);
+  writer()->ReleaseBelow(kSegment, "nothing");
+  ASSERT_OK(writer()->PrepareSpares());
+  EXPECT_GE(free_files(), 3u);
+  CrashAndOpen(CrashKind::kProcess);
+  written_ = records().size();
+  ASSERT_OK(Write(0, Urgency::kAppend));
+}
+
 TEST_F(LogWriterFullDiskTest, OnceTheReserveIsOpenedAppendsWaitForAnotherSpareFile) {
   CreateOnFullDisk(kSegment);
   EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kAppend),
