@@ -313,20 +313,73 @@ Status CopyFrom(ColdDb* db, size_t source) {
   return db->FlushAll();
 }
 
-/// Neither family is whole: what one has and the other has not is written there.
+Result<std::vector<ColdChunkKey>> ChunkKeys(const ColdDb& db) {
+  std::vector<ColdChunkKey> keys;
+  GEARDB_RETURN_IF_ERROR(ForEachChunkKey(db, {}, [&](const ColdChunkKey& key) -> Result<bool> {
+    keys.push_back(key);
+    return true;
+  }));
+  return keys;
+}
+
+/// All chunks that one copy has into the other, which is empty, chunk by chunk: files of `source`
+/// may hold bad blocks, over what was written again.
+Status CopyEachFrom(ColdDb* db, size_t source) {
+  rocksdb::ColumnFamilyHandle* const target = db->chunks[1 - source];
+  rocksdb::WriteBatch batch;
+  const auto write = [&] {
+    const Status written = db->Write(&batch);
+    batch.Clear();
+    return written;
+  };
+  const auto copy = [&](const ColdChunkKey& key) -> Status {
+    GEARDB_ASSIGN_OR_RETURN(const ColdChunk chunk, ReadChunkCopy(*db, key, source));
+    std::string value;
+    GEARDB_RETURN_IF_ERROR(
+        EncodeColdChunk(key, chunk.lsn, std::as_bytes(std::span(chunk.bytes)), &value));
+    GEARDB_RETURN_IF_ERROR(FromRocks(batch.Put(target, EncodeColdKey(key), value), db->directory));
+    return batch.GetDataSize() < kCopyBytes ? Status::Ok() : write();
+  };
+  GEARDB_ASSIGN_OR_RETURN(const std::vector<ColdChunkKey> keys, ChunkKeys(*db));
+  GEARDB_ASSIGN_OR_RETURN(const ColdOwn own, ReadColdOwn(*db));
+  GEARDB_RETURN_IF_ERROR(MakeFamilyAnew(db, 1 - source));
+  for (const ColdChunkKey& key : keys) GEARDB_RETURN_IF_ERROR(copy(key));
+  GEARDB_RETURN_IF_ERROR(FromRocks(PutColdOwn(*db, own, &batch), db->directory));
+  GEARDB_RETURN_IF_ERROR(FromRocks(batch.Put(target, SliceOf(kWholeMark), {}), db->directory));
+  GEARDB_RETURN_IF_ERROR(write());
+  return db->FlushAll();
+}
+
+/// Neither family is whole: what one has and the other has not is written there. Where one has all
+/// then, none of the damaged files stays.
 Status MendEach(ColdDb* db) {
-  const Status ended = ForEachChunkKey(*db, {}, [db](const ColdChunkKey& key) -> Result<bool> {
+  std::array<bool, kChunkCopies> has_all = {true, true};
+  const Status ended = ForEachChunkKey(*db, {}, [&](const ColdChunkKey& key) -> Result<bool> {
     WornCopies::Found worn;
     for (size_t copy = 0; copy < kChunkCopies; ++copy) {
       if (!ReadChunkCopy(*db, key, copy).ok()) worn.keys[copy].insert(EncodeColdKey(key));
     }
     if (worn.any()) GEARDB_RETURN_IF_ERROR(WriteAgain(db, worn, Unmark::kNone));
+    for (size_t copy = 0; copy < kChunkCopies; ++copy) {
+      has_all[copy] = has_all[copy] && ReadChunkCopy(*db, key, copy).ok();
+    }
     return true;
   });
-  if (ended.code() != StatusCode::kCorruption) return ended;
-  db->listener->AddDamage(
-      Concatenate("both copies of index chunks are damaged: ", ended.message()));
-  return Status::Ok();
+  if (ended.code() == StatusCode::kCorruption) {
+    db->listener->AddDamage(
+        Concatenate("both copies of index chunks are damaged: ", ended.message()));
+    return Status::Ok();
+  }
+  GEARDB_RETURN_IF_ERROR(ended);
+  const bool damaged = CheckFamily(*db, 0).code() == StatusCode::kCorruption &&
+                       CheckFamily(*db, 1).code() == StatusCode::kCorruption;
+  if (!damaged || (!has_all[0] && !has_all[1])) return Status::Ok();
+  // A flush first: what was written again would go with the family that leaves.
+  GEARDB_RETURN_IF_ERROR(db->FlushAll());
+  const size_t source = has_all[0] ? 0 : 1;
+  GEARDB_RETURN_IF_ERROR(CopyEachFrom(db, source));
+  GEARDB_RETURN_IF_ERROR(MakeFamilyAnew(db, source));
+  return CopyFrom(db, 1 - source);
 }
 
 }  // namespace

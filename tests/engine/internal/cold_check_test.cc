@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -260,6 +261,80 @@ TEST_F(ColdCheckBlocksTest, APageBehindABadBlockInAnotherGroupIsWrittenAgain) {
   group_pages_ = 7;
   MakePages(/*compacted=*/false);
   for (uint64_t at = 3; at < bytes_ * 4 / 5; at += bytes_ / 31) ExpectWrittenAgain({at});
+}
+
+/// A store of index chunks whose values lie beside their keys, in many blocks.
+class ColdCheckBothTest : public ColdCheckTest {
+ protected:
+  static constexpr uint64_t kMany = 60;
+  static ColdChunkKey ManyKey(uint64_t i) { return {7, 0, 1, i}; }
+  static std::vector<std::byte> ManyBytes(uint64_t i) {
+    return std::vector<std::byte>(1000, static_cast<std::byte>(i));
+  }
+  void SetUp() override {
+    ColdStoreOptions options = testing::SmallColdOptions();
+    options.blob_bytes_min = uint64_t{1} << 20;
+    ASSERT_OK_AND_ASSIGN(auto store, ColdStore::Open(directory_, options));
+    ColdBatch batch(*store);
+    for (uint64_t i = 0; i < kMany; ++i) {
+      ASSERT_OK(batch.PutChunk(ManyKey(i), kLsn, ManyBytes(i)));
+    }
+    ASSERT_OK(store->Write(&batch, kLsn));
+    ASSERT_OK(store->Close());
+    store.reset();
+    ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, {.read_only = true}));
+    std::vector<rocksdb::LiveFileMetaData> tables;
+    db->db->GetLiveFilesMetaData(&tables);
+    for (size_t copy = 0; copy < kChunkCopies; ++copy) {
+      uint64_t most = 0;
+      for (const auto& table : tables) {
+        if (table.column_family_name != kChunkFamilies[copy] || table.size < most) continue;
+        most = table.size;
+        paths_[copy] = directory_ + table.name;
+      }
+      ASSERT_GT(most, kMany * 1000);
+    }
+  }
+  uint64_t FileBytes(size_t copy) const { return std::filesystem::file_size(paths_[copy]); }
+  void ExpectAll() {
+    ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, {.read_only = true}));
+    for (uint64_t i = 0; i < kMany; ++i) {
+      for (size_t copy = 0; copy < kChunkCopies; ++copy) {
+        ASSERT_OK_AND_ASSIGN(const ColdChunk chunk, ReadChunkCopy(*db, ManyKey(i), copy));
+        const auto bytes = ManyBytes(i);
+        EXPECT_EQ(chunk.bytes.size(), bytes.size());
+        EXPECT_EQ(std::memcmp(chunk.bytes.data(), bytes.data(), bytes.size()), 0);
+      }
+    }
+    for (size_t copy = 0; copy < kChunkCopies; ++copy) EXPECT_OK(FindMark(*db, copy));
+  }
+
+  std::string paths_[kChunkCopies];
+};
+
+// Each chunk has a good copy, but neither family can be read to its end.
+TEST_F(ColdCheckBothTest, ABadBlockInEachCopyIsMended) {
+  testing::FlipByte(paths_[0], FileBytes(0) / 4);
+  testing::FlipByte(paths_[1], FileBytes(1) * 3 / 4);
+  ASSERT_OK_AND_ASSIGN(const ColdCheck before, CheckColdChunks(directory_));
+  EXPECT_GE(before.copies.size(), 2u);
+  EXPECT_TRUE(before.mendable);
+  ASSERT_OK(MendColdChunks(directory_, kLsn));
+  ASSERT_OK_AND_ASSIGN(const ColdCheck after, CheckColdChunks(directory_));
+  EXPECT_TRUE(after.damage().empty()) << after.damage()[0];
+  EXPECT_EQ(after.chunks, kMany);
+  ExpectAll();
+}
+
+TEST_F(ColdCheckBothTest, AChunkThatNoCopyHasIsSaid) {
+  for (size_t copy = 0; copy < kChunkCopies; ++copy) {
+    testing::FlipByte(paths_[copy], FileBytes(copy) / 2);
+  }
+  ASSERT_OK_AND_ASSIGN(const ColdCheck before, CheckColdChunks(directory_));
+  (void)MendColdChunks(directory_, kLsn);
+  ASSERT_OK_AND_ASSIGN(const ColdCheck after, CheckColdChunks(directory_));
+  EXPECT_FALSE(after.damage().empty());
+  EXPECT_FALSE(before.damage().empty());
 }
 
 TEST_F(ColdCheckTest, WithoutAStoreThereIsNothingToLookAt) {
