@@ -13,4 +13,10 @@ std::byte* TakeMemory(uint64_t bytes);
 /// `bytes`: of TakeMemory. Nothing for null.
 void GiveMemoryBack(std::byte* memory, uint64_t bytes) noexcept;
 
+/// For a std::unique_ptr to memory of TakeMemory.
+struct GiveBackMemory {
+  uint64_t bytes = 0;
+  void operator()(std::byte* memory) const noexcept { GiveMemoryBack(memory, bytes); }
+};
+
 }  // namespace geardb

@@ -34,9 +34,13 @@ struct CleanerStats {
 
 /// The cold store: counts are since the open, the others are of now.
 struct ColdStats {
-  uint64_t pages_read = 0;        ///< Asked for.
-  uint64_t pages_missing = 0;     ///< Of those, NotFound.
-  uint64_t pages_failed = 0;      ///< Of those, damaged or not readable.
+  uint64_t pages_read = 0;     ///< Asked for.
+  uint64_t pages_missing = 0;  ///< Of those, NotFound.
+  uint64_t pages_failed = 0;   ///< Of those, damaged or not readable.
+  /// Of those, found in blob files, since a bad block hides where they lie. Such blocks keep files
+  /// from being compacted, and so the log from going on, once it is full: `geardb repair` mends
+  /// them.
+  uint64_t pages_salvaged = 0;
   uint64_t bytes_read = 0;        ///< Decoded into frames.
   uint64_t block_cache_hits = 0;  ///< Blocks of keys; values are not cached.
   uint64_t block_cache_misses = 0;

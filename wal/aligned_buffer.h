@@ -4,7 +4,9 @@
 #include <memory>
 #include <span>
 
+#include "base/check.h"
 #include "base/env.h"
+#include "base/large_memory.h"
 #include "base/types.h"
 
 namespace geardb::wal {
@@ -14,7 +16,8 @@ class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(uint64_t bytes)
-      : memory_(new std::byte[bytes + kDirectAlignment]), bytes_(bytes) {
+      : memory_(TakeMemory(bytes + kDirectAlignment), {bytes + kDirectAlignment}), bytes_(bytes) {
+    GEARDB_CHECK(memory_ != nullptr);
     const auto address = reinterpret_cast<uintptr_t>(memory_.get());
     data_ = memory_.get() + (AlignUp(address, kDirectAlignment) - address);
   }
@@ -24,7 +27,7 @@ class AlignedBuffer {
   bool empty() const { return data_ == nullptr; }
 
  private:
-  std::unique_ptr<std::byte[]> memory_;
+  std::unique_ptr<std::byte[], GiveBackMemory> memory_;
   std::byte* data_ = nullptr;
   uint64_t bytes_ = 0;
 };

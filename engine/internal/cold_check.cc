@@ -16,6 +16,7 @@
 #include "engine/internal/cold_blobs.h"
 #include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_db.h"
+#include "engine/internal/cold_salvage.h"
 #include "engine/internal/image_chunk.h"
 
 namespace geardb::engine {
@@ -214,27 +215,57 @@ std::set<std::string> KeysLeft(const ColdDb& db, const rocksdb::LiveFileMetaData
   return keys;
 }
 
-/// Writes what can be read of these files again.
+/// Puts pages into the store again, many at once.
+class PagesAgain {
+ public:
+  explicit PagesAgain(ColdDb* db) : db_(db) { unlogged_.disableWAL = true; }
+
+  Status Put(const std::string& key, std::string_view value) {
+    constexpr size_t kAtOnce = size_t{4} << 20;
+    GEARDB_RETURN_IF_ERROR(FromRocks(batch_.Put(db_->pages, key, SliceOf(value)), db_->directory));
+    return batch_.GetDataSize() < kAtOnce ? Status::Ok() : Write();
+  }
+  Status Finish() {
+    GEARDB_RETURN_IF_ERROR(Write());
+    return db_->FlushAll();
+  }
+
+ private:
+  Status Write() {
+    const rocksdb::Status written = db_->db->Write(unlogged_, &batch_);
+    batch_.Clear();
+    return FromRocks(written, db_->directory);
+  }
+
+  ColdDb* const db_;
+  rocksdb::WriteOptions unlogged_;
+  rocksdb::WriteBatch batch_;
+};
+
+/// Writes what can be read of these files again, and what else can be found of their pages.
 Status WritePagesAgain(const std::vector<LostFile>& files, ColdDb* db) {
-  constexpr size_t kAtOnce = size_t{4} << 20;
-  rocksdb::WriteOptions unlogged;
-  unlogged.disableWAL = true;
-  rocksdb::WriteBatch batch;
+  PagesAgain again(db);
+  const auto read = [db](const std::string& key, rocksdb::PinnableSlice* value) {
+    return db->db->Get(rocksdb::ReadOptions(), db->pages, key, value);
+  };
   for (const LostFile& lost : files) {
     for (const std::string& key : KeysLeft(*db, lost.file)) {
       rocksdb::PinnableSlice value;
       // What has left since is not found; what a newer file has is as good as before.
-      if (!db->db->Get(rocksdb::ReadOptions(), db->pages, key, &value).ok()) continue;
-      rocksdb::Status status = batch.Put(db->pages, key, value);
-      if (status.ok() && batch.GetDataSize() >= kAtOnce) {
-        status = db->db->Write(unlogged, &batch);
-        batch.Clear();
-      }
-      GEARDB_RETURN_IF_ERROR(FromRocks(status, db->directory));
+      if (!read(key, &value).ok()) continue;
+      GEARDB_RETURN_IF_ERROR(again.Put(key, ViewOf(value)));
     }
   }
-  GEARDB_RETURN_IF_ERROR(FromRocks(db->db->Write(unlogged, &batch), db->directory));
-  return db->FlushAll();
+  ColdSalvage salvage(db);
+  salvage.LookFor(files);
+  for (const ColdPageKey& page : salvage.keys()) {
+    const std::string key = EncodeColdKey(page);
+    rocksdb::PinnableSlice value;
+    if (!read(key, &value).IsCorruption()) continue;
+    const auto found = salvage.FindNewest(page);
+    if (found) GEARDB_RETURN_IF_ERROR(again.Put(key, *found));
+  }
+  return again.Finish();
 }
 
 }  // namespace

@@ -325,7 +325,7 @@ Result<std::vector<ColdChunkKey>> ChunkKeys(const ColdDb& db) {
 /// All chunks that one copy has into the other, which is empty, chunk by chunk: files of `source`
 /// may hold bad blocks, over what was written again.
 Status CopyEachFrom(ColdDb* db, size_t source) {
-  rocksdb::ColumnFamilyHandle* const target = db->chunks[1 - source];
+  rocksdb::ColumnFamilyHandle*& target = db->chunks[1 - source];  // Another one, once made anew.
   rocksdb::WriteBatch batch;
   const auto write = [&] {
     const Status written = db->Write(&batch);

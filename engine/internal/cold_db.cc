@@ -243,6 +243,7 @@ Status ColdDb::Write(rocksdb::WriteBatch* batch, std::string_view newest_page) {
       status = touch(pages, newest_page_ + std::string(kNoKey));
     }
   }
+  AwaitMemtables();
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
   unlogged.no_slowdown = true;
@@ -275,6 +276,17 @@ bool ColdDb::HasToFlush() const {
   return std::ranges::any_of(families(), [this](rocksdb::ColumnFamilyHandle* family) {
     return Property(family, rocksdb::DB::Properties::kNumImmutableMemTable) > 0;
   });
+}
+
+// RocksDB itself goes on into other memtables, up to three in each family. Whether it has stopped,
+// or why flushes fail, the write that follows sees.
+void ColdDb::AwaitMemtables() const {
+  int idle_looks = 0;
+  while (memtables->memory_usage() >= unflushed_bytes && HasToFlush() && listener->status().ok() &&
+         idle_looks <= kIdleLooksMax) {
+    (void)listener->WaitForCompaction();
+    idle_looks = threads->FlushesIdle() ? idle_looks + 1 : 0;
+  }
 }
 
 Status ColdDb::StopFailingCompactions() {
@@ -396,6 +408,7 @@ Status ColdDb::Close() {
   if (first.ok()) first = closing;
   db.reset();
   reserve.reset();
+  open_reserve.reset();
   threads.reset();
   return first;
 }

@@ -11,6 +11,7 @@
 #include <rocksdb/listener.h>
 #include <rocksdb/statistics.h>
 #include <rocksdb/write_batch.h>
+#include <rocksdb/write_buffer_manager.h>
 
 #include <array>
 #include <atomic>
@@ -168,8 +169,10 @@ struct ColdDb {
   std::unique_ptr<ColdThreads> threads;
   uint64_t unflushed_bytes = 0;  ///< Of batches, about, at most.
   std::unique_ptr<ColdReserve> reserve;
+  std::unique_ptr<ColdReserve> open_reserve;
   std::atomic<bool> may_use_reserve{false};
   std::shared_ptr<rocksdb::Cache> cache;
+  std::shared_ptr<rocksdb::WriteBufferManager> memtables;  ///< Charged to the cache.
   std::shared_ptr<rocksdb::Statistics> statistics;
   std::shared_ptr<ColdListener> listener;
   std::unique_ptr<rocksdb::DB> db;
@@ -188,6 +191,8 @@ struct ColdDb {
  private:
   /// Whether memory waits for flushes, which end, and free it or fail.
   bool HasToFlush() const;
+  /// Waits, while they have more memory than they should, for flushes that are under way.
+  void AwaitMemtables() const;
   /// Compactions that cannot succeed are not begun again.
   Status StopFailingCompactions();
   /// Forgets the error of a full disk and lets RocksDB try again. The error that is left.
@@ -210,16 +215,19 @@ struct LostFile {
   rocksdb::LiveFileMetaData file;
   std::string why;
 };
-/// Reads all keys of pages that lie in files.
-std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which);
+/// The keys of an SST file of any family, in words.
+std::string RangeText(const rocksdb::LiveFileMetaData& file);
+/// What keeps RocksDB from reading anything of an SST file, or all of it; empty: nothing.
+std::string WhyLost(const ColdDb& store, const rocksdb::LiveFileMetaData& table, LostPages which);
+/// Reads all keys of pages that lie in files; with `key` only files through which a read of this
+/// page may pass. Not by RocksDB's iterators: one through a file that cannot be opened ends the
+/// process in 7.8 (GetAllKeyVersions frees it twice).
+std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which,
+                                    const ColdPageKey* key = nullptr);
 /// Drops these from the store. Older versions of what was in them may come up, as of
 /// MendColdPages (cold_check.h). Corruption where `log_start` is ahead of the store.
 Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,
                      LostPages which);
-
-/// Whether all SST files through which a read of this page may pass can be read. Where the read has
-/// failed all the same, its value in a blob file is bad. Reads them whole.
-bool CanReadFilesOf(const ColdDb& store, const ColdPageKey& key);
 
 /// Opens the directory as cold_store.h says.
 Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,

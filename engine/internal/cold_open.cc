@@ -2,11 +2,9 @@
 #include <rocksdb/convenience.h>
 #include <rocksdb/file_system.h>
 #include <rocksdb/filter_policy.h>
-#include <rocksdb/sst_file_reader.h>
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/table_properties_collectors.h>
 #include <rocksdb/write_batch.h>
-#include <rocksdb/write_buffer_manager.h>
 
 #include <algorithm>
 #include <cstdarg>
@@ -24,6 +22,11 @@ constexpr uint64_t kMemtableShare = 2;
 // RocksDB's own 4 MiB may be the last of a small disk, and what has to follow a manifest finds
 // none.
 constexpr size_t kManifestBytesAhead = size_t{64} << 10;
+// Of files that are written and of memtables; more where these may have more. Of what each thread
+// has freed, malloc keeps twice the largest piece that it ever gave back to the system.
+constexpr uint64_t kBufferBytesMin = uint64_t{64} << 10;
+constexpr uint64_t kBufferBytesMax = uint64_t{1} << 20;
+constexpr size_t kBlockBytes = 1024;  // What one bad byte costs at most, beside blob files.
 constexpr uint64_t kMemtableBytesMin = uint64_t{256} << 10;
 // Nor is it more than such a part of the store's disk: the reserve holds more than twice as much.
 constexpr uint64_t kUnflushedRoomShare = 16;
@@ -48,6 +51,13 @@ void ChooseSizes(const ColdStoreOptions& options, ColdDb* store) {
       std::max(2 * kMemtableBytesMin, std::min(asked, room / kUnflushedRoomShare));
   store->reserve = std::make_unique<ColdReserve>(
       files, store->directory, ColdReserve::BytesFor(store->unflushed_bytes, room));
+  store->open_reserve = std::make_unique<ColdReserve>(files, store->directory,
+                                                      kColdOpenReserveBytes, kColdOpenReserveName);
+}
+
+size_t BufferBytes(const ColdDb& store) {
+  constexpr uint64_t kShare = 32;
+  return std::clamp(store.unflushed_bytes / kShare, kBufferBytesMin, kBufferBytesMax);
 }
 
 rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
@@ -57,6 +67,7 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
   table.cache_index_and_filter_blocks = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.format_version = 5;
+  table.block_size = kBlockBytes;
 
   rocksdb::ColumnFamilyOptions options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
@@ -66,6 +77,7 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
   options.compression = rocksdb::kNoCompression;
   options.compression_per_level = {rocksdb::kNoCompression, rocksdb::kNoCompression};
   options.write_buffer_size = store.unflushed_bytes / 2;
+  options.arena_block_size = BufferBytes(store);
   options.max_write_buffer_number = 3;
   // Writes are stopped or go on, at once (ColdDb::Write); RocksDB slows none down before, as it
   // would sleep, and then wait for compactions that a full disk refuses.
@@ -105,8 +117,8 @@ rocksdb::DBOptions DatabaseOptions(const ColdDb& store, bool degraded) {
   options.avoid_flush_during_shutdown = true;  // Close does it, and sees whether it worked.
   options.statistics = store.statistics;
   options.listeners = {store.listener};
-  options.write_buffer_manager =
-      std::make_shared<rocksdb::WriteBufferManager>(store.unflushed_bytes, store.cache);
+  options.write_buffer_manager = store.memtables;
+  options.writable_file_max_buffer_size = BufferBytes(store);
   options.max_open_files = static_cast<int>(given.open_files_max);
   options.max_file_opening_threads = 4;
   options.skip_stats_update_on_db_open = true;
@@ -124,41 +136,6 @@ rocksdb::DBOptions DatabaseOptions(const ColdDb& store, bool degraded) {
   return options;
 }
 
-std::string RangeText(const rocksdb::LiveFileMetaData& file) {
-  const auto first = DecodeColdPageKey(file.smallestkey);
-  const auto last = DecodeColdPageKey(file.largestkey);
-  if (first && last) return Concatenate(ColdKeyText(*first), " to ", ColdKeyText(*last));
-  const auto first_chunk = DecodeColdChunkKey(file.smallestkey);
-  const auto last_chunk = DecodeColdChunkKey(file.largestkey);
-  if (first_chunk && last_chunk) {
-    return Concatenate(ColdKeyText(*first_chunk), " to ", ColdKeyText(*last_chunk));
-  }
-  return "what the store says of itself, or whole tables";
-}
-
-// RocksDB's names of files begin with a slash.
-std::string_view Unrooted(std::string_view name) {
-  return name.starts_with('/') ? name.substr(1) : name;
-}
-
-/// What keeps RocksDB from reading anything of an SST file, or all of it; empty: nothing.
-std::string WhyLost(const ColdDb& store, const rocksdb::LiveFileMetaData& table, LostPages which) {
-  const std::string path = Concatenate(store.directory, "/", Unrooted(table.name));
-  uint64_t size = 0;
-  if (!store.manifests->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr).ok()) {
-    return path + " is missing";
-  }
-  if (size != table.size) {
-    return Concatenate(path, " has ", size, " bytes, expected ", table.size);
-  }
-  rocksdb::Options options;
-  options.env = store.threads.get();
-  rocksdb::SstFileReader reader(options);
-  rocksdb::Status read = reader.Open(path);
-  if (read.ok() && which == LostPages::kDamaged) read = reader.VerifyChecksum();
-  return read.IsCorruption() ? Concatenate(path, " cannot be read: ", read.ToString()) : "";
-}
-
 /// Notes the SST files that the manifest names, but that are not there or have another size; where
 /// that keeps the store from being opened, also those of which nothing can be read. The names of
 /// their column families.
@@ -170,7 +147,7 @@ std::set<std::string> NoteMissingTables(const ColdDb& store) {
   store.db->GetLiveFilesMetaData(&tables);
   for (const rocksdb::LiveFileMetaData& table : tables) {
     uint64_t size = 0;
-    const std::string path = Concatenate(store.directory, "/", Unrooted(table.name));
+    const std::string path = Concatenate(store.directory, "/", table.relative_filename);
     if (!files->GetFileSize(path, plain, &size, nullptr).ok()) {
       store.listener->AddDamage(Concatenate(path, " is missing, with ", RangeText(table)));
       missing_in.insert(table.column_family_name);
@@ -309,6 +286,8 @@ Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
                                                              options.background_threads));
   ChooseSizes(options, store.get());
   store->cache = rocksdb::NewLRUCache(options.memory_bytes, /*num_shard_bits=*/4);
+  store->memtables =
+      std::make_shared<rocksdb::WriteBufferManager>(store->unflushed_bytes, store->cache);
   store->statistics = rocksdb::CreateDBStatistics();
   store->statistics->set_stats_level(rocksdb::StatsLevel::kExceptTimers);
   store->listener = std::make_shared<ColdListener>(directory, store->manifests);
@@ -396,8 +375,9 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
     GEARDB_RETURN_IF_ERROR(CheckReachesLog(directory, options));
   }
   Status opened = OpenWhole(store.get());
-  const bool full = opened.code() == StatusCode::kResourceExhausted;
-  if (full && !options.read_only && store->reserve->GiveUp()) {
+  for (const auto reserve : {&ColdDb::open_reserve, &ColdDb::reserve}) {
+    const bool full = opened.code() == StatusCode::kResourceExhausted;
+    if (!full || options.read_only || !(store.get()->*reserve)->GiveUp()) continue;
     // It needs little, and without it nothing could be removed.
     GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
     opened = OpenWhole(store.get());
@@ -422,37 +402,14 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
   store->missing_in = NoteMissingFiles(*store);
   if (held) GEARDB_RETURN_IF_ERROR(FromRocks(store->db->EnableFileDeletions(false), directory));
   if (!store->read_only) GEARDB_RETURN_IF_ERROR(MakeCopies(store.get()));
-  if (!store->read_only) (void)store->manifests->DeleteStrays();
-  if (!store->read_only) (void)store->reserve->Keep();
+  if (!store->read_only) {
+    (void)store->manifests->DeleteStrays();
+    (void)store->open_reserve->KeepPart();
+    (void)store->reserve->Keep();
+  }
   MutexLock lock(&store->write_mutex);
   store->written = store->listener->flushed();
   return store;
-}
-
-std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which) {
-  std::vector<rocksdb::LiveFileMetaData> tables;
-  store.db->GetLiveFilesMetaData(&tables);
-  std::vector<LostFile> lost;
-  for (rocksdb::LiveFileMetaData& table : tables) {
-    if (table.column_family_name != store.pages->GetName()) continue;
-    const std::string why = WhyLost(store, table, which);
-    if (why.empty()) continue;
-    const std::string text = Concatenate(why, ", with ", RangeText(table));
-    lost.push_back({.file = std::move(table), .why = text});
-  }
-  return lost;
-}
-
-// Not by RocksDB's iterators: one through a file that cannot be opened ends the process in 7.8
-// (GetAllKeyVersions frees it twice).
-bool CanReadFilesOf(const ColdDb& store, const ColdPageKey& key) {
-  const std::string bytes = EncodeColdKey(key);
-  std::vector<rocksdb::LiveFileMetaData> tables;
-  store.db->GetLiveFilesMetaData(&tables);
-  return std::ranges::none_of(tables, [&](const rocksdb::LiveFileMetaData& table) {
-    return table.column_family_name == store.pages->GetName() && table.smallestkey <= bytes &&
-           bytes <= table.largestkey && !WhyLost(store, table, LostPages::kDamaged).empty();
-  });
 }
 
 namespace {

@@ -6,7 +6,7 @@
 namespace geardb::engine {
 
 ColdReader::ColdReader(const ColdDb* db)
-    : db_(db), snapshots_(std::make_shared<ColdSnapshots>(db->db.get())) {}
+    : db_(db), snapshots_(std::make_shared<ColdSnapshots>(db->db.get())), salvage_(db) {}
 
 bool ColdReader::Enter() {
   MutexLock lock(&mutex_);
@@ -56,33 +56,47 @@ std::string ColdReader::WhereItIs(const ColdPageKey& key) {
                      place->offset);
 }
 
+Status ColdReader::Decode(std::string_view value, ColdRead* read) {
+  const auto header = DecodeColdPage(read->key, value, *read->layout, read->frame);
+  GEARDB_RETURN_IF_ERROR(header.status());
+  read->header = *header;
+  bytes_.Add(PieceColumns(*read->layout, header->rows).bytes());
+  return Status::Ok();
+}
+
+Status ColdReader::AfterDamage(const Status& why, ColdRead* read) {
+  auto value = salvage_.Find(read->key, read->lsn);
+  if (!value) {
+    const std::vector<LostFile> lost = FindLostPages(*db_, LostPages::kDamaged, &read->key);
+    if (lost.empty()) return Status::Corruption(why.message(), WhereItIs(read->key));
+    salvage_.LookFor(lost);
+    value = salvage_.Find(read->key, read->lsn);
+  }
+  if (value && Decode(*value, read).ok()) {
+    salvaged_.Add();
+    return Status::Ok();
+  }
+  read->of_file = true;
+  return Status::Corruption(why.message(),
+                            "; reads pass through what is damaged there, and the page itself may "
+                            "be good: geardb repair finds out");
+}
+
 Status ColdReader::ReadPage(ColdRead* read) {
   rocksdb::PinnableSlice value;
   const rocksdb::Snapshot* as_of = read->as_of == nullptr ? nullptr : read->as_of->rocks();
-  const Status found = FromRocks(
-      GetValue(*db_, db_->pages, EncodeColdKey(read->key), as_of, &value), db_->directory);
-  if (found.code() == StatusCode::kNotFound) {
+  Status status = FromRocks(GetValue(*db_, db_->pages, EncodeColdKey(read->key), as_of, &value),
+                            db_->directory);
+  if (status.code() == StatusCode::kNotFound) {
     missing_.Add();
     return Status::NotFound("no ", ColdKeyText(read->key), " in the cold store");
   }
-  Status status = found;
-  if (status.code() == StatusCode::kCorruption && !CanReadFilesOf(*db_, read->key)) {
-    read->of_file = true;
-    status = Status::Corruption(status.message(),
-                                "; reads pass through what is damaged there, and the page itself "
-                                "may be good: geardb repair finds out");
-  } else if (status.code() == StatusCode::kCorruption) {
-    status = Status::Corruption(status.message(), WhereItIs(read->key));
+  if (status.code() == StatusCode::kCorruption) {
+    status = AfterDamage(status, read);
+  } else if (status.ok()) {
+    status = Decode(ViewOf(value), read);
   }
-  if (status.ok()) {
-    const auto header = DecodeColdPage(read->key, ViewOf(value), *read->layout, read->frame);
-    if (header.ok()) {
-      read->header = *header;
-      bytes_.Add(PieceColumns(*read->layout, header->rows).bytes());
-      return Status::Ok();
-    }
-    status = header.status();
-  }
+  if (status.ok()) return status;
   failed_.Add();
   return status.WithContext(ColdKeyText(read->key));
 }
@@ -91,6 +105,7 @@ void ColdReader::AddTo(ColdStats* stats) const {
   stats->pages_read += pages_.value();
   stats->pages_missing += missing_.value();
   stats->pages_failed += failed_.value();
+  stats->pages_salvaged += salvaged_.value();
   stats->bytes_read += bytes_.value();
 }
 

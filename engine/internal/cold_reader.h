@@ -10,6 +10,7 @@
 
 #include "base/metrics.h"
 #include "base/mutex.h"
+#include "engine/internal/cold_salvage.h"
 #include "engine/internal/cold_store.h"
 
 namespace geardb::engine {
@@ -32,11 +33,15 @@ class ColdReader {
   bool Enter();
   void Leave();
   Status ReadPage(ColdRead* read);
+  Status Decode(std::string_view value, ColdRead* read);
+  /// Of a read that has met damage: the page all the same, or what to say.
+  Status AfterDamage(const Status& why, ColdRead* read);
   /// Of a page whose value is bad: in words the file and offset; empty where that is not known.
   std::string WhereItIs(const ColdPageKey& key);
 
   const ColdDb* const db_;
   const std::shared_ptr<ColdSnapshots> snapshots_;
+  ColdSalvage salvage_;
   Mutex mutex_;
   CondVar left_;
   uint64_t reading_ GEARDB_GUARDED_BY(mutex_) = 0;
@@ -45,6 +50,7 @@ class ColdReader {
   Counter pages_;
   Counter missing_;
   Counter failed_;
+  Counter salvaged_;
   Counter bytes_;
 };
 

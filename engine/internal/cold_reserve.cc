@@ -32,12 +32,24 @@ uint64_t ColdReserve::BytesFor(uint64_t unflushed_bytes, uint64_t room) {
   return 2 * unflushed_bytes + std::clamp(room / kMoreRoomShare, kMoreLeast, kMoreMost);
 }
 
-ColdReserve::ColdReserve(rocksdb::FileSystem* files, const std::string& directory, uint64_t bytes)
-    : files_(files), path_(directory + "/" + kColdReserveName), bytes_(bytes) {}
+ColdReserve::ColdReserve(rocksdb::FileSystem* files, const std::string& directory, uint64_t bytes,
+                         const char* name)
+    : files_(files), path_(directory + "/" + name), bytes_(bytes) {}
 
-Status ColdReserve::Keep(uint64_t more) {
+Status ColdReserve::Keep(uint64_t more) { return KeepBytes(bytes_ + more); }
+
+Status ColdReserve::KeepPart() {
+  constexpr uint64_t kParts = 16;
+  Status kept;
+  for (uint64_t parts = kParts; parts > 1; --parts) {
+    kept = KeepBytes(bytes_ / kParts * parts);
+    if (kept.ok()) break;
+  }
+  return kept;
+}
+
+Status ColdReserve::KeepBytes(uint64_t wanted) {
   MutexLock lock(&mutex_);
-  const uint64_t wanted = bytes_ + more;
   if (held_ < wanted) held_ = Size();  // As an open before has left it, or nobody has.
   if (held_ >= wanted || !Grow(wanted).IsNoSpace()) return Status::Ok();
   return Status::ResourceExhausted(path_, ": the disk is too full for ", wanted,

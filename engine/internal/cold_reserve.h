@@ -5,6 +5,10 @@
 // as much from the disk. It is deleted when a full disk meets a write that ends in space coming
 // free; no page is put into the store before it could be made again, all of it, or the next removal
 // had nothing.
+//
+// A second, small one, `OPEN_RESERVE`, is for opening alone, which has to write a new manifest
+// before it deletes the old one: a store that has used up all of its disk, and was killed, could
+// not be opened to remove anything. What it takes comes back when the open ends.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -18,6 +22,9 @@
 namespace geardb::engine {
 
 inline constexpr const char* kColdReserveName = "RESERVE";
+inline constexpr const char* kColdOpenReserveName = "OPEN_RESERVE";
+/// Four times what an open has to write: not all of it comes back at once.
+inline constexpr uint64_t kColdOpenReserveBytes = uint64_t{256} << 10;
 
 /// Bytes of a store's disk that are free, or its own; all where its file system does not say. Its
 /// own, of which there may be many files, count only where less than `enough` is free.
@@ -27,7 +34,8 @@ uint64_t DiskRoom(rocksdb::FileSystem* files, const std::string& directory, uint
 class ColdReserve {
  public:
   /// `files` outlives it; `directory` need not exist yet.
-  ColdReserve(rocksdb::FileSystem* files, const std::string& directory, uint64_t bytes);
+  ColdReserve(rocksdb::FileSystem* files, const std::string& directory, uint64_t bytes,
+              const char* name = kColdReserveName);
 
   /// Of a store with so much in memory at most, on a disk with so much room: for that, for the
   /// values that a compaction copies out of a blob file, which are as much, and for the last batch,
@@ -40,11 +48,14 @@ class ColdReserve {
   /// ResourceExhausted: the disk is too full for it, and what was there stays. OK also in a file
   /// system that cannot allocate without writing, where there is none.
   Status Keep(uint64_t more = 0);
+  /// Likewise, of as many sixteenths of its bytes as there is room for, two at least.
+  Status KeepPart();
   /// Deletes it. Whether that made room.
   bool GiveUp();
   uint64_t bytes() const { return bytes_; }
 
  private:
+  Status KeepBytes(uint64_t wanted);
   uint64_t Size() const;
   /// In place: a reserve that is there is never gone meanwhile, whatever ends the process. Not OK:
   /// it has what it had.

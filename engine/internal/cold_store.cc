@@ -175,7 +175,10 @@ Status ColdStore::Flush() {
 }
 
 void ColdStore::UseReserve(bool may) { db_->may_use_reserve = may; }
-Status ColdStore::KeepReserve() { return db_->reserve->Keep(space_->RewrittenBytes()); }
+Status ColdStore::KeepReserve() {
+  GEARDB_RETURN_IF_ERROR(db_->open_reserve->Keep());
+  return db_->reserve->Keep(space_->RewrittenBytes());
+}
 
 bool ColdStore::RemovalMakesRoom(uint64_t bytes) const {
   if (db_->closed || read_only()) return false;

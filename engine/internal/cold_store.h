@@ -24,19 +24,20 @@
 // still find some version of it.
 //
 // **Damage.** What a read finds damaged is said of the pages that were read, by name. A value that
-// does not fit its checksum and a bad blob record are the page's own; a bad block of an SST file or
-// a bad or missing file fail all reads that pass through it, also those of pages that other files
-// have (ColdRead::of_file): `geardb repair` finds out which. Never is it an older version: RocksDB
-// asks the newest file first and stops at an error. Once a file was dropped, an older version may
-// come up, which has another LSN than the one that is asked for (ColdPageHeader::lsn). Index
-// chunks and the LSN are in two files each (cold_chunks.h), so that one bad file costs none. A blob
-// file without its header or footer is read as if it had them (cold_blobs.h). A
-// compaction that meets damage is given up and compaction switched off (reads and writes go on)
-// until the next open; `damage()` says what was found. Where RocksDB cannot open the directory for
-// bad files, but for those of one copy, it is opened for reading; writes are FailedPrecondition.
-// `CURRENT` and the manifest, without which nothing says what files are part of the store, have a
-// copy (cold_manifest.h). With both bad: Corruption, and nothing is changed. That both manifests
-// end too early is found by the LSN alone: pass `log_start`.
+// does not fit its checksum and a bad blob record are the page's own. What a bad block of an SST
+// file hides is looked for in the blob files (cold_salvage.h). Where it is not there, and where a
+// file is missing or bad as a whole, all reads fail that pass through it, also those of pages that
+// other files have (ColdRead::of_file): `geardb repair` finds out which. Never is it an older
+// version: RocksDB asks the newest file first and stops at an error. Once a file was dropped, an
+// older version may come up, which has another LSN than the one that is asked for
+// (ColdPageHeader::lsn). Index chunks and the LSN are in two files each (cold_chunks.h), so that
+// one bad file costs none. A blob file without its header or footer is read as if it had them
+// (cold_blobs.h). A compaction that meets damage is given up and compaction switched off (reads and
+// writes go on) until the next open; `damage()` says what was found. Where RocksDB cannot open the
+// directory for bad files, but for those of one copy, it is opened for reading; writes are
+// FailedPrecondition. `CURRENT` and the manifest, without which nothing says what files are part of
+// the store, have a copy (cold_manifest.h). With both bad: Corruption, and nothing is changed. That
+// both manifests end too early is found by the LSN alone: pass `log_start`.
 //
 // **Failures.** A full disk is ResourceExhausted: nothing of the batch was taken; each later Write
 // or Flush tries again, and goes through when there is room. But RocksDB cannot take anything, a
@@ -158,6 +159,8 @@ struct ColdRead {
   ColdPageKey key;
   const PageLayout* layout = nullptr;
   std::span<std::byte> frame;
+  /// Where bad blocks hide the page: no older version is taken for it. kNoLsn: none is.
+  Lsn lsn = kNoLsn;
   /// Read as of then; null: as of now.
   std::shared_ptr<const ColdSnapshot> as_of = nullptr;
   /// Valid where `status` is OK.

@@ -135,6 +135,7 @@ Status PageSource::ReadCold(const PagePlace& place, std::byte* frame, bool* of_f
   read.key = ColdKeyOf(place);
   read.layout = &pages;
   read.frame = {frame, pages.frame_bytes()};
+  read.lsn = place.newest_lsn;
   read.as_of = place.as_of;
   const Status status = cold->ReadPages({&read, 1});
   if (of_file != nullptr) *of_file = read.of_file;

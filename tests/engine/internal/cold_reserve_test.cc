@@ -53,6 +53,22 @@ TEST_F(ColdReserveTest, OnADiskThatIsTooFullThereIsNone) {
   EXPECT_TRUE(IsThere());
 }
 
+TEST_F(ColdReserveTest, OfSomeAPartIsBetterThanNone) {
+  files_.SetSpace(kBytes / 3);
+  const auto reserve = Make();
+  EXPECT_OK(reserve->KeepPart());
+  EXPECT_EQ(std::filesystem::file_size(path_), kBytes / 16 * 5);
+  EXPECT_STATUS(kResourceExhausted, reserve->Keep(), "RESERVE");
+  EXPECT_EQ(std::filesystem::file_size(path_), kBytes / 16 * 5);
+  files_.SetSpace(kBytes);
+  EXPECT_OK(reserve->KeepPart());
+  EXPECT_EQ(std::filesystem::file_size(path_), kBytes);
+  EXPECT_TRUE(reserve->GiveUp());
+  files_.SetSpace(kBytes / 9);
+  EXPECT_STATUS(kResourceExhausted, reserve->KeepPart(), "RESERVE");
+  EXPECT_FALSE(IsThere());
+}
+
 TEST_F(ColdReserveTest, GrowsWithTheStoreOrStaysAsItWas) {
   files_.SetSpace(kBytes + 1000);
   const auto reserve = Make();

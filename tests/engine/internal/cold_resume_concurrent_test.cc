@@ -86,7 +86,7 @@ TEST(ColdResumeConcurrentTest, ADiskThatFillsBesideCompactionsStopsNobodyForGood
 }
 
 // Writes are stopped while RocksDB's memory is full, and its flush may fail.
-TEST(ColdResumeConcurrentTest, AStoppedWriteEndsWithTheFlushThatFails) {
+TEST(ColdResumeConcurrentTest, AWriteThatWaitsForMemoryEndsWithTheFlushThatFails) {
   const TempDir dir;
   auto files = std::make_shared<ColdFaultFiles>();
   ColdStoreOptions options = testing::SmallColdOptions();
@@ -103,7 +103,8 @@ TEST(ColdResumeConcurrentTest, AStoppedWriteEndsWithTheFlushThatFails) {
       written = db->Write(&batch, name);
     }
   });
-  while (db->Property(db->empty, rocksdb::DB::Properties::kIsWriteStopped) == 0) {
+  while (db->Property(db->pages, rocksdb::DB::Properties::kNumImmutableMemTable) == 0 ||
+         db->memtables->memory_usage() < db->unflushed_bytes) {
     std::this_thread::yield();
   }
   files->FailSyncs(true);

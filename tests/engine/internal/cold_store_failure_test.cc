@@ -1,6 +1,9 @@
 // A full disk, reads and syncs that fail.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "engine/internal/cold_reserve.h"
 #include "engine/internal/cold_store.h"
 #include "tests/engine/internal/cold_fault_files.h"
 #include "tests/engine/internal/cold_fixture.h"
@@ -69,6 +72,28 @@ TEST_F(ColdStoreFailureTest, AFullDiskIsSaidAndRecoveredFrom) {
   EXPECT_EQ(store_->flushed_lsn(), 21u);
   for (uint64_t id = 1; id <= 21; ++id) {
     EXPECT_OK(CheckColdPage(store_.get(), {1, 0, 0, id, 0}, {id, 8}));
+  }
+}
+
+// A store that has used up its disk and its reserve, and was killed: each open writes a manifest
+// before it deletes the one before, and what it took is there for the next.
+TEST_F(ColdStoreFailureTest, AnOpenHasAReserveOfItsOwn) {
+  files_->DeletesMakeSpace();
+  Open();
+  for (uint64_t id = 1; id <= 100; ++id) ASSERT_OK(Put(id));
+  ASSERT_OK(store_->Flush());
+  ASSERT_OK(store_->Close());
+  std::filesystem::remove(dir_.File("cold") + "/" + kColdReserveName);
+  for (int i = 0; i < 3; ++i) {
+    files_->SetSpace(0);
+    Open();
+    EXPECT_GT(files_->failures(), 0u);
+    for (uint64_t id = 1; id <= 100; ++id) {
+      EXPECT_OK(CheckColdPage(store_.get(), {1, 0, 0, id, 0}, {id, 8}));
+    }
+    EXPECT_GE(std::filesystem::file_size(dir_.File("cold") + "/" + kColdOpenReserveName),
+              kColdOpenReserveBytes / 2);
+    (void)store_->Close();  // There is no room for a flush.
   }
 }
 

@@ -1,0 +1,203 @@
+#include "engine/internal/cold_salvage.h"
+
+#include <rocksdb/file_system.h>
+#include <rocksdb/sst_file_reader.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "base/concatenate.h"
+#include "engine/internal/cold_checksum.h"
+#include "engine/internal/cold_db.h"
+#include "engine/internal/cold_page.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr uint64_t kRecordHeaderBytes = 32;
+constexpr uint64_t kRecordChecksummedBytes = 24;
+constexpr uint64_t kRecordHeadBytes = kRecordHeaderBytes + kColdPageKeyBytes;
+/// Enough of a value for ReadColdPageHeader.
+constexpr uint64_t kPageHeadBytes = 48;
+
+struct RecordHeader {
+  uint64_t key_bytes = 0;
+  uint64_t value_bytes = 0;
+  uint64_t expiration = 0;
+  uint32_t checksum = 0;
+  uint32_t value_checksum = 0;
+};
+static_assert(sizeof(RecordHeader) == kRecordHeaderBytes);
+
+/// Up to so many bytes of a file; nothing where it cannot be read.
+std::string ReadSome(const rocksdb::FSRandomAccessFile& file, uint64_t offset, uint64_t bytes) {
+  std::string scratch(bytes, '\0');
+  rocksdb::Slice read;
+  const rocksdb::IOStatus status =
+      file.Read(offset, bytes, rocksdb::IOOptions(), &read, scratch.data(), nullptr);
+  return status.ok() ? read.ToString() : std::string();
+}
+
+/// A record's header and key; nothing where they are bad, or no page's.
+std::optional<std::pair<RecordHeader, std::string>> ReadRecord(std::string_view bytes) {
+  if (bytes.size() < kRecordHeadBytes) return std::nullopt;
+  RecordHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (StoredChecksum(bytes.substr(0, kRecordChecksummedBytes)) != header.checksum ||
+      header.key_bytes != kColdPageKeyBytes || header.value_bytes > kColdValueBytesMax) {
+    return std::nullopt;
+  }
+  return std::pair(header, std::string(bytes.substr(kRecordHeaderBytes, kColdPageKeyBytes)));
+}
+
+}  // namespace
+
+// ---- Which files are lost.
+
+std::string RangeText(const rocksdb::LiveFileMetaData& file) {
+  const auto first = DecodeColdPageKey(file.smallestkey);
+  const auto last = DecodeColdPageKey(file.largestkey);
+  if (first && last) return Concatenate(ColdKeyText(*first), " to ", ColdKeyText(*last));
+  const auto first_chunk = DecodeColdChunkKey(file.smallestkey);
+  const auto last_chunk = DecodeColdChunkKey(file.largestkey);
+  if (first_chunk && last_chunk) {
+    return Concatenate(ColdKeyText(*first_chunk), " to ", ColdKeyText(*last_chunk));
+  }
+  return "what the store says of itself, or whole tables";
+}
+
+std::string WhyLost(const ColdDb& store, const rocksdb::LiveFileMetaData& table, LostPages which) {
+  const std::string path = Concatenate(store.directory, "/", table.relative_filename);
+  uint64_t size = 0;
+  if (!store.manifests->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr).ok()) {
+    return path + " is missing";
+  }
+  if (size != table.size) {
+    return Concatenate(path, " has ", size, " bytes, expected ", table.size);
+  }
+  rocksdb::Options options;
+  options.env = store.threads.get();
+  rocksdb::SstFileReader reader(options);
+  rocksdb::Status read = reader.Open(path);
+  if (read.ok() && which == LostPages::kDamaged) read = reader.VerifyChecksum();
+  return read.IsCorruption() ? Concatenate(path, " cannot be read: ", read.ToString()) : "";
+}
+
+std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which, const ColdPageKey* key) {
+  const std::string bytes = key == nullptr ? "" : EncodeColdKey(*key);
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  store.db->GetLiveFilesMetaData(&tables);
+  std::vector<LostFile> lost;
+  for (const rocksdb::LiveFileMetaData& table : tables) {
+    if (table.column_family_name != store.pages->GetName()) continue;
+    if (key != nullptr && (bytes < table.smallestkey || table.largestkey < bytes)) continue;
+    const std::string why = WhyLost(store, table, which);
+    if (why.empty()) continue;
+    lost.push_back({.file = table, .why = Concatenate(why, ", with ", RangeText(table))});
+  }
+  return lost;
+}
+
+// ---- What is found of them.
+
+std::optional<ColdSalvage::KeySpan> ColdSalvage::BadBlocksOf(const LostFile& file) const {
+  KeySpan span{.first = file.file.smallestkey, .last = file.file.largestkey};
+  rocksdb::Options options;
+  options.env = db_->threads.get();
+  rocksdb::SstFileReader reader(options);
+  if (!reader.Open(Concatenate(db_->directory, "/", file.file.relative_filename)).ok()) {
+    return std::nullopt;
+  }
+  rocksdb::ReadOptions once;
+  once.fill_cache = false;
+  const std::unique_ptr<rocksdb::Iterator> at(reader.NewIterator(once));
+  for (at->SeekToFirst(); at->Valid(); at->Next()) span.first = at->key().ToString();
+  if (at->status().ok()) span.first = file.file.smallestkey;  // Bad is what leads to the blocks.
+  for (at->SeekToLast(); at->Valid() && ViewOf(at->key()) > span.first; at->Prev()) {
+    span.last = at->key().ToString();
+  }
+  return span;
+}
+
+bool ColdSalvage::IsLookedFor(const std::string& key) const {
+  return std::ranges::any_of(
+      spans_, [&](const KeySpan& span) { return span.first <= key && key <= span.last; });
+}
+
+void ColdSalvage::LookFor(std::span<const LostFile> files) {
+  MutexLock lock(&mutex_);
+  bool more = false;
+  for (const LostFile& lost : files) {
+    if (!files_.insert(lost.file.file_number).second) continue;
+    if (auto span = BadBlocksOf(lost)) {
+      db_->listener->AddDamage(lost.why);
+      spans_.push_back(std::move(*span));
+      more = true;
+    }
+  }
+  if (!more) return;
+  found_.clear();
+  for (const BlobFile& file : LiveBlobFiles(*db_)) {
+    if (file.family == db_->pages->GetID()) LookInto(file);
+  }
+}
+
+void ColdSalvage::LookInto(const BlobFile& file) {
+  std::unique_ptr<rocksdb::FSRandomAccessFile> opened;
+  if (!db_->blobs->NewRandomAccessFile(file.path, {}, &opened, nullptr).ok()) return;
+  for (uint64_t at = kBlobHeaderBytes;;) {
+    const std::string bytes = ReadSome(*opened, at, kRecordHeadBytes + kPageHeadBytes);
+    const auto record = ReadRecord(bytes);
+    if (!record) return;  // The end, or nothing says where the next one is.
+    const auto& [header, key] = *record;
+    const uint64_t value_at = at + kRecordHeadBytes;
+    at = value_at + header.value_bytes;
+    if (!IsLookedFor(key)) continue;
+    const auto page = ReadColdPageHeader(std::string_view(bytes).substr(kRecordHeadBytes));
+    if (!page.ok() || page->lsn == kNoLsn) continue;
+    found_[*DecodeColdPageKey(key)].insert_or_assign(page->lsn,
+                                                     BlobPlace{.path = file.path,
+                                                               .number = file.number,
+                                                               .offset = value_at,
+                                                               .bytes = header.value_bytes});
+  }
+}
+
+std::optional<std::string> ColdSalvage::ReadValue(const BlobPlace& place) const {
+  std::unique_ptr<rocksdb::FSRandomAccessFile> opened;
+  if (!db_->blobs->NewRandomAccessFile(place.path, {}, &opened, nullptr).ok()) return std::nullopt;
+  const std::string record =
+      ReadSome(*opened, place.offset - kRecordHeadBytes, kRecordHeadBytes + place.bytes);
+  const auto head = ReadRecord(record);
+  if (!head || record.size() != kRecordHeadBytes + place.bytes ||
+      head->first.value_checksum !=
+          StoredChecksum(std::string_view(record).substr(kRecordHeaderBytes))) {
+    return std::nullopt;
+  }
+  return record.substr(kRecordHeadBytes);
+}
+
+std::optional<std::string> ColdSalvage::Find(const ColdPageKey& key, Lsn lsn) const {
+  MutexLock lock(&mutex_);
+  const auto page = found_.find(key);
+  if (page == found_.end()) return std::nullopt;
+  const auto version = page->second.lower_bound(lsn);
+  return version == page->second.end() ? std::nullopt : ReadValue(version->second);
+}
+
+std::optional<std::string> ColdSalvage::FindNewest(const ColdPageKey& key) const {
+  MutexLock lock(&mutex_);
+  const auto page = found_.find(key);
+  return page == found_.end() ? std::nullopt : ReadValue(page->second.rbegin()->second);
+}
+
+std::vector<ColdPageKey> ColdSalvage::keys() const {
+  MutexLock lock(&mutex_);
+  std::vector<ColdPageKey> keys;
+  for (const auto& [key, versions] : found_) keys.push_back(key);
+  return keys;
+}
+
+}  // namespace geardb::engine

@@ -1,0 +1,242 @@
+// concurrent: engine/internal/cold_salvage.h
+// What bad blocks of an SST file cost: nothing of pages whose values are in blob files, wherever
+// the bit was flipped, unless the whole file cannot be opened.
+#include "engine/internal/cold_salvage.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "engine/internal/cold_check.h"
+#include "engine/internal/cold_db.h"
+#include "tests/engine/internal/cold_fixture.h"
+#include "tests/testing/files.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/temp_dir.h"
+
+namespace geardb::engine {
+namespace {
+
+constexpr uint64_t kSalvageIds = 400;
+constexpr uint64_t kSalvageLsn = 5000;  // Of the last batch.
+
+ColdPageKey SalvageKey(uint64_t id) { return {1, 0, 0, id, 0}; }
+
+class ColdSalvageTest : public ::testing::Test {
+ protected:
+  static ColdStoreOptions Options() {
+    ColdStoreOptions options = testing::SmallColdOptions();
+    options.sst_file_bytes = uint64_t{1} << 20;
+    return options;
+  }
+  static Lsn OlderLsn(uint64_t id) { return 1000 + id; }
+  static Lsn NewerLsn(uint64_t id) { return 2000 + id; }
+
+  /// Two versions of each page, the newer ones in an SST file of their own.
+  void SetUp() override {
+    ASSERT_OK_AND_ASSIGN(auto store, ColdStore::Open(directory_, Options()));
+    for (uint64_t generation = 1; generation <= 2; ++generation) {
+      ColdBatch batch(*store);
+      for (uint64_t id = 1; id <= kSalvageIds; ++id) {
+        const Lsn lsn = generation == 1 ? OlderLsn(id) : NewerLsn(id);
+        ASSERT_OK(testing::PutColdPage(SalvageKey(id), {generation, 2, lsn}, &batch));
+      }
+      ASSERT_OK(store->Write(&batch, kSalvageLsn - 2 + generation));
+      ASSERT_OK(store->Flush());
+    }
+    ASSERT_OK(store->Close());
+    files_ = testing::FilesOf(directory_);
+    ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, {.read_only = true}));
+    std::vector<rocksdb::LiveFileMetaData> tables;
+    db->db->GetLiveFilesMetaData(&tables);
+    uint64_t newest = 0;
+    for (const auto& table : tables) {
+      // Others have a deletion of a key that is not there.
+      const bool of_keys = table.column_family_name == "pages" && table.size > (8u << 10);
+      if (!of_keys || table.file_number < newest) continue;
+      newest = table.file_number;
+      sst_ = directory_ + table.name;
+    }
+    ASSERT_TRUE(files_.contains(sst_)) << sst_;
+  }
+  uint64_t bytes() const { return files_.at(sst_).size(); }
+
+  void RestoreAndFlip(const std::set<uint64_t>& flips) {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+    for (const auto& [name, content] : files_) testing::WriteBytes(name, content);
+    for (const uint64_t at : flips) testing::FlipByte(sst_, at);
+  }
+  /// A store in which nothing moves by itself: a compaction would meet the bad block.
+  Result<std::unique_ptr<ColdStore>> OpenToRead() const {
+    return ColdStore::Open(directory_, {.read_only = true});
+  }
+  bool CanBeOpened() const {
+    const auto db = OpenColdDb(directory_, {.read_only = true});
+    return db.ok() && FindLostPages(**db, LostPages::kUnreadable).empty();
+  }
+  /// The generation that a read finds which may have none older than `lsn`; of a page whose bytes
+  /// are right.
+  static Result<uint64_t> Read(ColdStore* store, uint64_t id, Lsn lsn, bool* of_file = nullptr) {
+    std::vector<std::byte> frame(testing::ColdLayout().frame_bytes(), std::byte{0xEE});
+    ColdRead read = {
+        .key = SalvageKey(id), .layout = &testing::ColdLayout(), .frame = frame, .lsn = lsn};
+    const Status status = store->ReadPages({&read, 1});
+    if (of_file != nullptr) *of_file = read.of_file;
+    GEARDB_RETURN_IF_ERROR(status);
+    EXPECT_EQ(frame, testing::ColdFrameOf(read.key, read.header));
+    return read.header.generation;
+  }
+  /// Every page's newest version is found.
+  static void ExpectWhole(ColdStore* store) {
+    for (uint64_t id = 1; id <= kSalvageIds; ++id) {
+      const auto found = Read(store, id, NewerLsn(id));
+      ASSERT_OK(found) << "of trajectory " << id;
+      EXPECT_EQ(*found, 2u);
+    }
+  }
+
+  testing::TempDir dir_;
+  const std::string directory_ = dir_.File("cold");
+  std::map<std::string, std::string> files_;
+  std::string sst_;  // Of the newer versions.
+};
+
+TEST_F(ColdSalvageTest, AFlippedBitOfAnSstFileThatOpensCostsNoPage) {
+  uint64_t opened = 0, met = 0;
+  for (uint64_t at = 1; at < bytes(); at += bytes() / 60) {
+    SCOPED_TRACE(at);
+    RestoreAndFlip({at});
+    if (!CanBeOpened()) continue;
+    ++opened;
+    ASSERT_OK_AND_ASSIGN(const auto store, OpenToRead());
+    ExpectWhole(store.get());
+    met += store->damage().size();
+  }
+  EXPECT_GT(opened, 50u);
+  EXPECT_GT(met, 40u);  // Others are of what no read needs.
+}
+
+TEST_F(ColdSalvageTest, TheStoreSaysThatItGoesAroundAFile) {
+  RestoreAndFlip({bytes() / 3});
+  ASSERT_OK_AND_ASSIGN(const auto store, OpenToRead());
+  EXPECT_TRUE(store->damage().empty());
+  ExpectWhole(store.get());
+  EXPECT_GT(store->stats().pages_salvaged, 0u);
+  EXPECT_LT(store->stats().pages_salvaged, kSalvageIds);
+  EXPECT_EQ(store->stats().pages_failed, 0u);
+  ASSERT_EQ(store->damage().size(), 1u);
+  EXPECT_NE(store->damage()[0].find(sst_ + " cannot be read: "), std::string::npos);
+}
+
+class ColdSalvageConcurrentTest : public ColdSalvageTest {};
+
+TEST_F(ColdSalvageConcurrentTest, ManyReadAroundABadBlock) {
+  RestoreAndFlip({bytes() / 3});
+  ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, Options()));
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&] { ExpectWhole(store.get()); });
+  }
+  ColdBatch batch(*store);
+  ASSERT_OK(testing::PutColdPage(SalvageKey(kSalvageIds + 1), {1, 2, 4000}, &batch));
+  ASSERT_OK(store->Write(&batch, kSalvageLsn + 1));
+  ASSERT_OK(store->Flush());
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Which version is asked for, the LSN says: the oldest that is not older.
+TEST_F(ColdSalvageTest, NoOtherVersionIsTaken) {
+  RestoreAndFlip({bytes() / 3});
+  std::set<uint64_t> hidden;
+  ASSERT_OK_AND_ASSIGN(const auto store, OpenToRead());
+  for (uint64_t id = 1; id <= kSalvageIds; ++id) {
+    bool of_file = false;
+    if (Read(store.get(), id, kNoLsn, &of_file).ok()) continue;
+    EXPECT_TRUE(of_file);
+    hidden.insert(id);
+  }
+  ASSERT_FALSE(hidden.empty());
+  EXPECT_LT(hidden.size(), kSalvageIds / 2);
+  for (const uint64_t id : hidden) {
+    EXPECT_STATUS(kCorruption, Read(store.get(), id, NewerLsn(id) + 1).status(),
+                  "geardb repair finds out");
+    EXPECT_EQ(Read(store.get(), id, NewerLsn(id)).value(), 2u);
+    EXPECT_EQ(Read(store.get(), id, OlderLsn(id) + 1).value(), 2u);
+    EXPECT_EQ(Read(store.get(), id, OlderLsn(id)).value(), 1u);
+  }
+}
+
+TEST_F(ColdSalvageTest, ABadValueBehindABadBlockCostsItsPageAlone) {
+  // The newest versions are in the newest blob files, by id.
+  constexpr uint64_t kVictim = 100;
+  std::string blob;
+  uint64_t at = 0;
+  {
+    ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, {.read_only = true}));
+    const auto place = FindBlobPlace(*db, SalvageKey(kVictim));
+    ASSERT_TRUE(place);
+    blob = place->path;
+    at = place->offset + place->bytes / 2;
+  }
+  // Until the block is hit that has the victim's key.
+  bool both = false;
+  for (uint64_t flip = 1; flip < bytes() && !both; flip += 512) {
+    RestoreAndFlip({flip});
+    ASSERT_OK_AND_ASSIGN(auto store, OpenToRead());
+    if (Read(store.get(), kVictim, kNoLsn).ok()) continue;
+    both = true;
+    store.reset();
+    testing::FlipByte(blob, at);
+    ASSERT_OK_AND_ASSIGN(store, OpenToRead());
+    for (uint64_t id = 1; id <= kSalvageIds; ++id) {
+      EXPECT_EQ(Read(store.get(), id, NewerLsn(id)).ok(), id != kVictim) << id;
+    }
+    ASSERT_OK(MendColdPages(directory_, kSalvageLsn));
+    ASSERT_OK_AND_ASSIGN(store, OpenToRead());
+    for (uint64_t id = 1; id <= kSalvageIds; ++id) {
+      const auto read = Read(store.get(), id, NewerLsn(id));
+      EXPECT_EQ(read.ok() && *read == 2, id != kVictim) << id;
+    }
+  }
+  EXPECT_TRUE(both);
+}
+
+TEST_F(ColdSalvageTest, ARepairWritesAllPagesAgain) {
+  for (const std::set<uint64_t>& flips :
+       std::vector<std::set<uint64_t>>{{bytes() / 3}, {1}, {bytes() / 4, bytes() / 2}}) {
+    RestoreAndFlip(flips);
+    ASSERT_OK(MendColdPages(directory_, kSalvageLsn));
+    ASSERT_OK_AND_ASSIGN(const ColdCheck after, CheckColdChunks(directory_));
+    EXPECT_TRUE(after.damage().empty()) << after.damage()[0];
+    ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, Options()));
+    ExpectWhole(store.get());
+    EXPECT_OK(store->CompactForSpace());
+    ExpectWhole(store.get());
+    EXPECT_TRUE(store->damage().empty());
+  }
+}
+
+// A store that is written on: what comes later is never taken for what was there.
+TEST_F(ColdSalvageTest, WhatIsWrittenLaterIsFound) {
+  RestoreAndFlip({bytes() / 3});
+  ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, Options()));
+  ExpectWhole(store.get());
+  ColdBatch batch(*store);
+  for (uint64_t id = 1; id <= kSalvageIds; id += 2) {
+    ASSERT_OK(testing::PutColdPage(SalvageKey(id), {3, 2, 3000 + id}, &batch));
+  }
+  ASSERT_OK(store->Write(&batch, kSalvageLsn + 1));
+  ASSERT_OK(store->Flush());
+  for (uint64_t id = 1; id <= kSalvageIds; ++id) {
+    EXPECT_EQ(Read(store.get(), id, NewerLsn(id)).value(), id % 2 == 1 ? 3u : 2u);
+  }
+}
+
+}  // namespace
+}  // namespace geardb::engine
