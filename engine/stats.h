@@ -37,7 +37,7 @@ struct ColdStats {
   uint64_t pages_read = 0;     ///< Asked for.
   uint64_t pages_missing = 0;  ///< Of those, NotFound.
   uint64_t pages_failed = 0;   ///< Of those, damaged or not readable.
-  /// Of those, found in blob files, since a bad block hides where they lie. Such blocks keep files
+  /// Read well, from blob files, though a bad block hides where they lie. Such blocks keep files
   /// from being compacted, and so the log from going on, once it is full: `geardb repair` mends
   /// them.
   uint64_t pages_salvaged = 0;
