@@ -14,6 +14,9 @@ uint64_t ReserveBytes(uint64_t log_bytes_max) {
   return std::max(uint64_t{1} << 20, log_bytes_max / 16);
 }
 
+/// Spare files that the cold store may have: those for appends and for removals.
+constexpr uint64_t kSparesGivenUpMax = 2;
+
 }  // namespace
 
 std::unique_ptr<LogWriter> LogWriter::Core::Make(WriterParts parts) {
@@ -207,8 +210,11 @@ Status LogWriter::Core::WaitForRing(std::span<const RecordSize> sizes, Lsn bound
 // As many files as the disk has room for: fewer than there should be may be enough.
 Status LogWriter::Core::MakeFiles(uint64_t segments, Urgency urgency) {
   const uint64_t kept = SparesKept(segments, urgency);
-  const Status made = MakeSpares(std::max(segments + kept, spare_target_ + 1));
-  if (made.ok() || FindObstacle(segments, urgency) != Obstacle::kSpareFile) return Status::Ok();
+  const bool given_up = spares_given_up_.load(std::memory_order_relaxed) > 0;
+  Status made = MakeSpares(given_up ? SparesWanted() : std::max(segments + kept, SparesWanted()));
+  if (made.ok() && !given_up) return made;
+  if (FindObstacle(segments, urgency) != Obstacle::kSpareFile) return Status::Ok();
+  if (made.ok()) made = Status::ResourceExhausted("the cold store flushes on a full disk");
   const bool append = urgency == Urgency::kAppend;
   return made.WithContext(
       "the log has " + std::to_string(pool_->free_count()) + " spare segment files and leaves " +
@@ -347,17 +353,24 @@ Status LogWriter::Core::Seal(bool begins_segment) {
 
 // One more than is kept, so that an append finds one to take.
 uint64_t LogWriter::Core::SparesWanted() const {
-  return spare_target_ + (gave_up_spares_.load(std::memory_order_relaxed) ? 0 : 1);
+  return spare_target_ + 1 - spares_given_up_.load(std::memory_order_relaxed);
 }
 
 Status LogWriter::Core::PrepareSpares() { return MakeSpares(SparesWanted()); }
 
 bool LogWriter::Core::GiveUpSpares() {
-  gave_up_spares_.store(true, std::memory_order_relaxed);
-  const uint64_t before = pool_->free_count();
-  if (before <= spare_target_) return false;
-  RemoveSpares(spare_target_);
-  return pool_->free_count() < before;
+  for (uint64_t given_up = 1; given_up <= kSparesGivenUpMax; ++given_up) {
+    spares_given_up_.store(given_up, std::memory_order_relaxed);
+    const uint64_t before = pool_->free_count();
+    if (before <= SparesWanted()) continue;
+    RemoveSpares(SparesWanted());
+    return pool_->free_count() < before;
+  }
+  return false;
+}
+
+void LogWriter::Core::RestoreSpares() {
+  if (spares_given_up_.exchange(0, std::memory_order_relaxed) > 0) Wake();
 }
 
 Status LogWriter::Core::MakeSpares(uint64_t files) {
@@ -387,9 +400,7 @@ void LogWriter::Core::RemoveSurplus() {
 
 void LogWriter::Core::ReleaseBelow(Lsn flushed, std::string_view pinned_by) {
   // Never what is not synced: the segment that holds synced() stays.
-  const uint64_t live = pool_->live_count();
   pool_->ReleaseBelow(std::min(flushed, drain_.synced()));
-  if (pool_->live_count() < live) gave_up_spares_.store(false, std::memory_order_relaxed);
   RemoveSurplus();
   {
     MutexLock lock(&pin_mutex_);
@@ -483,5 +494,6 @@ Status LogWriter::SyncOnce() { return core_->SyncOnce(); }
 Status LogWriter::SealOnce() { return core_->SealOnce(); }
 Status LogWriter::PrepareSpares() { return core_->PrepareSpares(); }
 bool LogWriter::GiveUpSpares() { return core_->GiveUpSpares(); }
+void LogWriter::RestoreSpares() { core_->RestoreSpares(); }
 
 }  // namespace geardb::wal

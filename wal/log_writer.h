@@ -201,10 +201,12 @@ class LogWriter {
   Status SealOnce();
   /// Makes the spare segment files that are missing.
   Status PrepareSpares();
-  /// Gives the disk those spare files that are neither for removals nor for the next open, and
-  /// makes none before the log has released a segment, or an append needs one. Whether there were
-  /// any.
+  /// Gives the disk those spare files that are neither for removals nor for the next open, or,
+  /// where there are none of these, the one for removals. None is made, and what needs one is
+  /// refused, before RestoreSpares. Whether there were any.
   bool GiveUpSpares();
+  /// What was given up is made again, once there is room.
+  void RestoreSpares();
 
  private:
   friend class LogOpener;

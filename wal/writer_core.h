@@ -65,6 +65,7 @@ class LogWriter::Core final : private PublishObserver {
   Status SealOnce() { return Seal(/*begins_segment=*/false); }
   Status PrepareSpares();
   bool GiveUpSpares();
+  void RestoreSpares();
 
  private:
   // Why a record cannot be reserved now.
@@ -124,10 +125,10 @@ class LogWriter::Core final : private PublishObserver {
   const uint64_t seed_;
   const uint64_t segment_bytes_;
   const uint64_t record_bytes_max_;
-  const uint64_t spare_target_;  // Free files kept after an append took what it needs.
-  std::atomic<bool> gave_up_spares_{false};
-  const uint64_t segments_max_;      // Live ones: log_bytes_max.
-  const uint64_t reserve_segments_;  // Beyond it, for Urgency::kReserve.
+  const uint64_t spare_target_;               // Free files kept after an append took what it needs.
+  std::atomic<uint64_t> spares_given_up_{0};  // Of one more than these; see GiveUpSpares.
+  const uint64_t segments_max_;               // Live ones: log_bytes_max.
+  const uint64_t reserve_segments_;           // Beyond it, for Urgency::kReserve.
 
   Drain drain_;
   PublishQueue queue_;

@@ -32,6 +32,8 @@ constexpr int64_t kReadersPollMs = 1;
 constexpr int64_t kGoneLookMs = 1000;
 /// Between two passes on a full disk.
 constexpr int64_t kFullPauseMs = 100;
+/// What a pass on a full disk may do: go on, have the log give up a spare file, and another one.
+constexpr int kFullTries = 3;
 /// Of the log's segments, one of so many at least, and at most, is free when a pass begins.
 constexpr uint64_t kMarginShareLeast = 8;
 constexpr uint64_t kMarginShareMost = 3;
@@ -174,7 +176,8 @@ Status Cleaner::CleanNow(bool all) {
   const Lsn end_before = database_->log->end();
   const Aim aim = all ? Aim::kAllSegments : Aim::kMargin;
   Status status = Pass(aim, &released);
-  for (int tries = 0; tries < 2 && status.code() == StatusCode::kResourceExhausted; ++tries) {
+  for (int tries = 0; tries < kFullTries && status.code() == StatusCode::kResourceExhausted;
+       ++tries) {
     // What the store has in memory may be more than all that is free.
     if (tries > 0 && !database_->GiveUpLogSpares()) break;
     if (RemovalMakesRoom()) status = MakeRoom(&released);
@@ -185,6 +188,8 @@ Status Cleaner::CleanNow(bool all) {
       status = MakeRoomForRemovals(&released);
     }
   }
+  // Of one that failed, too: another removal may be what makes room.
+  database_->RestoreLogSpares();
   appended_ = std::max(database_->log->end() - end_before, appended_ - appended_ / 8);
   const auto busy = std::chrono::steady_clock::now() - begin;
   if (!status.ok()) {

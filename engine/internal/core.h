@@ -191,8 +191,9 @@ class DatabaseCore {
     log_writer_->ReleaseBelow(below, pinned_by);
     log_released.store(below);
   }
-  /// As LogWriter::GiveUpSpares.
+  /// As LogWriter::GiveUpSpares and RestoreSpares.
   bool GiveUpLogSpares() { return log_writer_->GiveUpSpares(); }
+  void RestoreLogSpares() { log_writer_->RestoreSpares(); }
   /// Writes what is published to the segments.
   Status DrainLog() { return log_writer_->DrainOnce(); }
 

@@ -85,32 +85,54 @@ TEST_F(LogWriterFullDiskTest, AppendsAndUrgentRecordsEachLeaveTheirSpareFiles) {
   }
 }
 
-// The disk's other user needs room for what lets the log go on: it gets what removals and the next
-// open do without, until a segment was released.
-TEST_F(LogWriterFullDiskTest, SparesThatAreGivenUpStayAwayUntilASegmentIsReleased) {
+// The disk's other user needs room for what lets the log go on: it gets what appends, and then
+// removals, do without, and nobody takes it back before it is done.
+TEST_F(LogWriterFullDiskTest, SparesThatAreGivenUpStayAwayUntilTheyAreRestored) {
   CreateOnFullDisk(kSegment);
   ASSERT_EQ(free_files(), 3u);
   const uint64_t full = env_->disk_bytes();
   EXPECT_TRUE(writer()->GiveUpSpares());
   EXPECT_EQ(free_files(), 2u);
   EXPECT_EQ(env_->disk_bytes(), full - kSegment);
-  EXPECT_FALSE(writer()->GiveUpSpares());
   ASSERT_OK(writer()->PrepareSpares());
   EXPECT_EQ(free_files(), 2u);
-  // A removal still has its file.
+  // A removal still has its file, and an append has none.
   EXPECT_OK(Write(4000, Urgency::kReserve));
-  // An append makes the file that it needs.
-  EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kAppend), "2 spare segment files and leaves 2");
-  EXPECT_EQ(env_->disk_bytes(), full);
-  ASSERT_OK(writer()->DrainOnce());
-  ASSERT_OK(writer()->SyncOnce());
+  EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kAppend),
+                "2 spare segment files and leaves 2 to removals, tags, closings and the next open: "
+                "the cold store flushes on a full disk");
+  EXPECT_TRUE(writer()->GiveUpSpares());
   EXPECT_FALSE(writer()->GiveUpSpares());
+  EXPECT_EQ(free_files(), 1u);
+  EXPECT_EQ(env_->disk_bytes(), full - 2 * kSegment);
+  EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kReserve),
+                "1 spare segment files and leaves 1 to the next open: the cold store flushes");
+  EXPECT_EQ(env_->disk_bytes(), full - 2 * kSegment);
+  writer()->RestoreSpares();
+  EXPECT_OK(Write(0, Urgency::kReserve));
+  // One of the three is the log's now.
+  EXPECT_STATUS(kResourceExhausted, writer()->PrepareSpares(), "No space left");
   EXPECT_EQ(free_files(), 2u);
-  writer()->ReleaseBelow(kSegment, "nothing");
-  ASSERT_OK(writer()->PrepareSpares());
-  EXPECT_GE(free_files(), 3u);
+  EXPECT_EQ(env_->disk_bytes(), full);
   CrashAndOpen(CrashKind::kProcess);
   ExpectAllThere();
+}
+
+TEST_F(LogWriterFullDiskTest, AnOpenNeedsNoSpareThatCanBeGivenUp) {
+  for (const uint64_t ring_segments : {1u, 4u}) {
+    SCOPED_TRACE(ring_segments);
+    env_ = std::make_unique<testing::FaultEnv>(1);
+    written_ = 0;
+    CreateOnFullDisk(ring_segments * kSegment);
+    (void)Fill(Urgency::kAppend);
+    while (writer()->GiveUpSpares()) {
+    }
+    EXPECT_EQ(free_files(), ring_segments);
+    env_->set_disk_bytes_max(env_->disk_bytes());
+    CrashAndOpen(CrashKind::kProcess);
+    ExpectAllThere();
+    seen_ = SeenLog();
+  }
 }
 
 TEST_F(LogWriterFullDiskTest, OnceTheReserveIsOpenedAppendsWaitForAnotherSpareFile) {
