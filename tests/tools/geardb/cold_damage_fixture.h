@@ -45,6 +45,23 @@ class ColdDamageStoreTest : public ::testing::Test {
     files_.clear();
   }
   void SetUp() override { Restore(); }
+  /// The first, the last and a middle one of a family's files whose names end so: each takes
+  /// seconds.
+  static std::vector<std::string> SomeFiles(const std::string& family, const std::string& ending) {
+    std::vector<std::string> all;
+    for (const std::string& name : files_[family]) {
+      if (name.ends_with(ending)) all.push_back(name);
+    }
+    std::sort(all.begin(), all.end());
+    if (all.size() <= 3) return all;
+    return {all.front(), all[all.size() / 2], all.back()};
+  }
+  static std::vector<std::string> SomeFiles(const std::string& family) {
+    std::vector<std::string> some = SomeFiles(family, ".sst");
+    const std::vector<std::string> blobs = SomeFiles(family, ".blob");
+    some.insert(some.end(), blobs.begin(), blobs.end());
+    return some;
+  }
   void Restore() {
     std::filesystem::remove_all(store());
     std::filesystem::copy(made_dir_->File("store"), store(),

@@ -46,8 +46,8 @@ class RepairColdBlobsTest : public testing::ColdDamageStoreTest {
   }
   std::vector<std::string> BlobsOf(const std::string& family) const {
     std::vector<std::string> blobs;
-    for (const std::string& name : files_[family]) {
-      if (name.ends_with(".blob")) blobs.push_back(store() + "/cold" + name);
+    for (const std::string& name : SomeFiles(family, ".blob")) {
+      blobs.push_back(store() + "/cold" + name);
     }
     return blobs;
   }
