@@ -18,8 +18,8 @@ namespace geardb::engine {
 namespace {
 
 /// What goes into the cold store at once, about. While its pages are copied no frame comes free:
-/// who appends may wait for that long.
-constexpr uint64_t kBatchBytes = uint64_t{1} << 20;
+/// who appends may wait for that long. Malloc keeps twice as much for each thread (image_chunk.h).
+constexpr uint64_t kBatchBytes = uint64_t{256} << 10;
 /// Pages that are put at once, however large they are.
 constexpr uint64_t kBatchPages = 4;
 /// So many batches of pages are read ahead.

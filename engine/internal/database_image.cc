@@ -90,14 +90,20 @@ class TagReader {
   std::span<const std::byte> bytes_;
 };
 
-Status LoadTags(DatabaseCore* core, Lsn lsn, uint64_t total, const ImageSource& source) {
+/// How the tags lie in the chunks.
+struct TagBytes {
+  uint64_t total = 0;
+  uint64_t chunk = 0;
+};
+Status LoadTags(DatabaseCore* core, Lsn lsn, const TagBytes& tag_bytes, const ImageSource& source) {
+  const uint64_t total = tag_bytes.total;
   std::vector<std::byte> bytes;
   if (total > kTagBytesMax) return BadChunk(kHead, "tags of ", total, " bytes");
   while (bytes.size() < total) {
-    const ImageChunk name{0, ImageKind::kTags, bytes.size() / kImageChunkBytes};
+    const ImageChunk name{0, ImageKind::kTags, bytes.size() / tag_bytes.chunk};
     GEARDB_ASSIGN_OR_RETURN(ChunkReader reader, ChunkReader::Open(source, name, lsn));
     const auto part = reader.Rest();
-    if (part.size() != std::min(kImageChunkBytes, total - bytes.size())) {
+    if (part.size() != std::min(tag_bytes.chunk, total - bytes.size())) {
       return BadChunk(name, "it has ", part.size(), " bytes of tags");
     }
     bytes.insert(bytes.end(), part.begin(), part.end());
@@ -275,7 +281,7 @@ Status LoadDatabase(DatabaseCore* core, Lsn lsn, const ImageSource& source) {
     return BadChunk(kHead, "its ", bytes.size(), " bytes are no FlatBuffer");
   }
   const auto* head = flatbuffers::GetRoot<fb::DatabaseHead>(words.data());
-  GEARDB_RETURN_IF_ERROR(LoadTags(core, lsn, head->tag_bytes(), source));
+  GEARDB_RETURN_IF_ERROR(LoadTags(core, lsn, {head->tag_bytes(), reader.chunk_bytes()}, source));
   std::vector<TableId> ids;
   for (uint32_t i = 0; head->tables() != nullptr && i < head->tables()->size(); ++i) {
     const TableId id = head->tables()->Get(i);

@@ -213,28 +213,28 @@ uint64_t CountItems(const TableState& state, const PriorityState& priority, uint
 
 }  // namespace
 
-Status CheckItems(const TableState& state, uint32_t priority_table) {
+Status CheckItems(const TableState& state, uint32_t priority_table, uint64_t chunk_bytes) {
   const PriorityState& priority = state.priority(priority_table);
   uint64_t members = priority.selector().count();
   uint64_t bad = UINT64_MAX;
   if (priority.groups() != nullptr) {
-    GEARDB_RETURN_IF_ERROR(GroupsImage(state.layout().id(), priority_table).Check(state, priority));
+    const GroupsImage groups(state.layout().id(), priority_table, chunk_bytes);
+    GEARDB_RETURN_IF_ERROR(groups.Check(state, priority));
   } else {
     members = CountItems(state, priority, &bad);
   }
   if (members != priority.selector().count()) {
     bad = std::min(bad, FirstWithoutPlace(state, priority));
   }
-  const ItemsImage items(state.layout().id(), priority_table);
+  const ItemsImage items(state.layout().id(), priority_table, chunk_bytes);
   const uint64_t deleted = FirstDeletedWithoutPlace(state, priority);
   if (deleted != UINT64_MAX) {
-    return BadChunk(items.Chunk(deleted / ItemsShape(priority).leaves_per_chunk), "leaf ", deleted,
-                    " of priority table '", priority.spec().name,
-                    "' is deleted, and nothing lies there");
+    return BadChunk(items.ChunkOf(priority, deleted), "leaf ", deleted, " of priority table '",
+                    priority.spec().name, "' is deleted, and nothing lies there");
   }
   if (bad == UINT64_MAX) return Status::Ok();
-  return BadChunk(items.Chunk(bad / ItemsShape(priority).leaves_per_chunk), "the item at leaf ",
-                  bad, " cannot be one of priority table '", priority.spec().name, "'");
+  return BadChunk(items.ChunkOf(priority, bad), "the item at leaf ", bad,
+                  " cannot be one of priority table '", priority.spec().name, "'");
 }
 
 }  // namespace geardb::engine

@@ -32,7 +32,8 @@ std::string CheckRowFlags(const TableState& state, const index::TrajectoryRecord
 
 /// Every member of a priority table is its item: a leaf that is there, and an anchor or a closed
 /// trajectory with a step; and every deleted leaf is there. Pages are linked. Corruption names the
-/// leaf.
-Status CheckItems(const TableState& state, uint32_t priority_table) GEARDB_REQUIRES(state.mutex);
+/// leaf, and its chunk, in an image whose chunks have `chunk_bytes`.
+Status CheckItems(const TableState& state, uint32_t priority_table, uint64_t chunk_bytes)
+    GEARDB_REQUIRES(state.mutex);
 
 }  // namespace geardb::engine

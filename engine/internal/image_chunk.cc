@@ -3,8 +3,10 @@
 namespace geardb::engine {
 namespace {
 
-/// Of the layout of all chunks: another one is not read.
-constexpr uint16_t kImageVersion = 1;
+/// Of the layout of all chunks: a later one is not read. An image has one.
+constexpr uint16_t kImageVersion = 2;
+/// In version 1 chunks came to a MiB.
+constexpr uint64_t kFirstChunkBytes = uint64_t{1} << 20;
 
 std::string_view NameOf(ImageKind kind) {
   switch (kind) {
@@ -59,11 +61,12 @@ Result<ChunkReader> ChunkReader::Open(const ImageSource& source, const ImageChun
   const auto number = reader.Get<uint64_t>();
   const auto image = reader.Get<uint64_t>();
   if (reader.short_) return BadChunk(chunk, "it has ", reader.bytes_.size(), " bytes");
-  if (version != kImageVersion) {
+  if (version == 0 || version > kImageVersion) {
     return Status::Unsupported("written by another GearDB: ", engine::NameOf(chunk),
-                               " has version ", version, "; this one reads version ",
+                               " has version ", version, "; this one reads versions up to ",
                                kImageVersion);
   }
+  if (version == 1) reader.chunk_bytes_ = kFirstChunkBytes;
   if (found.kind != chunk.kind || table != chunk.table || number != chunk.number) {
     return BadChunk(
         chunk, "its place has ",

@@ -52,8 +52,9 @@ using ImageSource = std::function<Result<std::string>(const ImageChunk&)>;
 /// A chunk's header: where in it is the LSN of its image, and its bytes.
 inline constexpr size_t kImageChunkLsnOffset = 16;
 inline constexpr size_t kImageChunkHeaderBytes = 24;
-/// What a chunk comes to, about.
-inline constexpr uint64_t kImageChunkBytes = uint64_t{1} << 20;
+/// What a chunk comes to, about. What is larger leaves more behind in the process's heap than it
+/// is: malloc keeps, in each thread's arena, twice the largest that was freed.
+inline constexpr uint64_t kImageChunkBytes = uint64_t{64} << 10;
 
 /// Corruption that names the chunk.
 template <typename... Parts>
@@ -137,6 +138,8 @@ class ChunkReader {
   /// All that is left.
   std::span<const std::byte> Rest() { return Bytes(left()); }
   uint64_t left() const { return bytes_.size() - at_; }
+  /// kImageChunkBytes, of this chunk's version.
+  uint64_t chunk_bytes() const { return chunk_bytes_; }
 
   /// Corruption unless all that was read is there, and nothing is behind it.
   Status CheckEnd() const;
@@ -148,6 +151,7 @@ class ChunkReader {
 
   ImageChunk chunk_;
   std::string bytes_;
+  uint64_t chunk_bytes_ = kImageChunkBytes;
   uint64_t at_ = 0;
   bool short_ = false;
 };

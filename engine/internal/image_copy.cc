@@ -8,8 +8,8 @@ namespace {
 
 constexpr uint64_t kNumbersPerChunkMax = uint64_t{1} << 16;
 
-uint64_t PerChunk(uint64_t bytes) {
-  return std::clamp<uint64_t>(std::bit_floor(kImageChunkBytes / bytes), 1, kNumbersPerChunkMax);
+uint64_t PerChunk(uint64_t chunk_bytes, uint64_t bytes) {
+  return std::clamp<uint64_t>(std::bit_floor(chunk_bytes / bytes), 1, kNumbersPerChunkMax);
 }
 
 /// Numbers of a chunk.
@@ -23,7 +23,7 @@ struct Numbers {
 
 }  // namespace
 
-ImageShape::ImageShape(const TableLayout& layout) {
+ImageShape::ImageShape(const TableLayout& layout, uint64_t chunk_bytes) {
   uint64_t slot_bytes = 75;
   for (const TrajectoryColumn& column : layout.trajectory_columns()) {
     slot_bytes += column.dropped ? 0 : column.bytes;
@@ -33,8 +33,8 @@ ImageShape::ImageShape(const TableLayout& layout) {
     page_bytes += group.dropped ? 0 : 32;
     if (KeepsFilled(group)) slot_bytes += 8;
   }
-  slots_per_chunk = PerChunk(slot_bytes);
-  lpns_per_chunk = PerChunk(page_bytes);
+  slots_per_chunk = PerChunk(chunk_bytes, slot_bytes);
+  lpns_per_chunk = PerChunk(chunk_bytes, page_bytes);
 }
 
 // ---- Trajectories.

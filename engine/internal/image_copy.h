@@ -1,5 +1,5 @@
 // Copies of what a chunk of an image is made of, and the chunks made of them. Copying is a few
-// memcpys of about a MiB and needs the table's mutex; making the chunk takes ten times as long and
+// memcpys of about 64 KiB and needs the table's mutex; making the chunk takes ten times as long and
 // does not. So an image can be taken while the table changes (table_cut.h).
 #pragma once
 
@@ -13,7 +13,7 @@ namespace geardb::engine {
 
 /// How many slots and LPNs a chunk is for: powers of two, by the bytes that each has.
 struct ImageShape {
-  explicit ImageShape(const TableLayout& layout);
+  explicit ImageShape(const TableLayout& layout, uint64_t chunk_bytes = kImageChunkBytes);
 
   uint64_t slots_per_chunk = 0;
   uint64_t lpns_per_chunk = 0;

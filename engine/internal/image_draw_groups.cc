@@ -12,10 +12,11 @@ constexpr uint64_t kGroupsPerChunkMax = uint64_t{1} << 16;
 
 }  // namespace
 
-GroupsShape::GroupsShape(const DrawGroups& of, uint64_t slots) : groups(slots) {
+GroupsShape::GroupsShape(const DrawGroups& of, uint64_t slots, uint64_t chunk_bytes)
+    : groups(slots) {
   const uint64_t bytes = kGroupBytes + of.spec().count * sizeof(Slot);
   groups_per_chunk =
-      std::clamp<uint64_t>(std::bit_floor(kImageChunkBytes / bytes), 1, kGroupsPerChunkMax);
+      std::clamp<uint64_t>(std::bit_floor(chunk_bytes / bytes), 1, kGroupsPerChunkMax);
 }
 
 GroupsCopy GroupsImage::Copy(const DrawGroups& groups, const GroupsShape& shape, uint64_t chunk) {
@@ -53,7 +54,7 @@ Status GroupsImage::Give(const GroupsCopy& copy, Lsn lsn, const ImageSink& sink)
 
 Status GroupsImage::Load(const fb::PriorityTableHead& head, Lsn lsn, const ImageSource& source,
                          const TableState& state, DrawGroups* groups) const {
-  const GroupsShape shape(*groups, state.trajectories().reserved());
+  const GroupsShape shape(*groups, state.trajectories().reserved(), chunk_bytes_);
   for (uint64_t chunk = 0; chunk < shape.chunks(); ++chunk) {
     const ImageChunk name = Chunk(chunk);
     GEARDB_ASSIGN_OR_RETURN(ChunkReader reader, ChunkReader::Open(source, name, lsn));
@@ -99,9 +100,8 @@ Status GroupsImage::Load(const fb::PriorityTableHead& head, Lsn lsn, const Image
 Status GroupsImage::Check(const TableState& state, const PriorityState& priority) const {
   const DrawGroups& groups = *priority.groups();
   Status status;
-  const auto chunk_of = [&](uint64_t group) {
-    return Chunk(group / GroupsShape(groups, state.trajectories().reserved()).groups_per_chunk);
-  };
+  const GroupsShape shape(groups, state.trajectories().reserved(), chunk_bytes_);
+  const auto chunk_of = [&](uint64_t group) { return Chunk(group / shape.groups_per_chunk); };
   uint64_t members = 0;
   state.trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
     const uint64_t group = groups.GroupOf(slot);

@@ -14,7 +14,7 @@ namespace geardb::engine {
 
 /// What the chunks have: as it is when an image begins.
 struct GroupsShape {
-  GroupsShape(const DrawGroups& groups, uint64_t slots);
+  GroupsShape(const DrawGroups& groups, uint64_t slots, uint64_t chunk_bytes = kImageChunkBytes);
 
   uint64_t groups = 0;            ///< Numbers lie below: there are as many as slots.
   uint64_t groups_per_chunk = 0;  ///< A power of two.
@@ -33,7 +33,9 @@ struct GroupsCopy {
 /// The groups of one priority table being saved or loaded.
 class GroupsImage {
  public:
-  GroupsImage(TableId table, uint32_t number) : table_(table), number_(number) {}
+  /// `chunk_bytes` are those of its image's chunks.
+  GroupsImage(TableId table, uint32_t number, uint64_t chunk_bytes = kImageChunkBytes)
+      : table_(table), number_(number), chunk_bytes_(chunk_bytes) {}
 
   ImageChunk Chunk(uint64_t chunk) const {
     return {table_, ImageKind::kDrawGroups, uint64_t{number_} << 32 | chunk};
@@ -52,6 +54,7 @@ class GroupsImage {
  private:
   const TableId table_;
   const uint32_t number_;
+  const uint64_t chunk_bytes_;
 };
 
 }  // namespace geardb::engine

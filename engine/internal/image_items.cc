@@ -11,7 +11,8 @@ namespace {
 
 /// Leaves whose words of 64 have one mask.
 constexpr uint64_t kGroupLeaves = 64 * 64;
-constexpr uint64_t kLeavesPerChunkMax = uint64_t{1} << 22;
+/// Half of a chunk's bytes are their bits then.
+constexpr uint64_t kLeavesPerByteMax = 4;
 /// No count of a limiter comes near.
 constexpr uint64_t kCountMax = uint64_t{1} << 62;
 
@@ -98,7 +99,7 @@ struct ItemsImage::LeafBits {
   }
 };
 
-ItemsShape::ItemsShape(const PriorityState& priority)
+ItemsShape::ItemsShape(const PriorityState& priority, uint64_t chunk_bytes)
     : leaves(priority.selector().reserved()),
       order(OrderOf(priority.spec().selector)),
       raw(HasPriorities(priority.spec().selector)),
@@ -107,10 +108,8 @@ ItemsShape::ItemsShape(const PriorityState& priority)
       epoch(priority.epoch() != nullptr) {
   if (order) sequence_bytes = index::OrdersByPriority(*order) ? 4 : 8;
   const uint64_t bytes = (raw ? 4 : 0) + sequence_bytes + (sampled ? 2 : 0);
-  leaves_per_chunk = kLeavesPerChunkMax;
-  if (bytes > 0) {
-    leaves_per_chunk = std::min(std::bit_floor(kImageChunkBytes / bytes), kLeavesPerChunkMax);
-  }
+  leaves_per_chunk = kLeavesPerByteMax * chunk_bytes;
+  if (bytes > 0) leaves_per_chunk = std::min(std::bit_floor(chunk_bytes / bytes), leaves_per_chunk);
 }
 
 // ---- Saving.
@@ -234,7 +233,7 @@ Status ItemsImage::Load(const fb::PriorityTableHead& head, Lsn lsn, const ImageS
   deleted_ = head.deleted() > 0;
   GEARDB_RETURN_IF_ERROR(Prepare(head, priority));
   next_sequence_ = head.next_sequence();
-  const uint64_t chunks = ItemsShape(*priority).chunks();
+  const uint64_t chunks = ItemsShape(*priority, chunk_bytes_).chunks();
   for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
     GEARDB_ASSIGN_OR_RETURN(ChunkReader reader, ChunkReader::Open(source, Chunk(chunk), lsn));
     GEARDB_RETURN_IF_ERROR(LoadChunk(&reader, chunk, priority));
@@ -278,7 +277,7 @@ Status ItemsImage::Prepare(const fb::PriorityTableHead& head, PriorityState* pri
 }
 
 Status ItemsImage::LoadChunk(ChunkReader* reader, uint64_t chunk, PriorityState* priority) {
-  ItemsShape parts(*priority);
+  ItemsShape parts(*priority, chunk_bytes_);
   parts.deleted = deleted_;
   LeafBits bits;
   GEARDB_RETURN_IF_ERROR(bits.Read(parts, chunk, reader));

@@ -16,7 +16,7 @@ namespace geardb::engine {
 
 /// What the chunks of a priority table have: as it is when an image begins.
 struct ItemsShape {
-  explicit ItemsShape(const PriorityState& priority);
+  explicit ItemsShape(const PriorityState& priority, uint64_t chunk_bytes = kImageChunkBytes);
 
   uint64_t leaves = 0;            ///< That are reserved.
   uint64_t leaves_per_chunk = 0;  ///< A power of two: chunk k has those from k times as many on.
@@ -45,10 +45,17 @@ struct ItemsCopy {
 /// One priority table being saved or loaded.
 class ItemsImage {
  public:
-  ItemsImage(TableId table, uint32_t number) : table_(table), number_(number) {}
+  /// `chunk_bytes` are those of its image's chunks.
+  ItemsImage(TableId table, uint32_t number, uint64_t chunk_bytes = kImageChunkBytes)
+      : table_(table), number_(number), chunk_bytes_(chunk_bytes) {}
 
   ImageChunk Chunk(uint64_t chunk) const {
     return {table_, ImageKind::kItems, uint64_t{number_} << 32 | chunk};
+  }
+
+  /// That of a leaf.
+  ImageChunk ChunkOf(const PriorityState& priority, uint64_t leaf) const {
+    return Chunk(leaf / ItemsShape(priority, chunk_bytes_).leaves_per_chunk);
   }
 
   // Saving; the table's mutex is held.
@@ -95,6 +102,7 @@ class ItemsImage {
 
   const TableId table_;
   const uint32_t number_;
+  const uint64_t chunk_bytes_;
   bool deleted_ = false;  // Chunks have deleted leaves.
   float largest_ = 1.0f;  // Raw priority of a member.
   uint64_t next_sequence_ = 0;

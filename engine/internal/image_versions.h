@@ -33,7 +33,7 @@ class ImageVersions {
   void Set(const ImageChunk& chunk, const ChunkVersion& version) { versions_[chunk] = version; }
   const std::map<ImageChunk, ChunkVersion>& all() const { return versions_; }
 
-  /// Parts of about a MiB (engine/FORMAT.md, "Images in the cold store").
+  /// Parts of about 64 KiB (engine/FORMAT.md, "Images in the cold store").
   std::vector<std::string> Encode() const;
   /// How many.
   uint64_t Parts() const;

@@ -8,8 +8,8 @@
 // whatever changes a slot, a page or an item first has the chunk copied that it is in, unless that
 // was done before (index/change_watch.h). Chunk after chunk is then taken: copied under the mutex,
 // made and given without. So all of them are as of the beginning, and the mutex is held for a copy
-// of about a MiB at a time. A change of many items in a table of many chunks copies as many of them
-// at once, each one once an image.
+// of about 64 KiB at a time. A change of many items in a table of many chunks copies as many of
+// them at once, each one once an image.
 //
 // Every chunk is a function of what lies in its range alone, so the order does not matter.
 #pragma once

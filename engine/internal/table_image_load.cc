@@ -85,7 +85,7 @@ Result<LoadedTable> TableImageLoad::Load(const TableState::Memory& memory) {
   MutexLock lock(&state_->mutex);
   GEARDB_RETURN_IF_ERROR(state_->pages_->Reserve(head_->lpns()));
   GEARDB_RETURN_IF_ERROR(state_->trajectories_->Reserve(head_->slots()));
-  const ImageShape shape(state_->layout());
+  const ImageShape shape(state_->layout(), chunk_bytes_);
   const uint64_t slot_chunks = ImageShape::Chunks(head_->slots(), shape.slots_per_chunk);
   for (uint64_t chunk = 0; chunk < slot_chunks; ++chunk) {
     GEARDB_RETURN_IF_ERROR(LoadTrajectories(chunk));
@@ -111,6 +111,7 @@ Result<LoadedTable> TableImageLoad::Load(const TableState::Memory& memory) {
 
 Status TableImageLoad::ReadHead() {
   GEARDB_ASSIGN_OR_RETURN(ChunkReader reader, ChunkReader::Open(source_, head_chunk_, lsn_));
+  chunk_bytes_ = reader.chunk_bytes();
   const std::span<const std::byte> bytes = reader.Rest();
   head_bytes_.resize((bytes.size() + 7) / 8);
   std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(head_bytes_)).begin());
@@ -184,10 +185,10 @@ Status TableImageLoad::LoadPriorityTables() {
     priority.selector().BeginBulk();
     if (priority.groups() != nullptr) {
       GEARDB_RETURN_IF_ERROR(
-          GroupsImage(id_, i).Load(head, lsn_, source_, *state_, priority.groups()));
+          GroupsImage(id_, i, chunk_bytes_).Load(head, lsn_, source_, *state_, priority.groups()));
     }
-    GEARDB_RETURN_IF_ERROR(ItemsImage(id_, i).Load(head, lsn_, source_, &priority));
-    GEARDB_RETURN_IF_ERROR(CheckItems(*state_, i));
+    GEARDB_RETURN_IF_ERROR(ItemsImage(id_, i, chunk_bytes_).Load(head, lsn_, source_, &priority));
+    GEARDB_RETURN_IF_ERROR(CheckItems(*state_, i, chunk_bytes_));
     state_->UseFilter(i);
   }
   return Status::Ok();
@@ -211,7 +212,7 @@ Status TableImageLoad::LoadTrajectories(uint64_t chunk) {
     filled.emplace_back(layout.group(g).filled_place, reader.Array<uint64_t>(count));
   }
   GEARDB_RETURN_IF_ERROR(reader.CheckEnd());
-  const uint64_t each = ImageShape(layout).slots_per_chunk;
+  const uint64_t each = ImageShape(layout, chunk_bytes_).slots_per_chunk;
   const uint64_t slots_end = std::min((chunk + 1) * each, head_->slots());
   if (const auto slot = FindMisplaced(arrays.slot, chunk * each, slots_end)) {
     return BadChunk(name, "slot ", *slot, " is out of place");
@@ -276,7 +277,7 @@ Status TableImageLoad::LoadPages(uint64_t chunk) {
   const auto slots = reader.Array<uint32_t>(count);
   const auto generations = reader.Array<uint32_t>(count);
   const auto page_numbers = reader.Array<uint32_t>(count);
-  const uint64_t each = ImageShape(layout).lpns_per_chunk;
+  const uint64_t each = ImageShape(layout, chunk_bytes_).lpns_per_chunk;
   const uint64_t lpns_end = std::min((chunk + 1) * each, head_->lpns());
   if (const auto lpn = FindMisplaced(numbers, chunk * each, lpns_end)) {
     return BadChunk(name, "LPN ", *lpn, " is out of place");
@@ -405,7 +406,7 @@ Status TableImageLoad::LinkPages() {
 
 Status TableImageLoad::CountRows() {
   const TableLayout& layout = state_->layout();
-  const ImageShape shape(layout);
+  const ImageShape shape(layout, chunk_bytes_);
   uint64_t rows = 0;
   uint64_t final_rows = 0;
   Status status;

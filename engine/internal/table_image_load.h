@@ -64,6 +64,7 @@ class TableImageLoad {
   const ImageSource& source_;
   const TableSpec* const companion_;
   const ImageChunk head_chunk_;
+  uint64_t chunk_bytes_ = 0;
   std::vector<uint64_t> head_bytes_;  // Aligned.
   const fb::TableHead* head_ = nullptr;
   TableState* state_ = nullptr;

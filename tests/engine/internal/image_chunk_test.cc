@@ -45,7 +45,7 @@ TEST(ImageChunkTest, WhatIsWrittenIsReadAgain) {
 TEST(ImageChunkTest, BytesAreThoseOfTheFormat) {
   const std::string bytes = SomeChunk();
   ASSERT_EQ(bytes.size(), 24u + 4 + 6 + 16);
-  const std::string header("\1\0\5\0\7\0\0\0\3\0\0\0\0\0\0\0\xE8\3\0\0\0\0\0\0", 24);
+  const std::string header("\2\0\5\0\7\0\0\0\3\0\0\0\0\0\0\0\xE8\3\0\0\0\0\0\0", 24);
   EXPECT_EQ(bytes.substr(0, 24), header);
   EXPECT_EQ(bytes.substr(28, 6), std::string("\1\0\1\1\1\2", 6)) << "without gaps";
 }
@@ -83,9 +83,21 @@ TEST(ImageChunkTest, AChunkOfAnotherPlaceOrImageIsNamed) {
   EXPECT_STATUS(kCorruption, open(kPages, 1001, bytes), "of the image as of LSN 1000, not 1001");
   EXPECT_STATUS(kCorruption, open(kPages, 1000, bytes.substr(0, 23)), "it has 23 bytes");
   EXPECT_STATUS(kCorruption, open(kPages, 1000, ""), "it has 0 bytes");
-  std::string newer = bytes;
-  newer[0] = 2;
-  EXPECT_STATUS(kUnsupported, open(kPages, 1000, newer), "has version 2");
+  std::string other = bytes;
+  for (const int version : {0, 3}) {
+    other[0] = static_cast<char>(version);
+    EXPECT_STATUS(kUnsupported, open(kPages, 1000, other),
+                  "has version " + std::to_string(version));
+  }
+}
+
+TEST(ImageChunkTest, ChunksOfTheFirstVersionAreLarger) {
+  std::string first = SomeChunk();
+  ASSERT_OK_AND_ASSIGN(const auto now, ChunkReader::Open(SourceOf(first), kPages, 1000));
+  EXPECT_EQ(now.chunk_bytes(), kImageChunkBytes);
+  first[0] = 1;
+  ASSERT_OK_AND_ASSIGN(const auto then, ChunkReader::Open(SourceOf(first), kPages, 1000));
+  EXPECT_EQ(then.chunk_bytes(), 1u << 20);
 }
 
 TEST(ImageChunkTest, AChunkThatIsMissingIsCorruptionAndOtherErrorsStay) {

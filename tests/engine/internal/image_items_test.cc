@@ -168,15 +168,15 @@ TEST_F(ImageItemsTest, ChunksAreForPowersOfTwoOfLeaves) {
     spec.max_times_sampled = max_times;
     return ItemsShape(*Make(spec, 10)).leaves_per_chunk;
   };
-  EXPECT_EQ(leaves_of(SelectorKind::kUniform, 0), uint64_t{1} << 22);
-  EXPECT_EQ(leaves_of(SelectorKind::kUniform, 1), uint64_t{1} << 19);
-  EXPECT_EQ(leaves_of(SelectorKind::kPrioritized, 0), uint64_t{1} << 18);
-  EXPECT_EQ(leaves_of(SelectorKind::kFifo, 0), uint64_t{1} << 17);
-  EXPECT_EQ(leaves_of(SelectorKind::kMinHeap, 1), uint64_t{1} << 16);
+  EXPECT_EQ(leaves_of(SelectorKind::kUniform, 0), uint64_t{1} << 18);
+  EXPECT_EQ(leaves_of(SelectorKind::kUniform, 1), uint64_t{1} << 15);
+  EXPECT_EQ(leaves_of(SelectorKind::kPrioritized, 0), uint64_t{1} << 14);
+  EXPECT_EQ(leaves_of(SelectorKind::kFifo, 0), uint64_t{1} << 13);
+  EXPECT_EQ(leaves_of(SelectorKind::kMinHeap, 1), uint64_t{1} << 12);
 }
 
 TEST_F(ImageItemsTest, ItemsFarApartTakeLittle) {
-  constexpr uint64_t kLeaves = uint64_t{1} << 24;
+  constexpr uint64_t kLeaves = uint64_t{1} << 20;
   PriorityTableSpec spec = testing::WindowSpec("items");
   spec.selector = SelectorKind::kUniform;
   const auto priority = Make(spec, kLeaves);
@@ -185,7 +185,7 @@ TEST_F(ImageItemsTest, ItemsFarApartTakeLittle) {
   }
   const ImageChunks image = Save(*priority);
   EXPECT_EQ(image.CountOf(ImageKind::kItems), 4u);
-  EXPECT_LT(image.bytes(), 20'000u) << "a bit for 64 leaves up to the last item";
+  EXPECT_LT(image.bytes(), 2'000u) << "a bit for 64 leaves up to the last item";
   ASSERT_OK_AND_ASSIGN(const auto loaded, Load(image, kLeaves));
   ExpectSame(*priority, *loaded);
   priority->Insert({0, kLeaves}, 1);

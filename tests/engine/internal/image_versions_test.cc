@@ -15,7 +15,7 @@ TEST(ImageVersionsTest, WhatWasEncodedIsFoundAgain) {
   const auto chunk = [](uint64_t k) {
     return ImageChunk{static_cast<TableId>(k % 7), static_cast<ImageKind>(1 + k % 6), k};
   };
-  constexpr uint64_t kChunks = 40'000;  // More than one part has.
+  constexpr uint64_t kChunks = 4'000;  // More than one part has.
   for (uint64_t k = 0; k < kChunks; ++k) {
     versions.Set(chunk(k), {.place = static_cast<uint16_t>(k % 2), .lsn = 3 * k, .hash = ~k});
   }
