@@ -119,7 +119,9 @@ ScannedLog LogReader::Core::Files() const {
 }
 
 Followed LogReader::Core::Place() const {
-  return {.from = options_.from, .segments_end = report_.segments_end_lsn, .stop = position_};
+  return {.kept_from = AlignDown(std::min(options_.from, options_.keep), manifest_.segment_bytes),
+          .segments_end = report_.segments_end_lsn,
+          .stop = position_};
 }
 
 Result<RecordsBeyond> LogReader::Core::FindBeyond() {

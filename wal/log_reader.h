@@ -46,6 +46,9 @@ struct ReadOptions {
   /// Where to begin: the end of a record, or 0; kNoLsn: with the oldest segment from which all
   /// follow one another, as of a log whose first ones are written again.
   Lsn from = 0;
+  /// Segments that end beyond it have never been given back: what their first records say is true
+  /// of all that is in them.
+  Lsn keep = kNoLsn;
   /// With `from` kNoLsn: segments that end at or below it are the log's no more, though nothing has
   /// been written over them yet.
   Lsn released = 0;

@@ -189,6 +189,7 @@ class LogOpener {
     }
     const ReadOptions read{
         .from = options_.from,
+        .keep = options_.keep,
         .all_types = false,
         .use_ring = true,
         .allow_damaged_prefix = options_.read_only && options_.allow_damaged_prefix,

@@ -190,7 +190,7 @@ Status ScanAll(Env* env, const ScannedLog& log, const Followed& followed, uint64
   const uint64_t segment_bytes = log.manifest.segment_bytes;
   std::map<std::string, uint64_t> followed_bytes;
   for (const auto& [base, name] : log.map.names) {
-    if (base < followed.from || base >= followed.segments_end) continue;
+    if (base < followed.kept_from || base >= followed.segments_end) continue;
     followed_bytes[name] = std::min(followed.segments_end - base, segment_bytes);
   }
   std::vector<FileRest> files;

@@ -13,9 +13,11 @@
 
 namespace geardb::wal {
 
-/// What a reader has followed: [from, segments_end) in segments, the rest up to `stop` in the ring.
+/// What a reader has followed, up to `segments_end` in segments, the rest up to `stop` in the ring.
+/// Of segments with a base from `kept_from` on it knows what is in them, also where it began later:
+/// nothing of them was given back, and so nothing else was written into their files.
 struct Followed {
-  Lsn from = 0;
+  Lsn kept_from = 0;
   Lsn segments_end = 0;
   Lsn stop = 0;
 };
@@ -30,10 +32,11 @@ struct ScannedLog {
 
 /// The largest of `manifest.start` and the synced LSN of every record beyond the stop that has a
 /// valid header and metadata and the manifest's epoch, in all segment files and in the ring. Every
-/// aligned position is tried, except those of segments that the reader has followed to their end
-/// or its own: valid records lie there without a gap. Parts of files that were never written are
-/// skipped. Corruption when such a record has a later epoch than the manifest: nothing is appended
-/// before its epoch is there. Large logs are read by several threads, which end with the call.
+/// aligned position is tried, except those of segments whose records all lie before the reader's
+/// end, and before that end in the last one: valid records lie there without a gap. Parts of files
+/// that were never written are skipped. Corruption when such a record has a later epoch than the
+/// manifest: nothing is appended before its epoch is there. Large logs are read by several threads,
+/// which end with the call.
 Result<Lsn> ScanForVouched(Env* env, const ScannedLog& log, const Followed& followed);
 
 /// The records of the manifest's epoch beyond the stop that are valid, with all their pieces. The

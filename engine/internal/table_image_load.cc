@@ -16,6 +16,8 @@ namespace {
 
 /// Numbers of trajectories and pages are counted in 64 bits and stored in 32; more never come.
 constexpr uint64_t kGenerationsEnd = uint64_t{1} << 62;
+/// Each id is looked for in a hash larger than any cache; so many are fetched meanwhile.
+constexpr size_t kIdsAhead = 16;
 
 /// The arrays of a chunk of trajectories, in their order.
 struct TrajectoryArrays {
@@ -217,7 +219,9 @@ Status TableImageLoad::LoadTrajectories(uint64_t chunk) {
   if (const auto slot = FindMisplaced(arrays.slot, chunk * each, slots_end)) {
     return BadChunk(name, "slot ", *slot, " is out of place");
   }
+  const index::TrajectoryView& view = state_->trajectories().view();
   for (size_t i = 0; i < count; ++i) {
+    if (i + kIdsAhead < count) view.PrefetchId(arrays.id[i + kIdsAhead]);
     const index::TrajectoryRecord record = arrays.Record(i);
     const Slot slot = arrays.slot[i];
     std::string why = CheckTrajectory(layout, record, lsn_);

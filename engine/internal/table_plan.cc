@@ -51,7 +51,12 @@ Status TablePlan::TakeOver(bool created) {
     PageOfAge page;
   };
   std::vector<Birth> births;
-  std::vector<Slot> left;
+  struct LeftSlot {
+    Lsn age;
+    uint32_t generation;
+    Slot slot;
+  };
+  std::vector<LeftSlot> left;
   Status status;
   uint64_t last_generation = 0;
   TrajectoryId last_id = 0;
@@ -70,7 +75,9 @@ Status TablePlan::TakeOver(bool created) {
     last_generation = std::max<uint64_t>(last_generation, record.generation);
     last_id = std::max(last_id, record.id);
     rows_ += (kBreak.count_rows_twice ? 2 : 1) * (record.rows_end - record.first_row);
-    if (record.state != index::TrajectoryState::kOpen) left.push_back(slot);
+    if (record.state != index::TrajectoryState::kOpen) {
+      left.push_back({record.last_lsn, record.generation, slot});
+    }
     for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = state_->pages().page(lpn).next) {
       const uint32_t generation = state_->pages().page(lpn).generation;
       if (!lpns_.AllocateSpecific(lpn)) status = Status::Internal("LPN ", lpn, " taken twice");
@@ -86,12 +93,10 @@ Status TablePlan::TakeOver(bool created) {
     });
     for (const Birth& birth : births) pages_by_age_.push_back(birth.page);
   }
-  std::sort(left.begin(), left.end(), [this](Slot a, Slot b) {
-    const SlotInUse& first = slots_in_use_[a];
-    const SlotInUse& second = slots_in_use_[b];
-    return std::tie(first.age, first.generation) < std::tie(second.age, second.generation);
+  std::sort(left.begin(), left.end(), [](const LeftSlot& a, const LeftSlot& b) {
+    return std::tie(a.age, a.generation) < std::tie(b.age, b.generation);
   });
-  for (const Slot slot : left) NoteLeft(slot);
+  for (const LeftSlot& one : left) NoteLeft(one.slot);
   // What was removed, or lost with the end of the log, had ids and generations, too: only what was
   // promised is beyond all of them.
   next_id = std::max(next_id, last_id + 1);

@@ -62,7 +62,7 @@ class VouchScanTest : public ::testing::Test {
   }
 
   testing::FaultEnv env_{1};
-  Followed followed_{.from = 0, .segments_end = 0, .stop = 1024};
+  Followed followed_{.kept_from = 0, .segments_end = 0, .stop = 1024};
   std::map<Lsn, std::string> names_;  // Of the segments that have one.
   Manifest manifest_;
 };
@@ -109,14 +109,14 @@ TEST_F(VouchScanTest, ALaterEpochThanTheManifestsIsCorruption) {
 TEST_F(VouchScanTest, WhatWasFollowedIsNotReadAgain) {
   names_ = {{0, "segment-000001"}, {kScanSegment, "segment-000002"}};
   followed_ = {
-      .from = 0, .segments_end = kScanSegment + 4096 + 64, .stop = kScanSegment + 4096 + 64};
+      .kept_from = 0, .segments_end = kScanSegment + 4096 + 64, .stop = kScanSegment + 4096 + 64};
   // A reader that has followed these has seen what lies there, whatever looks like a record.
   PutRecord("segment-000001", 2 * kScanSegment + 2048, 1500);
   PutRecord("segment-000002", 3 * kScanSegment + 2048, 1600);
   EXPECT_EQ(Vouched(), 640u);
   PutRecord("segment-000002", kScanSegment + 4096 + 128, 1700);  // In the block where it stopped.
   EXPECT_EQ(Vouched(), 1700u);
-  followed_.from = 64;  // Not all of the first.
+  followed_.kept_from = kScanSegment;  // The first was given back.
   PutRecord("segment-000001", 2 * kScanSegment + 2048, 1800);
   EXPECT_EQ(Vouched(), 1800u);
   names_.clear();  // Nobody's segment.
