@@ -50,6 +50,7 @@ Status TablePlan::TakeOver(bool created) {
     Lsn lsn;
     PageOfAge page;
   };
+  const bool by_page = tracks_pages();
   std::vector<Birth> births;
   struct LeftSlot {
     Lsn age;
@@ -83,11 +84,12 @@ Status TablePlan::TakeOver(bool created) {
       if (!lpns_.AllocateSpecific(lpn)) status = Status::Internal("LPN ", lpn, " taken twice");
       pages_in_use_[lpn].generation = generation;
       last_generation = std::max<uint64_t>(last_generation, generation);
+      if (!by_page) continue;
       births.push_back({state_->pages().group_page(0, lpn).birth_lsn, {lpn, generation}});
     }
   });
   GEARDB_RETURN_IF_ERROR(status);
-  if (tracks_pages()) {
+  if (by_page) {
     std::sort(births.begin(), births.end(), [](const Birth& a, const Birth& b) {
       return std::tie(a.lsn, a.page.generation) < std::tie(b.lsn, b.page.generation);
     });
