@@ -53,6 +53,30 @@ TEST_F(CleanerRemovalsTest, WhatIsRemovedFromAFullDiskMakesRoom) {
   ExpectAll();
 }
 
+// What is in memory has to be flushed first, and the reserve is gone.
+TEST_F(CleanerRemovalsTest, TheLogsSpareFilesAreRoomForAFlush) {
+  const auto files = UseFaultFiles();
+  files->DeletesMakeSpace();
+  for (int i = 0; i < 300; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  files->SetSpace(0);
+  for (int i = 0; i < 20; ++i) Add(8, 8);
+  std::filesystem::remove(dir_->path() + "/cold/" + engine::kColdReserveName);
+  const auto free_files = [&] { return database_->Stats().log_segments_free; };
+  const uint64_t spare_files = options_.ring_bytes / options_.segment_bytes + 2;
+  EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
+  RemoveAll();
+  EXPECT_STATUS(kResourceExhausted, CleanAll(), "full");
+  while (free_files() < spare_files) std::this_thread::yield();  // They come back.
+  files->MakeSpaceOf(dir_->path() + "/log");
+  ASSERT_OK(CleanAll());
+  ExpectAll();
+  files->SetSpace(int64_t{1} << 40);
+  for (int i = 0; i < 60; ++i) Add(8, 8);
+  Again();
+  ExpectAll();
+}
+
 // Each would spend it, and none makes room.
 TEST_F(CleanerRemovalsTest, RemovalsTooFewToMakeRoomLeaveTheReserveToThoseThatDo) {
   const auto files = UseFaultFiles();

@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -35,6 +37,12 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
   /// alone does.
   void DeletesMakeSpace() { deletes_make_space_ = true; }
   void WithoutAllocate() { allocates_ = false; }
+  /// So does what is deleted from a directory that nobody deletes from but in the thread that
+  /// writes here: a log that gives up files for the cold store.
+  void MakeSpaceOf(const std::string& directory) {
+    beside_ = directory;
+    beside_bytes_ = BytesBeside();
+  }
   /// No room for what compactions write; nor for a flush once writes are stopped, which RocksDB
   /// does not tell apart.
   void RefuseCompactions(bool refuse) { refuse_compactions_ = refuse; }
@@ -149,7 +157,21 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
     ColdFaultFiles* const files_;
   };
 
+  int64_t BytesBeside() const {
+    int64_t bytes = 0;
+    std::error_code gone;
+    for (const auto& entry : std::filesystem::directory_iterator(beside_, gone)) {
+      bytes += static_cast<int64_t>(entry.file_size(gone));
+    }
+    return bytes;
+  }
+  void CountBeside() {
+    if (beside_.empty()) return;
+    const int64_t now = BytesBeside();
+    space_ += beside_bytes_.exchange(now) - now;
+  }
   rocksdb::IOStatus Take(uint64_t bytes) {
+    CountBeside();
     const auto size = static_cast<int64_t>(bytes);
     const int64_t before = space_.fetch_sub(size);
     if (before >= size) {
@@ -189,6 +211,8 @@ class ColdFaultFiles : public rocksdb::FileSystemWrapper {
   std::atomic<bool> fail_syncs_{false};
   std::atomic<bool> hold_syncs_{false};
   std::atomic<uint64_t> failures_{0};
+  std::string beside_;
+  std::atomic<int64_t> beside_bytes_{0};
 };
 
 /// A clock for a store whose disk fails: RocksDB waits a second after each error.
