@@ -148,19 +148,16 @@ Result<TrajectoryRecord> Table::Find(TrajectoryId id) const {
 }
 
 std::vector<TrajectoryRecord> Table::Scan(const ScanOptions& options) const {
-  std::vector<TrajectoryRecord> records;
+  engine::FirstRecords records(options.limit);
   MutexLock lock(&impl_->table->state->mutex);
   const engine::TableState& state = *impl_->table->state;
   state.trajectories().ForEach([&](Slot, const index::TrajectoryRecord& record) {
     if (record.id < options.from_id || record.id >= options.end_id) return;
-    TrajectoryRecord described = engine::DescribeTrajectory(state, record);
-    if (options.state && described.state != *options.state) return;
-    records.push_back(described);
+    if (!records.Wants(record.id)) return;
+    const TrajectoryRecord described = engine::DescribeTrajectory(state, record);
+    if (!options.state || described.state == *options.state) records.Add(described);
   });
-  std::sort(records.begin(), records.end(),
-            [](const auto& a, const auto& b) { return a.id < b.id; });
-  if (records.size() > options.limit) records.resize(options.limit);
-  return records;
+  return std::move(records).Finish();
 }
 
 Status Table::Check(const Filter& filter) const {

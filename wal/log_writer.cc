@@ -495,5 +495,6 @@ Status LogWriter::SealOnce() { return core_->SealOnce(); }
 Status LogWriter::PrepareSpares() { return core_->PrepareSpares(); }
 bool LogWriter::GiveUpSpares() { return core_->GiveUpSpares(); }
 void LogWriter::RestoreSpares() { core_->RestoreSpares(); }
+bool LogWriter::LacksSpares() const { return core_->LacksSpares(); }
 
 }  // namespace geardb::wal

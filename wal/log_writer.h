@@ -207,6 +207,8 @@ class LogWriter {
   bool GiveUpSpares();
   /// What was given up is made again, once there is room.
   void RestoreSpares();
+  /// Whether spare files are missing: appends may wait for the disk.
+  bool LacksSpares() const;
 
  private:
   friend class LogOpener;

@@ -67,7 +67,7 @@ bool LogWriter::Core::Work() {
     (void)SealOnce();
     seen_end_ = end();
   }
-  bool spares_missing = pool_->free_count() < SparesWanted();
+  bool spares_missing = LacksSpares();
   if (spares_missing && Elapsed(last_spare_, 1000)) {
     // A full disk is tried again a second later; appends get the error meanwhile.
     spares_missing = !PrepareSpares().ok();

@@ -66,6 +66,7 @@ class LogWriter::Core final : private PublishObserver {
   Status PrepareSpares();
   bool GiveUpSpares();
   void RestoreSpares();
+  bool LacksSpares() const { return pool_->free_count() < SparesWanted(); }
 
  private:
   // Why a record cannot be reserved now.

@@ -113,11 +113,11 @@ CleanerStats Cleaner::stats() {
 }
 
 void Cleaner::Run() {
+  Deadline look = Deadline::AfterMs(kGoneLookMs);
   for (;;) {
     bool wanted = false;
     {
       MutexLock lock(&mutex_);
-      const Deadline look = Deadline::AfterMs(kGoneLookMs);
       while (!wanted_ && !stop_ && changed_.WaitUntil(&mutex_, look)) {
       }
       if (stop_) return;
@@ -126,9 +126,11 @@ void Cleaner::Run() {
     if (wanted) {
       const Status cleaned = CleanNow(/*all=*/false);
       if (cleaned.code() == StatusCode::kResourceExhausted) Pause();
-    } else {
-      RemoveIfDue();
     }
+    // However often passes are wanted.
+    if (!look.passed()) continue;
+    RemoveIfDue();
+    look = Deadline::AfterMs(kGoneLookMs);
   }
 }
 
@@ -176,6 +178,9 @@ Status Cleaner::CleanNow(bool all) {
   const Lsn end_before = database_->log->end();
   const Aim aim = all ? Aim::kAllSegments : Aim::kMargin;
   Status status = Pass(aim, &released);
+  // Nothing has to move, and yet the log has no room on the disk: what was removed has it.
+  const bool in_the_way = status.ok() && released == 0 && database_->log->LacksSpares();
+  if (in_the_way && RemovalMakesRoom()) status = MakeRoom(&released);
   for (int tries = 0; tries < kFullTries && status.code() == StatusCode::kResourceExhausted;
        ++tries) {
     // What the store has in memory may be more than all that is free.

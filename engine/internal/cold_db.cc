@@ -421,7 +421,7 @@ std::vector<rocksdb::ColumnFamilyHandle*> ColdDb::families() const {
 
 uint64_t ColdDb::Property(rocksdb::ColumnFamilyHandle* family, const std::string& name) const {
   uint64_t number = 0;
-  return db->GetIntProperty(family, name, &number) ? number : 0;
+  return family != nullptr && db->GetIntProperty(family, name, &number) ? number : 0;
 }
 
 }  // namespace geardb::engine

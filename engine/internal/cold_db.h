@@ -156,6 +156,7 @@ struct ColdDb {
   Status Close();
   /// Where what is written may use the reserve, which is there. Whether that made room.
   bool GiveUpReserve();
+  /// 0 of a family that cannot be read, which is null.
   uint64_t Property(rocksdb::ColumnFamilyHandle* family, const std::string& name) const;
   /// All that there are: of a store open for reading, one of the copies may be missing.
   std::vector<rocksdb::ColumnFamilyHandle*> families() const;
@@ -220,10 +221,12 @@ std::string RangeText(const rocksdb::LiveFileMetaData& file);
 /// What keeps RocksDB from reading anything of an SST file, or all of it; empty: nothing.
 std::string WhyLost(const ColdDb& store, const rocksdb::LiveFileMetaData& table, LostPages which);
 /// Reads all keys of pages that lie in files; with `key` only files through which a read of this
-/// page may pass. Not by RocksDB's iterators: one through a file that cannot be opened ends the
-/// process in 7.8 (GetAllKeyVersions frees it twice).
+/// page may pass. Files in `looked` (by number) are passed over, and those that were read are
+/// added. Not by RocksDB's iterators: one through a file that cannot be opened ends the process
+/// in 7.8 (GetAllKeyVersions frees it twice).
 std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which,
-                                    const ColdPageKey* key = nullptr);
+                                    const ColdPageKey* key = nullptr,
+                                    std::set<uint64_t>* looked = nullptr);
 /// Drops these from the store. Older versions of what was in them may come up, as of
 /// MendColdPages (cold_check.h). Corruption where `log_start` is ahead of the store.
 Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,

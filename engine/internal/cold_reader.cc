@@ -1,5 +1,9 @@
 #include "engine/internal/cold_reader.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "base/concatenate.h"
 #include "engine/internal/cold_db.h"
 
@@ -64,10 +68,26 @@ Status ColdReader::Decode(std::string_view value, ColdRead* read) {
   return Status::Ok();
 }
 
+std::vector<LostFile> ColdReader::LostFilesOf(const ColdPageKey& key) {
+  const std::string bytes = EncodeColdKey(key);
+  MutexLock lock(&lost_mutex_);
+  std::vector<LostFile> lost;
+  std::ranges::copy_if(lost_, std::back_inserter(lost), [&](const LostFile& file) {
+    return file.file.smallestkey <= bytes && bytes <= file.file.largestkey;
+  });
+  // What is known to be bad explains the read. Else one that was good may not be any more.
+  if (lost.empty()) looked_.clear();
+  for (LostFile& found : FindLostPages(*db_, LostPages::kDamaged, &key, &looked_)) {
+    lost_.push_back(found);
+    lost.push_back(std::move(found));
+  }
+  return lost;
+}
+
 Status ColdReader::AfterDamage(const Status& why, ColdRead* read) {
   auto value = salvage_.Find(read->key, read->lsn);
   if (!value) {
-    const std::vector<LostFile> lost = FindLostPages(*db_, LostPages::kDamaged, &read->key);
+    const std::vector<LostFile> lost = LostFilesOf(read->key);
     if (lost.empty()) return Status::Corruption(why.message(), WhereItIs(read->key));
     salvage_.LookFor(lost);
     value = salvage_.Find(read->key, read->lsn);

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/metrics.h"
 #include "base/mutex.h"
@@ -36,12 +38,19 @@ class ColdReader {
   Status Decode(std::string_view value, ColdRead* read);
   /// Of a read that has met damage: the page all the same, or what to say.
   Status AfterDamage(const Status& why, ColdRead* read);
+  /// The damaged files through which a read of this page may pass. Each file is read whole once,
+  /// not again for each page that one of them hides.
+  std::vector<LostFile> LostFilesOf(const ColdPageKey& key);
   /// Of a page whose value is bad: in words the file and offset; empty where that is not known.
   std::string WhereItIs(const ColdPageKey& key);
 
   const ColdDb* const db_;
   const std::shared_ptr<ColdSnapshots> snapshots_;
   ColdSalvage salvage_;
+  Mutex lost_mutex_;
+  std::vector<LostFile> lost_ GEARDB_GUARDED_BY(lost_mutex_);
+  std::set<uint64_t> looked_
+      GEARDB_GUARDED_BY(lost_mutex_);  // SST files that were read, by number.
   Mutex mutex_;
   CondVar left_;
   uint64_t reading_ GEARDB_GUARDED_BY(mutex_) = 0;

@@ -85,7 +85,8 @@ std::string WhyLost(const ColdDb& store, const rocksdb::LiveFileMetaData& table,
   return read.IsCorruption() ? Concatenate(path, " cannot be read: ", read.ToString()) : "";
 }
 
-std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which, const ColdPageKey* key) {
+std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which, const ColdPageKey* key,
+                                    std::set<uint64_t>* looked) {
   const std::string bytes = key == nullptr ? "" : EncodeColdKey(*key);
   std::vector<rocksdb::LiveFileMetaData> tables;
   store.db->GetLiveFilesMetaData(&tables);
@@ -93,6 +94,7 @@ std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which, const 
   for (const rocksdb::LiveFileMetaData& table : tables) {
     if (table.column_family_name != store.pages->GetName()) continue;
     if (key != nullptr && (bytes < table.smallestkey || table.largestkey < bytes)) continue;
+    if (looked != nullptr && !looked->insert(table.file_number).second) continue;
     const std::string why = WhyLost(store, table, which);
     if (why.empty()) continue;
     lost.push_back({.file = table, .why = Concatenate(why, ", with ", RangeText(table))});

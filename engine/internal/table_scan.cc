@@ -269,11 +269,37 @@ Result<std::vector<Slot>> MatchingSlots(const TableState& state, const Filter& f
   return slots;
 }
 
+namespace {
+
+bool HasSmallerId(const TrajectoryRecord& a, const TrajectoryRecord& b) { return a.id < b.id; }
+
+}  // namespace
+
+void FirstRecords::Add(const TrajectoryRecord& record) {
+  if (!Wants(record.id)) return;
+  const bool full = records_.size() == limit_;
+  if (full) {
+    std::ranges::pop_heap(records_, HasSmallerId);
+    records_.pop_back();
+  }
+  records_.push_back(record);
+  if (full) {
+    std::ranges::push_heap(records_, HasSmallerId);
+  } else if (records_.size() == limit_) {
+    std::ranges::make_heap(records_, HasSmallerId);
+  }
+}
+
+std::vector<TrajectoryRecord> FirstRecords::Finish() && {
+  std::ranges::sort(records_, HasSmallerId);
+  return std::move(records_);
+}
+
 Result<std::vector<TrajectoryRecord>> ScanRecords(DatabaseCore* database, const TableCore& table,
                                                   const Filter& filter,
                                                   const ScanOptions& options) {
   GEARDB_RETURN_IF_ERROR(database->CheckTable(table));
-  std::vector<TrajectoryRecord> records;
+  FirstRecords records(options.limit);
   {
     MutexLock lock(&table.state->mutex);
     const TableState& state = *table.state;
@@ -281,14 +307,12 @@ Result<std::vector<TrajectoryRecord>> ScanRecords(DatabaseCore* database, const 
     for (const Slot slot : slots) {
       const index::TrajectoryRecord& record = state.trajectories().record(slot);
       if (record.id < options.from_id || record.id >= options.end_id) continue;
+      if (!records.Wants(record.id)) continue;
       const TrajectoryRecord described = DescribeTrajectory(state, record);
-      if (!options.state || described.state == *options.state) records.push_back(described);
+      if (!options.state || described.state == *options.state) records.Add(described);
     }
   }
-  std::sort(records.begin(), records.end(),
-            [](const auto& a, const auto& b) { return a.id < b.id; });
-  if (records.size() > options.limit) records.resize(options.limit);
-  return records;
+  return std::move(records).Finish();
 }
 
 Result<uint64_t> CountMatching(DatabaseCore* database, const TableCore& table,

@@ -16,6 +16,25 @@ namespace geardb::engine {
 Result<std::vector<Slot>> MatchingSlots(const TableState& state, const Filter& filter)
     GEARDB_REQUIRES(state.mutex);
 
+/// The records with the smallest ids of those that are added, `limit` at most: a scan for a few
+/// takes no memory for all.
+class FirstRecords {
+ public:
+  explicit FirstRecords(uint64_t limit) : limit_(limit) {}
+
+  /// Whether one with this id would be kept now.
+  bool Wants(TrajectoryId id) const {
+    return records_.size() < limit_ || (limit_ > 0 && id < records_.front().id);
+  }
+  void Add(const TrajectoryRecord& record);
+  /// By id.
+  std::vector<TrajectoryRecord> Finish() &&;
+
+ private:
+  const uint64_t limit_;
+  std::vector<TrajectoryRecord> records_;  // Once there are as many as the limit, a heap.
+};
+
 /// See Table::Scan.
 Result<std::vector<TrajectoryRecord>> ScanRecords(DatabaseCore* database, const TableCore& table,
                                                   const Filter& filter, const ScanOptions& options);

@@ -468,10 +468,11 @@ Status Planner::NameLosses() {
     NameBeyond(beyond);
     NameUnnamed(before);
     KeepWhatIsWrittenOver(beyond);
-    plan_.losses.push_back("what the log said from LSN " + Grouped(*cut_) +
-                           " on of what stays: rows of open trajectories, removals, priorities, "
-                           "columns that were set, draws; and tables and tags that no record "
-                           "names which can be read");
+    plan_.losses.push_back(
+        "what the log said from LSN " + Grouped(*cut_) +
+        " on of what stays: rows of open trajectories, patches, removals, "
+        "priorities, columns that were set, draws; and tables and tags that no record "
+        "names which can be read");
   }
   for (auto& [id, loss] : losses_) {
     if (names_.contains(id)) loss.name = names_[id];

@@ -185,6 +185,19 @@ TEST_F(CleanerRemovalsTest, WhatIsRemovedLeavesTheDiskThoughNobodyAppends) {
   while (BytesIn("cold") > filled / 16) std::this_thread::yield();
 }
 
+// As by appends that are refused and tried again.
+TEST_F(CleanerRemovalsTest, WhatIsRemovedLeavesThoughPassesAreWantedAllTheTime) {
+  for (int i = 0; i < 300; ++i) Add(8, 8);
+  ASSERT_OK(CleanAll());
+  Again();
+  const uint64_t filled = BytesIn("cold");
+  RemoveAll();
+  while (BytesIn("cold") > filled / 2) {
+    (void)testing::CoreOf(*database_)->cleaner->WaitForPass(1, Deadline::AfterMs(10));
+  }
+  ExpectAll();
+}
+
 TEST_F(CleanerRemovalsTest, WhatIsRemovedLeavesTheColdStoreInTimeHoweverLittleItIs) {
   testing::HandClock clock;
   options_.clock = &clock;

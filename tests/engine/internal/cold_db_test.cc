@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/engine/internal/cold_fixture.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/temp_dir.h"
 
@@ -105,6 +106,13 @@ TEST(ColdDbTest, ErrorsOfCompactionsAreNotedOthersStopWriting) {
   error = rocksdb::Status::IOError("a later one");
   listener.OnBackgroundError(Reason::kFlush, &error);
   EXPECT_STATUS(kIoError, listener.status(), "an fsync");
+}
+
+// A store that is open though one of the copies of its index chunks cannot be read.
+TEST(ColdDbTest, AFamilyThatCannotBeReadHasNoNumbers) {
+  const testing::TempDir dir;
+  ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(dir.File("cold"), testing::SmallColdOptions()));
+  EXPECT_EQ(db->Property(nullptr, rocksdb::DB::Properties::kTotalSstFilesSize), 0u);
 }
 
 }  // namespace

@@ -106,6 +106,17 @@ class ColdSalvageTest : public ::testing::Test {
   std::string sst_;  // Of the newer versions.
 };
 
+TEST_F(ColdSalvageTest, AFileThatWasLookedAtIsReadOnce) {
+  RestoreAndFlip({bytes() / 2});
+  ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, {.read_only = true}));
+  const ColdPageKey key = SalvageKey(kSalvageIds / 2);
+  std::set<uint64_t> looked;
+  EXPECT_EQ(FindLostPages(*db, LostPages::kDamaged, &key, &looked).size(), 1u);
+  EXPECT_GE(looked.size(), 2u) << "that with the older versions, too";
+  EXPECT_TRUE(FindLostPages(*db, LostPages::kDamaged, &key, &looked).empty());
+  EXPECT_EQ(FindLostPages(*db, LostPages::kDamaged, &key).size(), 1u);
+}
+
 TEST_F(ColdSalvageTest, AFlippedBitOfAnSstFileThatOpensCostsNoPage) {
   uint64_t opened = 0, met = 0;
   for (uint64_t at = 1; at < bytes(); at += bytes() / 60) {

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tests/engine/internal/scan_fixture.h"
 #include "tests/testing/random_programs.h"
@@ -182,6 +184,21 @@ TEST_F(TableScanTest, MoreThanARecordHoldsLeaveInSeveral) {
   Reopen();
   OpenAgain("t");
   EXPECT_EQ(table_->Count(), 100u);
+}
+
+TEST(FirstRecordsTest, TheSmallestIdsAreKeptAndNoMore) {
+  for (const uint64_t limit : {uint64_t{0}, uint64_t{1}, uint64_t{7}, uint64_t{100}, UINT64_MAX}) {
+    SCOPED_TRACE(limit);
+    engine::FirstRecords records(limit);
+    for (TrajectoryId i = 0; i < 100; ++i) {
+      const TrajectoryId id = i * 37 % 100;  // Each once.
+      if (records.Wants(id)) records.Add({.id = id});
+    }
+    EXPECT_EQ(records.Wants(1000), limit > 100);
+    const std::vector<TrajectoryRecord> kept = std::move(records).Finish();
+    ASSERT_EQ(kept.size(), std::min<uint64_t>(limit, 100));
+    for (size_t i = 0; i < kept.size(); ++i) EXPECT_EQ(kept[i].id, i);
+  }
 }
 
 }  // namespace
