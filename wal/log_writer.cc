@@ -14,9 +14,6 @@ uint64_t ReserveBytes(uint64_t log_bytes_max) {
   return std::max(uint64_t{1} << 20, log_bytes_max / 16);
 }
 
-/// Spare files that the cold store may have: those for appends and for removals.
-constexpr uint64_t kSparesGivenUpMax = 2;
-
 }  // namespace
 
 std::unique_ptr<LogWriter> LogWriter::Core::Make(WriterParts parts) {
@@ -358,26 +355,13 @@ uint64_t LogWriter::Core::SparesWanted() const {
 
 Status LogWriter::Core::PrepareSpares() { return MakeSpares(SparesWanted()); }
 
-bool LogWriter::Core::GiveUpSpares() {
-  for (uint64_t given_up = 1; given_up <= kSparesGivenUpMax; ++given_up) {
-    spares_given_up_.store(given_up, std::memory_order_relaxed);
-    const uint64_t before = pool_->free_count();
-    if (before <= SparesWanted()) continue;
-    RemoveSpares(SparesWanted());
-    return pool_->free_count() < before;
-  }
-  return false;
-}
-
-void LogWriter::Core::RestoreSpares() {
-  if (spares_given_up_.exchange(0, std::memory_order_relaxed) > 0) Wake();
-}
-
 Status LogWriter::Core::MakeSpares(uint64_t files) {
   MutexLock lock(&spare_mutex_);
   while (pool_->free_count() < files) {
     GEARDB_RETURN_IF_ERROR(UsableOrError());
     const Status status = pool_->CreateSpare();
+    no_room_for_spares_.store(status.code() == StatusCode::kResourceExhausted,
+                              std::memory_order_relaxed);
     // A full disk may have room again; any other error is final, as it is for the live files.
     if (status.code() == StatusCode::kIoError) return drain_.Fail(status);
     GEARDB_RETURN_IF_ERROR(status);
@@ -495,6 +479,6 @@ Status LogWriter::SealOnce() { return core_->SealOnce(); }
 Status LogWriter::PrepareSpares() { return core_->PrepareSpares(); }
 bool LogWriter::GiveUpSpares() { return core_->GiveUpSpares(); }
 void LogWriter::RestoreSpares() { core_->RestoreSpares(); }
-bool LogWriter::LacksSpares() const { return core_->LacksSpares(); }
+bool LogWriter::LacksRoomForSpares() const { return core_->LacksRoomForSpares(); }
 
 }  // namespace geardb::wal

@@ -207,8 +207,8 @@ class LogWriter {
   bool GiveUpSpares();
   /// What was given up is made again, once there is room.
   void RestoreSpares();
-  /// Whether spare files are missing: appends may wait for the disk.
-  bool LacksSpares() const;
+  /// Whether spare files are missing because the disk has no room for them: appends wait for that.
+  bool LacksRoomForSpares() const;
 
  private:
   friend class LogOpener;

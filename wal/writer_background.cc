@@ -9,6 +9,9 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
+/// Spare files that the cold store may have: those for appends and for removals.
+constexpr uint64_t kSparesGivenUpMax = 2;
+
 bool Elapsed(SteadyClock::time_point since, int64_t ms) {
   return SteadyClock::now() - since >= std::chrono::milliseconds(ms);
 }
@@ -79,6 +82,21 @@ bool LogWriter::Core::Work() {
   const Lsn at = end();
   const bool sealed = seal_end_.load(std::memory_order_acquire) == at || at % segment_bytes_ == 0;
   return zeroed || spares_missing || drain_.synced() != end() || (!sealed && end() != start_);
+}
+
+bool LogWriter::Core::GiveUpSpares() {
+  for (uint64_t given_up = 1; given_up <= kSparesGivenUpMax; ++given_up) {
+    spares_given_up_.store(given_up, std::memory_order_relaxed);
+    const uint64_t before = pool_->free_count();
+    if (before <= SparesWanted()) continue;
+    RemoveSpares(SparesWanted());
+    return pool_->free_count() < before;
+  }
+  return false;
+}
+
+void LogWriter::Core::RestoreSpares() {
+  if (spares_given_up_.exchange(0, std::memory_order_relaxed) > 0) Wake();
 }
 
 void LogWriter::Core::Run() {

@@ -66,7 +66,9 @@ class LogWriter::Core final : private PublishObserver {
   Status PrepareSpares();
   bool GiveUpSpares();
   void RestoreSpares();
-  bool LacksSpares() const { return pool_->free_count() < SparesWanted(); }
+  bool LacksRoomForSpares() const {
+    return no_room_for_spares_.load(std::memory_order_relaxed) && LacksSpares();
+  }
 
  private:
   // Why a record cannot be reserved now.
@@ -101,6 +103,7 @@ class LogWriter::Core final : private PublishObserver {
   void RemoveSurplus();
   /// Free files there should be.
   uint64_t SparesWanted() const;
+  bool LacksSpares() const { return pool_->free_count() < SparesWanted(); }
   Status WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen, Deadline deadline);
   uint64_t SegmentsMax(Urgency urgency) const;
   std::string UsageText() const;
@@ -126,10 +129,11 @@ class LogWriter::Core final : private PublishObserver {
   const uint64_t seed_;
   const uint64_t segment_bytes_;
   const uint64_t record_bytes_max_;
-  const uint64_t spare_target_;               // Free files kept after an append took what it needs.
-  std::atomic<uint64_t> spares_given_up_{0};  // Of one more than these; see GiveUpSpares.
-  const uint64_t segments_max_;               // Live ones: log_bytes_max.
-  const uint64_t reserve_segments_;           // Beyond it, for Urgency::kReserve.
+  const uint64_t spare_target_;  // Free files kept after an append took what it needs.
+  std::atomic<bool> no_room_for_spares_{false};  // The last one that was to be made.
+  std::atomic<uint64_t> spares_given_up_{0};     // Of one more than these; see GiveUpSpares.
+  const uint64_t segments_max_;                  // Live ones: log_bytes_max.
+  const uint64_t reserve_segments_;              // Beyond it, for Urgency::kReserve.
 
   Drain drain_;
   PublishQueue queue_;

@@ -179,12 +179,13 @@ Status Cleaner::CleanNow(bool all) {
   const Aim aim = all ? Aim::kAllSegments : Aim::kMargin;
   Status status = Pass(aim, &released);
   // Nothing has to move, and yet the log has no room on the disk: what was removed has it.
-  const bool in_the_way = status.ok() && released == 0 && database_->log->LacksSpares();
+  const bool in_the_way = status.ok() && released == 0 && database_->log->LacksRoomForSpares();
   if (in_the_way && RemovalMakesRoom()) status = MakeRoom(&released);
   for (int tries = 0; tries < kFullTries && status.code() == StatusCode::kResourceExhausted;
        ++tries) {
-    // What the store has in memory may be more than all that is free.
-    if (tries > 0 && !database_->GiveUpLogSpares()) break;
+    // What the store has in memory may be more than all that is free. Appends are refused
+    // meanwhile, so it is for what then comes free.
+    if (tries > 0 && !(RemovalMakesRoom() && database_->GiveUpLogSpares())) break;
     if (RemovalMakesRoom()) status = MakeRoom(&released);
     const bool again = status.ok() || (!all && status.code() == StatusCode::kResourceExhausted);
     // What is free may hold what lives in one, and not what does in more.

@@ -111,9 +111,14 @@ TEST_F(LogWriterFullDiskTest, SparesThatAreGivenUpStayAwayUntilTheyAreRestored) 
   writer()->RestoreSpares();
   EXPECT_OK(Write(0, Urgency::kReserve));
   // One of the three is the log's now.
+  EXPECT_FALSE(writer()->LacksRoomForSpares()) << "nobody has asked the disk yet";
   EXPECT_STATUS(kResourceExhausted, writer()->PrepareSpares(), "No space left");
+  EXPECT_TRUE(writer()->LacksRoomForSpares());
   EXPECT_EQ(free_files(), 2u);
   EXPECT_EQ(env_->disk_bytes(), full);
+  env_->set_disk_bytes_max(full + kSegment);
+  ASSERT_OK(writer()->PrepareSpares());
+  EXPECT_FALSE(writer()->LacksRoomForSpares());
   CrashAndOpen(CrashKind::kProcess);
   ExpectAllThere();
 }
