@@ -151,12 +151,8 @@ std::vector<TrajectoryRecord> Table::Scan(const ScanOptions& options) const {
   engine::FirstRecords records(options.limit);
   MutexLock lock(&impl_->table->state->mutex);
   const engine::TableState& state = *impl_->table->state;
-  state.trajectories().ForEach([&](Slot, const index::TrajectoryRecord& record) {
-    if (record.id < options.from_id || record.id >= options.end_id) return;
-    if (!records.Wants(record.id)) return;
-    const TrajectoryRecord described = engine::DescribeTrajectory(state, record);
-    if (!options.state || described.state == *options.state) records.Add(described);
-  });
+  state.trajectories().ForEach([&](Slot, const index::TrajectoryRecord& record) GEARDB_REQUIRES(
+                                   state.mutex) { records.Look(state, record, options); });
   return std::move(records).Finish();
 }
 

@@ -185,8 +185,9 @@ Status Cleaner::CleanNow(bool all) {
        ++tries) {
     // What the store has in memory may be more than all that is free. Appends are refused
     // meanwhile, so it is for what then comes free.
-    if (tries > 0 && !(RemovalMakesRoom() && database_->GiveUpLogSpares())) break;
-    if (RemovalMakesRoom()) status = MakeRoom(&released);
+    const bool makes_room = RemovalMakesRoom();
+    if (tries > 0 && !(makes_room && database_->GiveUpLogSpares())) break;
+    if (makes_room) status = MakeRoom(&released);
     const bool again = status.ok() || (!all && status.code() == StatusCode::kResourceExhausted);
     // What is free may hold what lives in one, and not what does in more.
     if (again) status = Pass(all ? aim : Aim::kOneSegment, &released);

@@ -275,6 +275,13 @@ bool HasSmallerId(const TrajectoryRecord& a, const TrajectoryRecord& b) { return
 
 }  // namespace
 
+void FirstRecords::Look(const TableState& state, const index::TrajectoryRecord& record,
+                        const ScanOptions& options) {
+  if (record.id < options.from_id || record.id >= options.end_id || !Wants(record.id)) return;
+  const TrajectoryRecord described = DescribeTrajectory(state, record);
+  if (!options.state || described.state == *options.state) Add(described);
+}
+
 void FirstRecords::Add(const TrajectoryRecord& record) {
   if (!Wants(record.id)) return;
   const bool full = records_.size() == limit_;
@@ -305,11 +312,7 @@ Result<std::vector<TrajectoryRecord>> ScanRecords(DatabaseCore* database, const 
     const TableState& state = *table.state;
     GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(*table.state, filter));
     for (const Slot slot : slots) {
-      const index::TrajectoryRecord& record = state.trajectories().record(slot);
-      if (record.id < options.from_id || record.id >= options.end_id) continue;
-      if (!records.Wants(record.id)) continue;
-      const TrajectoryRecord described = DescribeTrajectory(state, record);
-      if (!options.state || described.state == *options.state) records.Add(described);
+      records.Look(state, state.trajectories().record(slot), options);
     }
   }
   return std::move(records).Finish();

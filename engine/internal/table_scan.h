@@ -22,6 +22,10 @@ class FirstRecords {
  public:
   explicit FirstRecords(uint64_t limit) : limit_(limit) {}
 
+  /// Adds what a scan with these options shows of a trajectory, if anything.
+  void Look(const TableState& state, const index::TrajectoryRecord& record,
+            const ScanOptions& options) GEARDB_REQUIRES(state.mutex);
+
   /// Whether one with this id would be kept now.
   bool Wants(TrajectoryId id) const {
     return records_.size() < limit_ || (limit_ > 0 && id < records_.front().id);

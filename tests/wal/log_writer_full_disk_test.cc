@@ -15,6 +15,9 @@ class LogWriterFullDiskTest : public LogFixture {
 
   /// A new log whose ring has `ring_bytes`, on a disk that is full but for its spare files.
   void CreateOnFullDisk(uint64_t ring_bytes) {
+    seen_ = SeenLog();
+    env_ = std::make_unique<testing::FaultEnv>(1);
+    written_ = 0;
     options_.log.ring_bytes = ring_bytes;
     CreateAndOpen();
     ASSERT_OK(Write(10, Urgency::kAppend));
@@ -58,8 +61,6 @@ class LogWriterFullDiskTest : public LogFixture {
 TEST_F(LogWriterFullDiskTest, AppendsAndUrgentRecordsEachLeaveTheirSpareFiles) {
   for (const uint64_t ring_segments : {2u, 4u}) {
     SCOPED_TRACE(ring_segments);
-    env_ = std::make_unique<testing::FaultEnv>(1);
-    written_ = 0;
     CreateOnFullDisk(ring_segments * kSegment);
     EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kAppend), "No space left");
     EXPECT_EQ(free_files(), ring_segments + 1);
@@ -81,7 +82,6 @@ TEST_F(LogWriterFullDiskTest, AppendsAndUrgentRecordsEachLeaveTheirSpareFiles) {
     ExpectAllThere();
     CrashAndOpen(CrashKind::kPowerLoss);
     ExpectAllThere();
-    seen_ = SeenLog();
   }
 }
 
@@ -126,8 +126,6 @@ TEST_F(LogWriterFullDiskTest, SparesThatAreGivenUpStayAwayUntilTheyAreRestored) 
 TEST_F(LogWriterFullDiskTest, AnOpenNeedsNoSpareThatCanBeGivenUp) {
   for (const uint64_t ring_segments : {1u, 4u}) {
     SCOPED_TRACE(ring_segments);
-    env_ = std::make_unique<testing::FaultEnv>(1);
-    written_ = 0;
     CreateOnFullDisk(ring_segments * kSegment);
     (void)Fill(Urgency::kAppend);
     while (writer()->GiveUpSpares()) {
@@ -136,7 +134,6 @@ TEST_F(LogWriterFullDiskTest, AnOpenNeedsNoSpareThatCanBeGivenUp) {
     env_->set_disk_bytes_max(env_->disk_bytes());
     CrashAndOpen(CrashKind::kProcess);
     ExpectAllThere();
-    seen_ = SeenLog();
   }
 }
 

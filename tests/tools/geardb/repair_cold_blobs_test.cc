@@ -44,7 +44,7 @@ class RepairColdBlobsTest : public testing::ColdDamageStoreTest {
     }
     return ids;
   }
-  std::vector<std::string> BlobsOf(const std::string& family) const {
+  std::vector<std::string> SomeBlobsOf(const std::string& family) const {
     std::vector<std::string> blobs;
     for (const std::string& name : SomeFiles(family, ".blob")) {
       blobs.push_back(store() + "/cold" + name);
@@ -88,7 +88,7 @@ class RepairColdBlobsTest : public testing::ColdDamageStoreTest {
 
 TEST_F(RepairColdBlobsTest, ACutCostsTheTrajectoriesWithValuesBeyondIt) {
   uint64_t partly = 0;
-  for (const std::string& file : BlobsOf("pages")) {
+  for (const std::string& file : SomeBlobsOf("pages")) {
     Restore();
     const uint64_t size = fs::file_size(file);
     const std::set<TrajectoryId> all = Beyond(file, 0);
@@ -102,7 +102,7 @@ TEST_F(RepairColdBlobsTest, ACutCostsTheTrajectoriesWithValuesBeyondIt) {
     // file's header, and all of it.
     for (const uint64_t at : {middle->offset + 5, end - 1, end, end + 3, size - 32, size - 31,
                               size - 1, uint64_t{30}, uint64_t{7}, uint64_t{0}}) {
-      if (file != BlobsOf("pages").front() && at != end - 1) continue;
+      if (file != SomeBlobsOf("pages").front() && at != end - 1) continue;
       SCOPED_TRACE(file + " at " + std::to_string(at) + " of " + std::to_string(size));
       Restore();
       fs::resize_file(file, at);
@@ -117,7 +117,7 @@ TEST_F(RepairColdBlobsTest, ACutCostsTheTrajectoriesWithValuesBeyondIt) {
 
 TEST_F(RepairColdBlobsTest, ABadHeaderOrFooterCostsNothing) {
   for (const char* family : {"pages", "chunks", "copies"}) {
-    const std::vector<std::string> files = BlobsOf(family);
+    const std::vector<std::string> files = SomeBlobsOf(family);
     for (const std::string& file : files) {
       // Counted from the end where it is negative; of most files one byte of each.
       for (const int64_t place : {0, 9, 13, 29, -32, -20, -1}) {
@@ -135,7 +135,7 @@ TEST_F(RepairColdBlobsTest, ABadHeaderOrFooterCostsNothing) {
 
 TEST_F(RepairColdBlobsTest, ACutFileOfIndexChunksCostsNothing) {
   for (const char* family : {"chunks", "copies"}) {
-    for (const std::string& file : BlobsOf(family)) {
+    for (const std::string& file : SomeBlobsOf(family)) {
       for (const bool empty : {false, true}) {
         SCOPED_TRACE(file + (empty ? ", empty" : ""));
         Restore();
@@ -150,7 +150,7 @@ TEST_F(RepairColdBlobsTest, ACutFileOfIndexChunksCostsNothing) {
 // What is appended then fills the log several times: compactions meet the files, and values that
 // are beyond a cut have no keys any more.
 TEST_F(RepairColdBlobsTest, AppendsGoOnAfterwardsAndTheFileLeaves) {
-  const std::string file = BlobsOf("pages").front();
+  const std::string file = SomeBlobsOf("pages").front();
   fs::resize_file(file, fs::file_size(file) / 2);
   ASSERT_EQ(Run("repair").code, cli::kExitGood);
   const std::set<TrajectoryId> left = Left();
@@ -168,7 +168,7 @@ TEST_F(RepairColdBlobsTest, AppendsGoOnAfterwardsAndTheFileLeaves) {
 
 // A file that is whole but for its footer says nothing of the value that a draw wants.
 TEST_F(RepairColdBlobsTest, ADatabaseThatRunsReadsWhatIsLeftAndRemovesNothing) {
-  const std::string file = BlobsOf("pages").front();
+  const std::string file = SomeBlobsOf("pages").front();
   const uint64_t half = fs::file_size(file) / 2;
   fs::resize_file(file, half);
   const std::set<TrajectoryId> lost = Beyond(file, half);
