@@ -150,9 +150,7 @@ Result<TrajectoryRecord> Table::Find(TrajectoryId id) const {
 std::vector<TrajectoryRecord> Table::Scan(const ScanOptions& options) const {
   engine::FirstRecords records(options.limit);
   MutexLock lock(&impl_->table->state->mutex);
-  const engine::TableState& state = *impl_->table->state;
-  state.trajectories().ForEach([&](Slot, const index::TrajectoryRecord& record) GEARDB_REQUIRES(
-                                   state.mutex) { records.Look(state, record, options); });
+  records.LookAtAll(*impl_->table->state, options);
   return std::move(records).Finish();
 }
 

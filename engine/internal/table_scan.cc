@@ -282,6 +282,14 @@ void FirstRecords::Look(const TableState& state, const index::TrajectoryRecord& 
   if (!options.state || described.state == *options.state) Add(described);
 }
 
+void FirstRecords::LookAtAll(const TableState& state, const ScanOptions& options) {
+  const index::TrajectoryIndex& trajectories = state.trajectories();
+  for (uint64_t slot = 0; slot < trajectories.reserved(); ++slot) {
+    const index::TrajectoryRecord& record = trajectories.record(static_cast<Slot>(slot));
+    if (record.state != index::TrajectoryState::kFree) Look(state, record, options);
+  }
+}
+
 void FirstRecords::Add(const TrajectoryRecord& record) {
   if (!Wants(record.id)) return;
   const bool full = records_.size() == limit_;

@@ -25,6 +25,7 @@ class FirstRecords {
   /// Adds what a scan with these options shows of a trajectory, if anything.
   void Look(const TableState& state, const index::TrajectoryRecord& record,
             const ScanOptions& options) GEARDB_REQUIRES(state.mutex);
+  void LookAtAll(const TableState& state, const ScanOptions& options) GEARDB_REQUIRES(state.mutex);
 
   /// Whether one with this id would be kept now.
   bool Wants(TrajectoryId id) const {
