@@ -100,6 +100,7 @@ std::vector<std::string> ColdCheck::damage() const {
   std::vector<std::string> all = manifest;
   all.insert(all.end(), files.begin(), files.end());
   for (const auto& [path, why] : blobs) all.push_back(why);
+  for (const auto& [path, why] : tables) all.push_back(why);
   all.insert(all.end(), copies.begin(), copies.end());
   return all;
 }
@@ -299,12 +300,33 @@ Status MendColdPages(const std::string& directory, uint64_t log_start) {
   return db->Close();
 }
 
-Status MendColdBlobs(const std::string& directory, uint64_t log_start) {
+namespace {
+
+/// Those that the store consists of.
+std::vector<BrokenTable> BrokenTables(const ColdDb& db) {
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  db.db->GetLiveFilesMetaData(&tables);
+  std::vector<BrokenTable> broken;
+  for (const rocksdb::LiveFileMetaData& table : tables) {
+    const BrokenTable* const shown =
+        db.tables->Shown(Concatenate(db.directory, "/", table.relative_filename));
+    if (shown != nullptr) broken.push_back(*shown);
+  }
+  return broken;
+}
+
+}  // namespace
+
+Status MendColdFiles(const std::string& directory, uint64_t log_start) {
   GEARDB_ASSIGN_OR_RETURN(const auto db,
                           OpenColdDb(directory, {.read_only = true, .log_start = log_start}));
   for (const BrokenBlob& blob : FindBrokenBlobs(*db)) {
     CrashPoint("repair_blob");
     GEARDB_RETURN_IF_ERROR(db->blobs->Mend(blob));
+  }
+  for (const BrokenTable& table : BrokenTables(*db)) {
+    CrashPoint("repair_table");
+    GEARDB_RETURN_IF_ERROR(db->tables->Mend(table));
   }
   return Status::Ok();
 }
@@ -314,8 +336,11 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory) {
   ColdCheck found{.files = db->listener->damage(),
                   .manifest = db->manifests->damage(),
                   .notes = db->manifests->notes()};
+  for (const BrokenTable& table : BrokenTables(*db)) found.tables[table.path] = table.why;
   std::erase_if(found.files, [&](const std::string& text) {
-    return std::ranges::count(found.manifest, text) > 0;
+    return std::ranges::count(found.manifest, text) > 0 ||
+           std::ranges::any_of(found.tables,
+                               [&](const auto& table) { return table.second == text; });
   });
   found.pages = db->missing_in.contains(db->pages->GetName());
   found.pages_name_lsns = db->format >= kColdFormat;
@@ -359,7 +384,7 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory) {
 }
 
 Status MendColdChunks(const std::string& directory, uint64_t log_start) {
-  GEARDB_RETURN_IF_ERROR(MendColdBlobs(directory, log_start));
+  GEARDB_RETURN_IF_ERROR(MendColdFiles(directory, log_start));
   GEARDB_ASSIGN_OR_RETURN(const auto db, OpenColdDb(directory, {.log_start = log_start}));
   GEARDB_RETURN_IF_ERROR(db->Writable());
   uint64_t chunks = 0;

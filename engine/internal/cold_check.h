@@ -27,6 +27,8 @@ struct ColdCheck {
   std::vector<std::string> copies = {};
   /// What is wrong with blob files that lack their header or footer (cold_blobs.h), by path.
   std::map<std::string, std::string> blobs = {};
+  /// What is wrong with SST files that have a bad tail (cold_tables.h), by path.
+  std::map<std::string, std::string> tables = {};
   /// What of RocksDB's manifest was read from its copy (cold_manifest.h).
   std::vector<std::string> manifest = {};
   /// What is no damage.
@@ -50,15 +52,15 @@ struct ColdCheck {
 /// Corruption also where neither copy can be read to its end.
 Result<ColdCheck> CheckColdChunks(const std::string& directory);
 
-/// Writes copies that are damaged or missing again, from the others, after MendColdBlobs; the
+/// Writes copies that are damaged or missing again, from the others, after MendColdFiles; the
 /// manifest, too. What
 /// neither copy has stays as it is. `log_start` as in ColdStoreOptions. FailedPrecondition where
 /// damage to something else leaves the store for reading only.
 Status MendColdChunks(const std::string& directory, uint64_t log_start);
 
-/// Gives blob files their headers and footers again; what they still have is read then. Corruption
-/// where `log_start` is ahead of the store.
-Status MendColdBlobs(const std::string& directory, uint64_t log_start);
+/// Gives blob files their headers and footers again, and SST files their tails; what they still
+/// have is read then. Corruption where `log_start` is ahead of the store.
+Status MendColdFiles(const std::string& directory, uint64_t log_start);
 
 /// SST files of pages of which nothing can be read, or, of those with bad blocks, not all.
 enum class LostPages : uint8_t { kUnreadable, kDamaged };
@@ -74,7 +76,7 @@ Result<ColdManifest> ManifestWithout(const std::string& directory, LostPages whi
 
 /// Drops files of pages that are missing or damaged from what the store consists of, after what can
 /// be read of them was written again, and the pages whose values were in them, or in what blob
-/// files that were cut short (after MendColdBlobs) have lost. Older versions of
+/// files that were cut short (after MendColdFiles) have lost. Older versions of
 /// pages may come up. Where pages do not name their LSNs, nothing that is still asked for may be
 /// there that cannot be read: it could be one of these. Errors as of MendColdChunks.
 Status MendColdPages(const std::string& directory, uint64_t log_start);

@@ -31,6 +31,7 @@
 #include "engine/internal/cold_own.h"
 #include "engine/internal/cold_reserve.h"
 #include "engine/internal/cold_store.h"
+#include "engine/internal/cold_tables.h"
 #include "engine/internal/cold_threads.h"
 
 namespace geardb::engine {
@@ -163,9 +164,10 @@ struct ColdDb {
 
   const std::string directory;
   const ColdStoreOptions options;
-  std::shared_ptr<ManifestFiles> manifests;
-  std::shared_ptr<BlobFiles> blobs;  ///< Over these: what RocksDB sees.
-  std::set<std::string> missing_in;  ///< Column families that the open misses files of.
+  std::shared_ptr<TableFiles> tables;
+  std::shared_ptr<ManifestFiles> manifests;  ///< Over these.
+  std::shared_ptr<BlobFiles> blobs;          ///< Over these: what RocksDB sees.
+  std::set<std::string> missing_in;          ///< Column families that the open misses files of.
   Status found;  ///< NotFound: there is no store yet; Corruption: nothing says what it has.
   std::unique_ptr<ColdThreads> threads;
   uint64_t unflushed_bytes = 0;  ///< Of batches, about, at most.

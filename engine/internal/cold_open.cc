@@ -128,6 +128,8 @@ rocksdb::DBOptions DatabaseOptions(const ColdDb& store, bool degraded) {
   options.manifest_preallocation_size = kManifestBytesAhead;
   options.max_manifest_file_size = uint64_t{16} << 20;
   options.write_dbid_to_manifest = true;
+  // A tail that was made again may not say which file it is of. What is read says so by itself.
+  options.verify_sst_unique_id_in_manifest = false;
   options.bytes_per_sync = uint64_t{1} << 20;
   // No thread that only prints numbers.
   options.stats_dump_period_sec = 0;
@@ -148,6 +150,10 @@ std::set<std::string> NoteMissingTables(const ColdDb& store) {
   for (const rocksdb::LiveFileMetaData& table : tables) {
     uint64_t size = 0;
     const std::string path = Concatenate(store.directory, "/", table.relative_filename);
+    if (const BrokenTable* const shown = store.tables->Shown(path)) {
+      store.listener->AddDamage(shown->why);
+      if (shown->lost_deletions) store.listener->worn.NoteFamily(table.column_family_name);
+    }
     if (!files->GetFileSize(path, plain, &size, nullptr).ok()) {
       store.listener->AddDamage(Concatenate(path, " is missing, with ", RangeText(table)));
       missing_in.insert(table.column_family_name);
@@ -274,12 +280,33 @@ Status OpenDamaged(ColdDb* store, const Status& why) {
   return Status::Ok();
 }
 
+/// What is the same for all RocksDBs that an open makes, one after the other.
+struct Opening {
+  /// Looks at the SST files.
+  Opening(std::string where, const ColdStoreOptions& how)
+      : directory(std::move(where)),
+        options(how),
+        tables(std::make_shared<TableFiles>(
+            how.files != nullptr ? how.files : rocksdb::FileSystem::Default())) {
+    tables->LookAt(directory);
+  }
+  Opening ForReading() const {
+    Opening reading = *this;
+    reading.options.read_only = true;
+    return reading;
+  }
+
+  std::string directory;
+  ColdStoreOptions options;
+  std::shared_ptr<TableFiles> tables;
+};
+
 /// Everything but the RocksDB itself, new: an open that failed leaves none of it behind.
-Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
-                                           const ColdStoreOptions& options) {
+Result<std::unique_ptr<ColdDb>> MakeColdDb(const Opening& opening) {
+  const auto& [directory, options, tables] = opening;
   auto store = std::make_unique<ColdDb>(directory, options);
-  store->manifests = std::make_shared<ManifestFiles>(
-      options.files != nullptr ? options.files : rocksdb::FileSystem::Default(), directory);
+  store->tables = tables;
+  store->manifests = std::make_shared<ManifestFiles>(store->tables, directory);
   store->found = store->manifests->Look();
   store->blobs = std::make_shared<BlobFiles>(store->manifests);
   GEARDB_ASSIGN_OR_RETURN(store->threads, ColdThreads::Start({store->blobs, options.clock},
@@ -298,13 +325,11 @@ Result<std::unique_ptr<ColdDb>> MakeColdDb(const std::string& directory,
 
 /// Corruption where the store has lost what the log relied upon. Reads only; what it cannot open,
 /// the open proper will judge.
-Status CheckReachesLog(const std::string& directory, const ColdStoreOptions& options) {
-  ColdStoreOptions reading = options;
-  reading.read_only = true;
-  GEARDB_ASSIGN_OR_RETURN(const auto store, MakeColdDb(directory, reading));
+Status CheckReachesLog(const Opening& opening) {
+  GEARDB_ASSIGN_OR_RETURN(const auto store, MakeColdDb(opening.ForReading()));
   const rocksdb::Status opened = OpenRocks(store.get(), /*degraded=*/false);
   // Column families are missing: nothing was ever flushed, it seems.
-  if (opened.IsInvalidArgument()) return FromRocks(opened, directory);
+  if (opened.IsInvalidArgument()) return FromRocks(opened, opening.directory);
   if (!opened.ok()) return Status::Ok();
   const bool says_nothing = ReadColdOwn(*store).status().code() == StatusCode::kNotFound;
   if (!says_nothing && !ReadOwnKeys(store.get()).ok()) return Status::Ok();
@@ -324,12 +349,10 @@ Status MakeCopies(ColdDb* store) {
 /// Where all that keeps a store from being opened is one of the copies of the index chunks, and the
 /// other one is whole: drops that one's family, which an open for writing makes anew. The damage;
 /// empty where nothing was done.
-Result<std::vector<std::string>> DropDamagedCopy(const std::string& directory,
-                                                 const ColdStoreOptions& options) {
+Result<std::vector<std::string>> DropDamagedCopy(const Opening& opening) {
   const std::vector<std::string> nothing;
-  ColdStoreOptions reading = options;
-  reading.read_only = true;
-  GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(directory, reading));
+  const std::string& directory = opening.directory;
+  GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(opening.ForReading()));
   if (!OpenRocks(store.get(), /*degraded=*/true).ok()) return nothing;
   // Opening for writing deletes the files that the manifest does not name. One that says less than
   // the log relies upon may have ended early, and its missing files have been replaced since.
@@ -340,7 +363,7 @@ Result<std::vector<std::string>> DropDamagedCopy(const std::string& directory,
   missing_in.erase(kChunkFamilies[copy]);
   if (!missing_in.empty()) return nothing;
   std::vector<std::string> damage = store->listener->damage();
-  GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
+  GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(opening));
   GEARDB_RETURN_IF_ERROR(FromRocks(OpenRocks(store.get(), /*degraded=*/true), directory));
   GEARDB_RETURN_IF_ERROR(FromRocks(store->db->DropColumnFamily(store->chunks[copy]), directory));
   GEARDB_RETURN_IF_ERROR(store->Close());
@@ -364,7 +387,8 @@ Status CheckOptions(const ColdStoreOptions& options) {
 Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
                                            const ColdStoreOptions& options) {
   GEARDB_RETURN_IF_ERROR(CheckOptions(options));
-  GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(directory, options));
+  const Opening opening(directory, options);
+  GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(opening));
   const bool absent = store->found.code() == StatusCode::kNotFound;
   if (!store->found.ok() && (options.read_only || !absent)) return store->found;
   if (options.log_start != 0) {
@@ -372,26 +396,26 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
       return Status::Corruption(directory, " holds no cold store, but the log begins at ",
                                 options.log_start);
     }
-    GEARDB_RETURN_IF_ERROR(CheckReachesLog(directory, options));
+    GEARDB_RETURN_IF_ERROR(CheckReachesLog(opening));
   }
   Status opened = OpenWhole(store.get());
   for (const auto reserve : {&ColdDb::open_reserve, &ColdDb::reserve}) {
     const bool full = opened.code() == StatusCode::kResourceExhausted;
     if (!full || options.read_only || !(store.get()->*reserve)->GiveUp()) continue;
     // It needs little, and without it nothing could be removed.
-    GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
+    GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(opening));
     opened = OpenWhole(store.get());
   }
   std::vector<std::string> damage = store->listener->damage();
   if (opened.code() == StatusCode::kCorruption && !options.read_only) {
     store.reset();
-    GEARDB_ASSIGN_OR_RETURN(const auto dropped, DropDamagedCopy(directory, options));
-    GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
+    GEARDB_ASSIGN_OR_RETURN(const auto dropped, DropDamagedCopy(opening));
+    GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(opening));
     if (!dropped.empty()) opened = OpenWhole(store.get());
     damage.insert(damage.end(), dropped.begin(), dropped.end());
   }
   if (opened.code() == StatusCode::kCorruption) {
-    GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
+    GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(opening));
     opened = OpenDamaged(store.get(), opened);
   }
   GEARDB_RETURN_IF_ERROR(opened);
@@ -415,12 +439,10 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
 namespace {
 
 /// Opens the store for reading, however damaged, and looks for such files.
-Result<std::unique_ptr<ColdDb>> OpenToDrop(const std::string& directory,
-                                           const ColdStoreOptions& options, LostPages which,
+Result<std::unique_ptr<ColdDb>> OpenToDrop(const Opening& opening, LostPages which,
                                            std::vector<ManifestFile>* lost) {
-  ColdStoreOptions reading = options;
-  reading.read_only = true;
-  GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(directory, reading));
+  const std::string& directory = opening.directory;
+  GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(opening.ForReading()));
   GEARDB_RETURN_IF_ERROR(store->found);
   GEARDB_RETURN_IF_ERROR(FromRocks(OpenRocks(store.get(), /*degraded=*/true), directory));
   // As in DropDamagedCopy.
@@ -438,16 +460,17 @@ Result<std::unique_ptr<ColdDb>> OpenToDrop(const std::string& directory,
 
 Result<ColdManifest> ManifestWithout(const std::string& directory, LostPages which) {
   std::vector<ManifestFile> lost;
-  GEARDB_ASSIGN_OR_RETURN(const auto store, OpenToDrop(directory, {}, which, &lost));
+  GEARDB_ASSIGN_OR_RETURN(const auto store, OpenToDrop(Opening(directory, {}), which, &lost));
   return store->manifests->Without(lost);
 }
 
 Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,
                      LostPages which) {
   std::vector<ManifestFile> lost;
-  GEARDB_ASSIGN_OR_RETURN(auto store, OpenToDrop(directory, options, which, &lost));
+  const Opening opening(directory, options);
+  GEARDB_ASSIGN_OR_RETURN(auto store, OpenToDrop(opening, which, &lost));
   if (lost.empty()) return Status::Ok();
-  GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(directory, options));
+  GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(opening));
   store->manifests->LeaveOut(lost);
   // It opens with a manifest of its own, without them.
   GEARDB_RETURN_IF_ERROR(FromRocks(OpenRocks(store.get(), /*degraded=*/true), directory));

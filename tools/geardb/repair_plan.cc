@@ -290,7 +290,7 @@ bool Planner::MendCold(const Status& failure) {
   const bool whole = std::ranges::any_of(bases_, [](const auto& file) { return file.second == 0; });
   if (!whole) return false;
   plan_.cold_aside = true;
-  plan_.mend_cold = plan_.mend_blobs = plan_.drop_cold_pages = false;
+  plan_.mend_cold = plan_.mend_files = plan_.drop_cold_pages = false;
   plan_.tried_without.reset();
   Add("the cold store: " + std::string(failure.message()),
       "the cold store is put aside: the log has all since its begin");
@@ -302,14 +302,20 @@ void Planner::LookAtCold() {
   looked_at_cold_ = true;
   if (plan_.cold_aside) return;
   const auto found = engine::CheckColdChunks(cold_directory());
-  if (!found.ok() || (!found->mendable && !found->pages && found->blobs.empty())) return;
+  if (!found.ok() ||
+      (!found->mendable && !found->pages && found->blobs.empty() && found->tables.empty())) {
+    return;
+  }
   for (const std::string& text : found->manifest) {
     Add(text, "what says which files the cold store has is written again, twice");
   }
   for (const auto& [path, text] : found->blobs) {
     Add(text, "it gets its header and footer again; the values that it still has can be read");
   }
-  plan_.mend_blobs = !found->blobs.empty();
+  for (const auto& [path, text] : found->tables) {
+    Add(text, "its tail is made again from the keys that it has");
+  }
+  plan_.mend_files = !found->blobs.empty() || !found->tables.empty();
   plan_.mend_cold = found->mendable;
   plan_.drop_cold_pages = found->pages || found->blobs_cut;
   cold_in_part_ = found->pages_in_part;

@@ -83,8 +83,9 @@ struct RepairPlan {
   bool make_lock = false;
   /// The segments have lost what was synced, and the ring has it: an open for writing puts it back.
   bool drain_ring = false;
-  bool mend_cold = false;        ///< Copies of index chunks in the cold store are written again.
-  bool mend_blobs = false;       ///< Blob files in the cold store get headers and footers again.
+  bool mend_cold = false;  ///< Copies of index chunks in the cold store are written again.
+  bool mend_files =
+      false;  ///< Of the cold store, blob files get headers, footers, SST files tails.
   bool drop_cold_pages = false;  ///< The cold store goes on without files of pages that are lost.
   /// Which of these the plan was tried out without: their pages name their LSNs, so that no older
   /// version is taken for what was lost. Nothing: what a read that meets the files cannot read is

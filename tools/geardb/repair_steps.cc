@@ -195,7 +195,7 @@ Status DropColdPages(const RepairPlan& plan) {
 
 /// Corruption where some damage is left.
 Status CheckCold(const RepairPlan& plan) {
-  if (!plan.mend_cold && !plan.mend_blobs && !plan.drop_cold_pages) return Status::Ok();
+  if (!plan.mend_cold && !plan.mend_files && !plan.drop_cold_pages) return Status::Ok();
   const std::string cold = JoinPath(plan.directory, engine::kColdDirectory);
   GEARDB_ASSIGN_OR_RETURN(const engine::ColdCheck left, engine::CheckColdChunks(cold));
   if (left.damage().empty()) return Status::Ok();
@@ -212,9 +212,9 @@ Result<Repaired> TakeRepairSteps(const RepairPlan& plan, const RepairOptions& op
   GEARDB_RETURN_IF_ERROR(steps.WriteLogFiles());
   GEARDB_RETURN_IF_ERROR(steps.WriteManifest());
   GEARDB_RETURN_IF_ERROR(steps.MoveStrangers());
-  if (plan.mend_blobs) {
+  if (plan.mend_files) {
     GEARDB_RETURN_IF_ERROR(
-        engine::MendColdBlobs(JoinPath(plan.directory, engine::kColdDirectory), plan.log_start));
+        engine::MendColdFiles(JoinPath(plan.directory, engine::kColdDirectory), plan.log_start));
   }
   if (plan.mend_cold) {
     const Status mended =

@@ -342,6 +342,10 @@ Status Verification::CheckCold() {
                    "; what values it still has can be read, and geardb repair writes header and "
                    "footer again");
   }
+  for (const auto& [path, text] : found->tables) {
+    AddProblem(path, kNoLsn,
+               text + "; its keys can be read all the same, and geardb repair writes it again");
+  }
   for (const std::string& text : found->copies) {
     AddProblem(directory, kNoLsn,
                text +

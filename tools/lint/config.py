@@ -68,6 +68,7 @@ SYSTEM_HEADERS = {
                                   "rocksdb/write_buffer_manager.h"},
     "engine/internal/cold_manifest.h": {"rocksdb/file_system.h"},
     "engine/internal/cold_salvage.cc": {"rocksdb/file_system.h", "rocksdb/sst_file_reader.h"},
+    "engine/internal/cold_tables.h": {"rocksdb/file_system.h"},
     "engine/internal/cold_snapshot.cc": {"rocksdb/db.h", "rocksdb/snapshot.h"},
     "engine/internal/cold_open.cc": {"rocksdb/convenience.h", "rocksdb/file_system.h",
                                      "rocksdb/filter_policy.h", "rocksdb/table.h",

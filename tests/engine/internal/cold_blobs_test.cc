@@ -115,7 +115,7 @@ TEST_F(ColdBlobsTest, WhatLiesBeforeACutIsReadAndNothingBehindIt) {
     ASSERT_OK_AND_ASSIGN(ColdCheck found, CheckColdChunks(directory_));
     EXPECT_EQ(found.blobs.size(), 1u);
     EXPECT_EQ(found.blobs_cut, at < bytes.size() - kBlobFooterBytes);
-    ASSERT_OK(MendColdBlobs(directory_, 0));
+    ASSERT_OK(MendColdFiles(directory_, 0));
     ASSERT_OK_AND_ASSIGN(found, CheckColdChunks(directory_));
     EXPECT_TRUE(found.damage().empty()) << found.damage()[0];
     ExpectReads(at, /*read_only=*/true);
@@ -128,7 +128,7 @@ TEST_F(ColdBlobsTest, AMendThatDiedIsMadeAgain) {
   const uint64_t end = third.offset + third.bytes;
   // Some of a footer, where it was to be.
   testing::WriteBytes(file_.path, bytes.substr(0, end) + BlobFooter(kPagesPut).substr(0, 13));
-  ASSERT_OK(MendColdBlobs(directory_, 0));
+  ASSERT_OK(MendColdFiles(directory_, 0));
   ExpectReads(end, /*read_only=*/true);
   EXPECT_EQ(fs::file_size(file_.path), end + 13 + kBlobFooterBytes);
 }

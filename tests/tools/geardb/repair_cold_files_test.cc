@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/internal/cold_db.h"
+#include "tests/testing/files.h"
 #include "tests/tools/geardb/cli_fixture.h"
 #include "tests/tools/geardb/large_store_fixture.h"
 #include "tests/tools/geardb/must.h"
@@ -47,8 +48,10 @@ struct FileLoss {
 const std::vector<FileLoss>& FileLosses() {
   static const std::vector<FileLoss> losses = {
       {"truncated", [](const std::string& path) { fs::resize_file(path, 0); }},
-      {"flipped footer",
-       [](const std::string& path) { testing::FlipByte(path, fs::file_size(path) - 3); }},
+      {"overwritten",
+       [](const std::string& path) {
+         testing::WriteBytes(path, std::string(fs::file_size(path), '\0'));
+       }},
       {"deleted", [](const std::string& path) { fs::remove(path); }}};
   return losses;
 }
@@ -242,6 +245,27 @@ TEST_F(RepairColdFilesTest, AFileOfDeletionsAloneCostsNothing) {
     ExpectRepairLoses(
         [](const std::set<TrajectoryId>& lost) { EXPECT_EQ(lost, std::set<TrajectoryId>{}); });
   });
+}
+
+TEST_F(RepairColdFilesTest, AFileWithABadEndCostsNothingNotEvenBeforeItsRepair) {
+  for (const auto& [file, ids] : PageFiles()) {
+    SCOPED_TRACE(file);
+    const auto flip = [&] { testing::FlipByte(file, fs::file_size(file) - 3); };
+    flip();
+    ExpectAllBut({});
+    Restore();
+    flip();
+    const CliRun verify = Run("verify");
+    EXPECT_EQ(verify.code, cli::kExitDamage);
+    EXPECT_NE(verify.out.find(file + " has a bad tail"), std::string::npos) << verify.out;
+    const CliRun repair = Run("repair");
+    EXPECT_EQ(repair.code, cli::kExitGood) << repair.err;
+    EXPECT_NE(repair.out.find("nothing is lost"), std::string::npos) << repair.out;
+    EXPECT_EQ(Run("verify").code, cli::kExitGood);
+    ExpectAllBut({});
+    Restore();
+    if (HasFailure()) return;
+  }
 }
 
 TEST_F(RepairColdFilesTest, AFileOfPagesCostsTheTrajectoriesInIt) {
