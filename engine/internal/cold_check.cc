@@ -16,6 +16,7 @@
 #include "engine/internal/cold_blobs.h"
 #include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_db.h"
+#include "engine/internal/cold_page.h"
 #include "engine/internal/cold_salvage.h"
 #include "engine/internal/image_chunk.h"
 
@@ -243,11 +244,21 @@ class PagesAgain {
   rocksdb::WriteBatch batch_;
 };
 
-/// Writes what can be read of these files again, and what else can be found of their pages.
-Status WritePagesAgain(const std::vector<LostFile>& files, ColdDb* db) {
+/// Whether a store has a version of the page that is as new as this one.
+bool HasAsNew(const ColdDb& db, const std::string& key, std::string_view value) {
+  const auto wanted = ReadColdPageHeader(value);
+  rocksdb::PinnableSlice found;
+  if (!GetValue(db, db.pages, key, nullptr, &found).ok()) return false;
+  const auto has = ReadColdPageHeader(ViewOf(found));
+  return wanted.ok() && has.ok() && has->lsn >= wanted->lsn;
+}
+
+/// Writes what can be read of these files again, and what else can be found of their pages that
+/// `without` them, the store has not.
+Status WritePagesAgain(const std::vector<LostFile>& files, const ColdDb& without, ColdDb* db) {
   PagesAgain again(db);
   const auto read = [db](const std::string& key, rocksdb::PinnableSlice* value) {
-    return db->db->Get(rocksdb::ReadOptions(), db->pages, key, value);
+    return FromRocks(db->db->Get(rocksdb::ReadOptions(), db->pages, key, value), db->directory);
   };
   for (const LostFile& lost : files) {
     for (const std::string& key : KeysLeft(*db, lost.file)) {
@@ -262,9 +273,11 @@ Status WritePagesAgain(const std::vector<LostFile>& files, ColdDb* db) {
   for (const ColdPageKey& page : salvage.keys()) {
     const std::string key = EncodeColdKey(page);
     rocksdb::PinnableSlice value;
-    if (!read(key, &value).IsCorruption()) continue;
+    if (read(key, &value).code() != StatusCode::kCorruption) continue;
     const auto found = salvage.FindNewest(page);
-    if (found) GEARDB_RETURN_IF_ERROR(again.Put(key, *found));
+    if (found && !HasAsNew(without, key, *found)) {
+      GEARDB_RETURN_IF_ERROR(again.Put(key, *found));
+    }
   }
   return again.Finish();
 }
@@ -273,17 +286,18 @@ Status WritePagesAgain(const std::vector<LostFile>& files, ColdDb* db) {
 
 Status MendColdPages(const std::string& directory, uint64_t log_start) {
   const ColdStoreOptions options = {.log_start = log_start};
-  GEARDB_RETURN_IF_ERROR(DropLostPages(directory, options, LostPages::kUnreadable));
-  GEARDB_ASSIGN_OR_RETURN(auto db, OpenColdDb(directory, options));
-  GEARDB_RETURN_IF_ERROR(db->Writable());
-  const std::vector<LostFile> damaged = FindLostPages(*db, LostPages::kDamaged);
-  if (!damaged.empty()) {
-    GEARDB_RETURN_IF_ERROR(WritePagesAgain(damaged, db.get()));
+  {
+    GEARDB_ASSIGN_OR_RETURN(const auto db, OpenInSpiteOfDamage(directory, options));
+    const std::vector<LostFile> damaged = FindLostPages(*db, LostPages::kDamaged);
+    if (!damaged.empty()) {
+      GEARDB_ASSIGN_OR_RETURN(const auto without, OpenWithoutLostPages(directory, options));
+      GEARDB_RETURN_IF_ERROR(WritePagesAgain(damaged, *without, db.get()));
+    }
     GEARDB_RETURN_IF_ERROR(db->Close());
-    GEARDB_RETURN_IF_ERROR(DropLostPages(directory, options, LostPages::kDamaged));
-    GEARDB_ASSIGN_OR_RETURN(db, OpenColdDb(directory, options));
-    GEARDB_RETURN_IF_ERROR(db->Writable());
   }
+  GEARDB_RETURN_IF_ERROR(DropLostPages(directory, options));
+  GEARDB_ASSIGN_OR_RETURN(const auto db, OpenColdDb(directory, options));
+  GEARDB_RETURN_IF_ERROR(db->Writable());
   const std::map<uint64_t, uint64_t> ends = ShortBlobFiles(*db);
   if (ends.empty()) return db->Close();
   GEARDB_RETURN_IF_ERROR(DeletePagesBeyond(ends, db.get()));
@@ -309,7 +323,7 @@ std::vector<BrokenTable> BrokenTables(const ColdDb& db) {
   std::vector<BrokenTable> broken;
   for (const rocksdb::LiveFileMetaData& table : tables) {
     const BrokenTable* const shown =
-        db.tables->Shown(Concatenate(db.directory, "/", table.relative_filename));
+        db.tables->Shown(Concatenate(db.directory, "/", table.relative_filename), table.size);
     if (shown != nullptr) broken.push_back(*shown);
   }
   return broken;
@@ -349,8 +363,6 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory) {
     ++found.files_of_pages;
     if (std::ranges::count(found.files, lost.why) == 0) found.files.push_back(lost.why);
   }
-  found.pages_in_part = found.files_of_pages > 0 &&
-                        FindLostPages(*db, LostPages::kUnreadable).size() < found.files_of_pages;
   for (const BrokenBlob& blob : FindBrokenBlobs(*db)) {
     found.blobs[blob.path] = blob.why;
     found.blobs_cut = found.blobs_cut || blob.cut;

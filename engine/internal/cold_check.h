@@ -37,9 +37,7 @@ struct ColdCheck {
   bool blobs_cut = false;
   /// Of `files`, some are of pages (MendColdPages).
   bool pages = false;
-  /// How many SST files of pages are lost; of some of them a part can be read.
-  uint64_t files_of_pages = 0;
-  bool pages_in_part = false;
+  uint64_t files_of_pages = 0;  ///< So many SST files of pages are damaged.
   /// Of each page it is known which version it is: an older one that comes up is not taken for it.
   bool pages_name_lsns = false;
   /// Something of that is one of the copies', and the other may have it.
@@ -61,18 +59,6 @@ Status MendColdChunks(const std::string& directory, uint64_t log_start);
 /// Gives blob files their headers and footers again, and SST files their tails; what they still
 /// have is read then. Corruption where `log_start` is ahead of the store.
 Status MendColdFiles(const std::string& directory, uint64_t log_start);
-
-/// SST files of pages of which nothing can be read, or, of those with bad blocks, not all.
-enum class LostPages : uint8_t { kUnreadable, kDamaged };
-
-/// RocksDB's manifest, as it is to be read in a directory with links to the store's other files.
-struct ColdManifest {
-  std::string name = {};
-  std::string bytes = {};
-};
-/// The manifest without files of pages that are lost: what MendColdPages would leave, but for what
-/// it writes again.
-Result<ColdManifest> ManifestWithout(const std::string& directory, LostPages which);
 
 /// Drops files of pages that are missing or damaged from what the store consists of, after what can
 /// be read of them was written again, and the pages whose values were in them, or in what blob

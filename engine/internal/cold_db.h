@@ -25,7 +25,6 @@
 #include "base/metrics.h"
 #include "base/mutex.h"
 #include "engine/internal/cold_blobs.h"
-#include "engine/internal/cold_check.h"
 #include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_manifest.h"
 #include "engine/internal/cold_own.h"
@@ -213,6 +212,8 @@ struct ColdDb {
   std::string newest_page_ GEARDB_GUARDED_BY(newest_mutex_);
 };
 
+/// SST files of pages of which nothing can be read, or, of those with bad blocks, not all.
+enum class LostPages : uint8_t { kUnreadable, kDamaged };
 /// An SST file of pages that is lost.
 struct LostFile {
   rocksdb::LiveFileMetaData file;
@@ -229,10 +230,15 @@ std::string WhyLost(const ColdDb& store, const rocksdb::LiveFileMetaData& table,
 std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which,
                                     const ColdPageKey* key = nullptr,
                                     std::set<uint64_t>* looked = nullptr);
-/// Drops these from the store. Older versions of what was in them may come up, as of
-/// MendColdPages (cold_check.h). Corruption where `log_start` is ahead of the store.
-Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,
-                     LostPages which);
+/// Drops damaged SST files of pages from the store. Older versions of what was in them may come up,
+/// as of MendColdPages (cold_check.h). Corruption where `log_start` is ahead of the store.
+Status DropLostPages(const std::string& directory, const ColdStoreOptions& options);
+/// Opens the store for reading as if DropLostPages had been called. Errors as there.
+Result<std::unique_ptr<ColdDb>> OpenWithoutLostPages(const std::string& directory,
+                                                     const ColdStoreOptions& options);
+/// Opens the store for writing though files are damaged. Nothing is compacted. Errors as there.
+Result<std::unique_ptr<ColdDb>> OpenInSpiteOfDamage(const std::string& directory,
+                                                    const ColdStoreOptions& options);
 
 /// Opens the directory as cold_store.h says.
 Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,

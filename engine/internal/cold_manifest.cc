@@ -9,6 +9,7 @@
 
 #include "base/concatenate.h"
 #include "base/crash_point.h"
+#include "engine/internal/cold_check.h"
 #include "engine/internal/cold_checksum.h"
 #include "engine/internal/cold_db.h"
 
@@ -359,13 +360,9 @@ Status ManifestFiles::Look() {
 }
 
 void ManifestFiles::LeaveOut(const std::vector<ManifestFile>& files) {
-  served_[path_] = Without(files).bytes;
-}
-
-ColdManifest ManifestFiles::Without(const std::vector<ManifestFile>& files) const {
-  std::string bytes = bytes_;
+  if (files.empty()) return;
+  std::string& bytes = served_[path_] = bytes_;
   for (const ManifestFile& file : files) AppendDropped(file, &bytes);
-  return {.name = path_.substr(path_.rfind('/') + 1), .bytes = std::move(bytes)};
 }
 
 Status ManifestFiles::DeleteStrays() {

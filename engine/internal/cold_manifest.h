@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/internal/cold_check.h"
 
 namespace geardb::engine {
 
@@ -73,8 +72,6 @@ class ManifestFiles : public rocksdb::FileSystemWrapper {
   /// Of a manifest that was found: RocksDB reads that these files are no part of the store. After
   /// Look, before RocksDB.
   void LeaveOut(const std::vector<ManifestFile>& files);
-  /// The manifest that was found, without these.
-  ColdManifest Without(const std::vector<ManifestFile>& files) const;
   /// Copies of manifests that are gone leave.
   Status DeleteStrays();
   /// While it refuses, no SST or blob file can be made: NoSpace. Thread-safe.

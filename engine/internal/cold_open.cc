@@ -150,7 +150,7 @@ std::set<std::string> NoteMissingTables(const ColdDb& store) {
   for (const rocksdb::LiveFileMetaData& table : tables) {
     uint64_t size = 0;
     const std::string path = Concatenate(store.directory, "/", table.relative_filename);
-    if (const BrokenTable* const shown = store.tables->Shown(path)) {
+    if (const BrokenTable* const shown = store.tables->Shown(path, table.size)) {
       store.listener->AddDamage(shown->why);
       if (shown->lost_deletions) store.listener->worn.NoteFamily(table.column_family_name);
     }
@@ -438,43 +438,57 @@ Result<std::unique_ptr<ColdDb>> OpenColdDb(const std::string& directory,
 
 namespace {
 
-/// Opens the store for reading, however damaged, and looks for such files.
-Result<std::unique_ptr<ColdDb>> OpenToDrop(const Opening& opening, LostPages which,
-                                           std::vector<ManifestFile>* lost) {
-  const std::string& directory = opening.directory;
+/// OK where nothing that the log relies upon is missing, as in DropDamagedCopy.
+Status CheckOwn(ColdDb* store) {
+  GEARDB_RETURN_IF_ERROR(ReadOwnKeys(store).status());
+  return CompareWithLog(*store);
+}
+
+/// Looks for damaged files of pages in the store, which is opened for reading for it.
+Result<std::vector<ManifestFile>> FindFilesToDrop(const Opening& opening) {
   GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(opening.ForReading()));
   GEARDB_RETURN_IF_ERROR(store->found);
-  GEARDB_RETURN_IF_ERROR(FromRocks(OpenRocks(store.get(), /*degraded=*/true), directory));
-  // As in DropDamagedCopy.
-  GEARDB_RETURN_IF_ERROR(ReadOwnKeys(store.get()).status());
-  GEARDB_RETURN_IF_ERROR(CompareWithLog(*store));
-  for (const LostFile& found : FindLostPages(*store, which)) {
-    lost->push_back({.family = store->pages->GetID(),
-                     .level = static_cast<uint32_t>(found.file.level),
-                     .number = found.file.file_number});
+  GEARDB_RETURN_IF_ERROR(FromRocks(OpenRocks(store.get(), /*degraded=*/true), opening.directory));
+  GEARDB_RETURN_IF_ERROR(CheckOwn(store.get()));
+  std::vector<ManifestFile> lost;
+  for (const LostFile& found : FindLostPages(*store, LostPages::kDamaged)) {
+    lost.push_back({.family = store->pages->GetID(),
+                    .level = static_cast<uint32_t>(found.file.level),
+                    .number = found.file.file_number});
   }
+  return lost;
+}
+
+/// With a manifest of its own, without these files.
+Result<std::unique_ptr<ColdDb>> OpenWithout(const Opening& opening,
+                                            const std::vector<ManifestFile>& files) {
+  GEARDB_ASSIGN_OR_RETURN(auto store, MakeColdDb(opening));
+  store->manifests->LeaveOut(files);
+  GEARDB_RETURN_IF_ERROR(FromRocks(OpenRocks(store.get(), /*degraded=*/true), opening.directory));
+  GEARDB_RETURN_IF_ERROR(CheckOwn(store.get()));
   return store;
 }
 
 }  // namespace
 
-Result<ColdManifest> ManifestWithout(const std::string& directory, LostPages which) {
-  std::vector<ManifestFile> lost;
-  GEARDB_ASSIGN_OR_RETURN(const auto store, OpenToDrop(Opening(directory, {}), which, &lost));
-  return store->manifests->Without(lost);
+Result<std::unique_ptr<ColdDb>> OpenWithoutLostPages(const std::string& directory,
+                                                     const ColdStoreOptions& options) {
+  const Opening opening = Opening(directory, options).ForReading();
+  GEARDB_ASSIGN_OR_RETURN(const auto lost, FindFilesToDrop(opening));
+  return OpenWithout(opening, lost);
 }
 
-Status DropLostPages(const std::string& directory, const ColdStoreOptions& options,
-                     LostPages which) {
-  std::vector<ManifestFile> lost;
+Status DropLostPages(const std::string& directory, const ColdStoreOptions& options) {
   const Opening opening(directory, options);
-  GEARDB_ASSIGN_OR_RETURN(auto store, OpenToDrop(opening, which, &lost));
+  GEARDB_ASSIGN_OR_RETURN(const auto lost, FindFilesToDrop(opening));
   if (lost.empty()) return Status::Ok();
-  GEARDB_ASSIGN_OR_RETURN(store, MakeColdDb(opening));
-  store->manifests->LeaveOut(lost);
-  // It opens with a manifest of its own, without them.
-  GEARDB_RETURN_IF_ERROR(FromRocks(OpenRocks(store.get(), /*degraded=*/true), directory));
+  GEARDB_ASSIGN_OR_RETURN(const auto store, OpenWithout(opening, lost));
   return store->Close();
+}
+
+Result<std::unique_ptr<ColdDb>> OpenInSpiteOfDamage(const std::string& directory,
+                                                    const ColdStoreOptions& options) {
+  return OpenWithout(Opening(directory, options), {});
 }
 
 }  // namespace geardb::engine

@@ -12,6 +12,8 @@ namespace geardb::engine {
 ColdReader::ColdReader(const ColdDb* db)
     : db_(db), snapshots_(std::make_shared<ColdSnapshots>(db->db.get())), salvage_(db) {}
 
+ColdReader::~ColdReader() = default;
+
 bool ColdReader::Enter() {
   MutexLock lock(&mutex_);
   if (closed_) return false;
@@ -84,7 +86,30 @@ std::vector<LostFile> ColdReader::LostFilesOf(const ColdPageKey& key) {
   return lost;
 }
 
+// Beside a writer its files come and go. (Nor is anything read as of before.)
+const ColdDb* ColdReader::Without() {
+  if (!db_->read_only || db_->format < kColdFormat) return nullptr;
+  MutexLock lock(&without_mutex_);
+  if (!std::exchange(tried_without_, true)) {
+    ColdStoreOptions options = db_->options;
+    options.memory_bytes = kColdMemoryBytesMin;
+    auto opened = OpenWithoutLostPages(db_->directory, options);
+    if (opened.ok()) without_ = std::move(*opened);
+  }
+  return without_.get();
+}
+
+bool ColdReader::ReadFrom(const ColdDb& without, ColdRead* read) {
+  rocksdb::PinnableSlice value;
+  return read->lsn != kNoLsn &&
+         GetValue(without, without.pages, EncodeColdKey(read->key), nullptr, &value).ok() &&
+         Decode(ViewOf(value), read).ok() && read->header.lsn != kNoLsn &&
+         read->header.lsn >= read->lsn;
+}
+
 Status ColdReader::AfterDamage(const Status& why, ColdRead* read) {
+  const ColdDb* const without = Without();
+  if (without != nullptr && ReadFrom(*without, read)) return Status::Ok();
   auto value = salvage_.Find(read->key, read->lsn);
   if (!value) {
     const std::vector<LostFile> lost = LostFilesOf(read->key);
@@ -95,6 +120,10 @@ Status ColdReader::AfterDamage(const Status& why, ColdRead* read) {
   if (value && Decode(*value, read).ok()) {
     salvaged_.Add();
     return Status::Ok();
+  }
+  // A file that is only away comes back, and nothing may be removed for it.
+  if (without != nullptr && db_->options.read_only) {
+    return Status::Corruption(why.message(), "; nothing else has the page");
   }
   read->of_file = true;
   return Status::Corruption(why.message(),

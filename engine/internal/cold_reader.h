@@ -22,6 +22,7 @@ class ColdReader {
  public:
   /// Reads from `db`, which outlives it.
   explicit ColdReader(const ColdDb* db);
+  ~ColdReader();
 
   /// Sets the read's status. FailedPrecondition after Close.
   void Read(ColdRead* read);
@@ -38,6 +39,11 @@ class ColdReader {
   Status Decode(std::string_view value, ColdRead* read);
   /// Of a read that has met damage: the page all the same, or what to say.
   Status AfterDamage(const Status& why, ColdRead* read);
+  /// The store as it is without its damaged files; null where it cannot be opened so, or where that
+  /// would not tell an older version from the one that is asked for.
+  const ColdDb* Without();
+  /// Whether the page was found there, no older than it is asked for.
+  bool ReadFrom(const ColdDb& without, ColdRead* read);
   /// The damaged files through which a read of this page may pass. Each file is read whole once,
   /// not again for each page that one of them hides.
   std::vector<LostFile> LostFilesOf(const ColdPageKey& key);
@@ -51,6 +57,9 @@ class ColdReader {
   std::vector<LostFile> lost_ GEARDB_GUARDED_BY(lost_mutex_);
   std::set<uint64_t> looked_
       GEARDB_GUARDED_BY(lost_mutex_);  // SST files that were read, by number.
+  Mutex without_mutex_;
+  bool tried_without_ GEARDB_GUARDED_BY(without_mutex_) = false;
+  std::unique_ptr<const ColdDb> without_ GEARDB_GUARDED_BY(without_mutex_);
   Mutex mutex_;
   CondVar left_;
   uint64_t reading_ GEARDB_GUARDED_BY(mutex_) = 0;

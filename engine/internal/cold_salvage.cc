@@ -104,14 +104,15 @@ std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which, const 
 
 // ---- What is found of them.
 
-std::optional<ColdSalvage::KeySpan> ColdSalvage::BadBlocksOf(const LostFile& file) const {
+ColdSalvage::KeySpan ColdSalvage::BadBlocksOf(const LostFile& file) const {
   KeySpan span{.first = file.file.smallestkey, .last = file.file.largestkey};
+  const std::string path = Concatenate(db_->directory, "/", file.file.relative_filename);
+  uint64_t bytes = 0;
+  (void)db_->manifests->GetFileSize(path, rocksdb::IOOptions(), &bytes, nullptr);
   rocksdb::Options options;
   options.env = db_->threads.get();
   rocksdb::SstFileReader reader(options);
-  if (!reader.Open(Concatenate(db_->directory, "/", file.file.relative_filename)).ok()) {
-    return std::nullopt;
-  }
+  if (bytes != file.file.size || !reader.Open(path).ok()) return span;
   rocksdb::ReadOptions once;
   once.fill_cache = false;
   const std::unique_ptr<rocksdb::Iterator> at(reader.NewIterator(once));
@@ -133,11 +134,9 @@ void ColdSalvage::LookFor(std::span<const LostFile> files) {
   bool more = false;
   for (const LostFile& lost : files) {
     if (!files_.insert(lost.file.file_number).second) continue;
-    if (auto span = BadBlocksOf(lost)) {
-      db_->listener->AddDamage(lost.why);
-      spans_.push_back(std::move(*span));
-      more = true;
-    }
+    db_->listener->AddDamage(lost.why);
+    spans_.push_back(BadBlocksOf(lost));
+    more = true;
   }
   if (!more) return;
   found_.clear();

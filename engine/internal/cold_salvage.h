@@ -1,8 +1,8 @@
-// Pages whose keys bad blocks of an SST file have taken, found again in the blob files: a value
-// lies there with its key (cold_blobs.h), and names the LSN that tells it from the page's other
-// versions.
+// Pages whose keys went with bad blocks of an SST file, or with the file, found again in the blob
+// files: a value lies there with its key (cold_blobs.h), and names the LSN that tells it from the
+// page's other versions.
 //
-// So a bad block costs only pages whose values it has itself (ColdStoreOptions::blob_bytes_min).
+// So what is lost costs only pages whose values it has itself (ColdStoreOptions::blob_bytes_min).
 // What was deleted is found, too: only what the index says is there may be asked for.
 #pragma once
 
@@ -31,8 +31,7 @@ class ColdSalvage {
   explicit ColdSalvage(const ColdDb* db) : db_(db) {}
 
   /// Looks for the pages that lay in bad blocks of these SST files, where that was not done yet:
-  /// one read of each, and of the keys in all blob files of pages. A file of which nothing can be
-  /// read is left out: it leaves the store before anything else is done (MendColdPages).
+  /// one read of each, and of the keys in all blob files of pages.
   void LookFor(std::span<const LostFile> files);
   /// The value of the page's oldest version that is not older than `lsn`. Nothing where there is
   /// none among what was looked for, or where no version has an LSN.
@@ -50,8 +49,8 @@ class ColdSalvage {
   };
   using Versions = std::map<Lsn, BlobPlace>;
 
-  /// Nothing where the file cannot be opened.
-  std::optional<KeySpan> BadBlocksOf(const LostFile& file) const;
+  /// All keys where the file cannot be opened.
+  KeySpan BadBlocksOf(const LostFile& file) const;
   void LookInto(const BlobFile& file) GEARDB_REQUIRES(mutex_);
   bool IsLookedFor(const std::string& key) const GEARDB_REQUIRES(mutex_);
   /// Nothing where its checksum does not fit.

@@ -25,11 +25,12 @@
 //
 // **Damage.** What a read finds damaged is said of the pages that were read, by name. A value that
 // does not fit its checksum and a bad blob record are the page's own. What a bad block of an SST
-// file hides is looked for in the blob files (cold_salvage.h). Where it is not there, and where a
-// file is missing or bad as a whole, all reads fail that pass through it, also those of pages that
-// other files have (ColdRead::of_file): `geardb repair` finds out which. Never is it an older
-// version: RocksDB asks the newest file first and stops at an error. Once a file was dropped, an
-// older version may come up, which has another LSN than the one that is asked for
+// file hides, or a file that is missing or bad as a whole, is looked for in the blob files
+// (cold_salvage.h), and in the store as it is without these files. Where it is not there, all reads
+// fail that pass through the file, also those of pages that other files have (ColdRead::of_file),
+// unless the store was opened for reading, which knows then that they are lost. Never is it an
+// older version: RocksDB asks the newest file first and stops at an error. Once a file was dropped,
+// an older version may come up, which has another LSN than the one that is asked for
 // (ColdPageHeader::lsn). Index chunks and the LSN are in two files each (cold_chunks.h), so that
 // one bad file costs none. A blob file without its header or footer is read as if it had them
 // (cold_blobs.h). A compaction that meets damage is given up and compaction switched off (reads and

@@ -370,9 +370,14 @@ void TableFiles::LookAt(const std::string& directory) {
   }
 }
 
-const BrokenTable* TableFiles::Shown(const std::string& path) const {
+const BrokenTable* TableFiles::Find(const std::string& path) const {
   const auto found = shown_.find(path);
   return found == shown_.end() ? nullptr : &found->second;
+}
+
+const BrokenTable* TableFiles::Shown(const std::string& path, uint64_t bytes) const {
+  const BrokenTable* const found = Find(path);
+  return found != nullptr && found->bytes() == bytes ? found : nullptr;
 }
 
 Status TableFiles::Mend(const BrokenTable& table) {
@@ -389,7 +394,7 @@ rocksdb::IOStatus TableFiles::NewRandomAccessFile(
     const std::string& path, const rocksdb::FileOptions& options,
     std::unique_ptr<rocksdb::FSRandomAccessFile>* file, rocksdb::IODebugContext* debug) {
   const rocksdb::IOStatus opened = target()->NewRandomAccessFile(path, options, file, debug);
-  const BrokenTable* const table = opened.ok() ? Shown(path) : nullptr;
+  const BrokenTable* const table = opened.ok() ? Find(path) : nullptr;
   if (table != nullptr) *file = std::make_unique<ShownTable>(std::move(*file), table);
   return opened;
 }

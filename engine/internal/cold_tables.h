@@ -39,6 +39,7 @@ struct BrokenTable {
   std::string path = {};
   uint64_t from = 0;  ///< Where the tail begins.
   std::string tail = {};
+  uint64_t bytes() const { return from + tail.size(); }  ///< Of the file.
   bool lost_deletions = false;  ///< Deletions of ranges were in it that nothing says any more.
   std::string why = {};         ///< What is wrong, with the file's path.
 };
@@ -57,8 +58,9 @@ class TableFiles : public rocksdb::FileSystemWrapper {
   /// From now on RocksDB sees all SST files in the directory with good tails, as far as that can
   /// be.
   void LookAt(const std::string& directory);
-  /// What is wrong with a file, where RocksDB is shown another tail; null: nothing.
-  const BrokenTable* Shown(const std::string& path) const;
+  /// What is wrong with a file that should have so many bytes, where RocksDB is shown another tail;
+  /// null: nothing, or it has not as many.
+  const BrokenTable* Shown(const std::string& path, uint64_t bytes) const;
   /// Writes the tail, and syncs. A death meanwhile leaves a file that is broken, with all its
   /// keys.
   Status Mend(const BrokenTable& table);
@@ -70,6 +72,7 @@ class TableFiles : public rocksdb::FileSystemWrapper {
 
  private:
   std::optional<BrokenTable> Look(const std::string& path) const;
+  const BrokenTable* Find(const std::string& path) const;
 
   std::map<std::string, BrokenTable> shown_;  // By path. Only LookAt changes it.
 };

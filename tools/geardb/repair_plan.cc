@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "engine/internal/cold_check.h"
 #include "engine/internal/cold_tier.h"
 #include "tools/geardb/repair_shadow.h"
 #include "tools/geardb/segment_head.h"
@@ -61,8 +62,6 @@ class Planner {
   void MakeSegmentOf(Lsn end);
   bool HasSegmentOf(Lsn end) const;
   void LookAtCold();
-  /// Whether there is more of the cold store that the next try is to do without.
-  bool LeaveOutMore(bool opened);
   void AddFirst(const std::vector<std::string>& damage, const std::string& action) {
     const std::string more = " (and " + std::to_string(damage.size() - 1) + " more)";
     if (!damage.empty()) Add(damage[0] + (damage.size() == 1 ? "" : more), action);
@@ -84,8 +83,6 @@ class Planner {
   std::map<std::string, Lsn> bases_;  // Of segments, by their files' names.
   std::unique_ptr<Shadow> shadow_;    // What `database_` is opened in.
   std::unique_ptr<Database> database_;
-  bool looked_at_cold_ = false;
-  bool cold_in_part_ = false;  // Of files of pages that are lost, a part can be read.
   std::map<TableId, std::string> names_;
   std::set<TableId> created_;  // By records beyond the cut.
   std::map<TableId, TableLoss> losses_;
@@ -217,7 +214,7 @@ void Planner::CutLog(Lsn at, std::string damage) {
 Status Planner::TryOut() {
   for (int tries = 0; tries < kTriesMax; ++tries) {
     shadow_ = std::make_unique<Shadow>();
-    GEARDB_RETURN_IF_ERROR(shadow_->Make(plan_, manifest_, plan_.tried_without));
+    GEARDB_RETURN_IF_ERROR(shadow_->Make(plan_, manifest_));
     auto opened = shadow_->Open(options_.memory_bytes);
     if (!opened.ok()) {
       const StatusCode code = opened.status().code();
@@ -247,7 +244,7 @@ Status Planner::TryOut() {
       }
       continue;
     }
-    if (LeaveOutMore(/*opened=*/true)) continue;
+    LookAtCold();
     if (segments.lost_what_the_ring_has()) {
       plan_.drain_ring = true;
       Add("the segments in " + log_directory() + " have no valid record at LSN " + Grouped(end) +
@@ -263,9 +260,7 @@ Status Planner::TryOut() {
 }
 
 Status Planner::Mend(const Status& failure) {
-  if (MendImage(failure) || MendCold(failure) || LeaveOutMore(/*opened=*/false)) {
-    return Status::Ok();
-  }
+  if (MendImage(failure) || MendCold(failure)) return Status::Ok();
   const std::string why = shadow_->InPlace(std::string(failure.message()), options_.directory);
   plan_.damage.push_back(why);
   GiveUp("nothing is known to save of it: " + why);
@@ -290,8 +285,6 @@ bool Planner::MendCold(const Status& failure) {
   const bool whole = std::ranges::any_of(bases_, [](const auto& file) { return file.second == 0; });
   if (!whole) return false;
   plan_.cold_aside = true;
-  plan_.mend_cold = plan_.mend_files = plan_.drop_cold_pages = false;
-  plan_.tried_without.reset();
   Add("the cold store: " + std::string(failure.message()),
       "the cold store is put aside: the log has all since its begin");
   return true;
@@ -299,7 +292,6 @@ bool Planner::MendCold(const Status& failure) {
 
 // One good copy of each index chunk is there, or there would be nothing to open.
 void Planner::LookAtCold() {
-  looked_at_cold_ = true;
   if (plan_.cold_aside) return;
   const auto found = engine::CheckColdChunks(cold_directory());
   if (!found.ok() ||
@@ -318,28 +310,13 @@ void Planner::LookAtCold() {
   plan_.mend_files = !found->blobs.empty() || !found->tables.empty();
   plan_.mend_cold = found->mendable;
   plan_.drop_cold_pages = found->pages || found->blobs_cut;
-  cold_in_part_ = found->pages_in_part;
-  if (found->pages_name_lsns && found->files_of_pages > 0) {
-    plan_.tried_without = engine::LostPages::kUnreadable;
-  }
+  plan_.drop_before_removals = found->pages_name_lsns;
   const char* const copies =
       "copies of index chunks that are damaged are written again from the others";
   AddFirst(found->files, found->pages ? "the cold store goes on without it" : copies);
   AddFirst(found->copies, copies);
   for (const auto& [name, base] : bases_) plan_.log_start = std::min(plan_.log_start, base);
   if (bases_.empty()) plan_.log_start = 0;
-}
-
-bool Planner::LeaveOutMore(bool opened) {
-  if (!looked_at_cold_) {
-    LookAtCold();
-    return plan_.tried_without.has_value();
-  }
-  // It was met by the open itself.
-  const bool more = !opened && !plan_.cold_aside && cold_in_part_ &&
-                    plan_.tried_without == engine::LostPages::kUnreadable;
-  if (more) plan_.tried_without = engine::LostPages::kDamaged;
-  return more;
 }
 
 TableLoss& Planner::LossOf(TableId id) {
@@ -350,7 +327,6 @@ TableLoss& Planner::LossOf(TableId id) {
 
 // Everything of every trajectory: a page that cannot be read costs its trajectory.
 Status Planner::ReadAll() {
-  BehindBadBlocks behind(plan_, manifest_, options_.memory_bytes);
   for (const std::string& name : database_->Tables()) {
     GEARDB_ASSIGN_OR_RETURN(const auto table, database_->OpenTable(name));
     names_[table->id()] = name;
@@ -359,9 +335,6 @@ Status Planner::ReadAll() {
       const Status read = whole.Read(record);
       if (read.ok()) continue;
       if (read.code() != StatusCode::kCorruption) return read;
-      const bool in_part = cold_in_part_ && plan_.tried_without == engine::LostPages::kUnreadable;
-      GEARDB_ASSIGN_OR_RETURN(const bool is_there, in_part ? behind.Has(name, record) : false);
-      if (is_there) continue;
       Add(std::string(read.message()),
           "trajectory '" + name + "'/" + std::to_string(record.id) + " is removed");
       plan_.remove[name].push_back(record.id);

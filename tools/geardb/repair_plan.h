@@ -16,7 +16,6 @@
 
 #include "base/status.h"
 #include "engine/database.h"
-#include "engine/internal/cold_check.h"
 #include "tools/geardb/log_salvage.h"
 #include "wal/log_reader.h"
 
@@ -84,13 +83,12 @@ struct RepairPlan {
   /// The segments have lost what was synced, and the ring has it: an open for writing puts it back.
   bool drain_ring = false;
   bool mend_cold = false;  ///< Copies of index chunks in the cold store are written again.
-  bool mend_files =
-      false;  ///< Of the cold store, blob files get headers, footers, SST files tails.
+  /// Of the cold store, blob files get headers and footers again, SST files tails.
+  bool mend_files = false;
   bool drop_cold_pages = false;  ///< The cold store goes on without files of pages that are lost.
-  /// Which of these the plan was tried out without: their pages name their LSNs, so that no older
-  /// version is taken for what was lost. Nothing: what a read that meets the files cannot read is
-  /// removed before they are dropped.
-  std::optional<engine::LostPages> tried_without;
+  /// Before anything is removed: pages name their LSNs, so that no older version is taken for what
+  /// was lost. Else what cannot be read is removed while the files are still there.
+  bool drop_before_removals = false;
   Lsn log_start = kNoLsn;  ///< Of the log's oldest segment; 0: it has none.
   std::map<std::string, std::vector<TrajectoryId>> remove;  ///< By table.
 

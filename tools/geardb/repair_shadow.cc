@@ -8,7 +8,6 @@
 #include <span>
 
 #include "tools/geardb/segment_head.h"
-#include "tools/geardb/whole_read.h"
 
 namespace geardb::cli {
 namespace {
@@ -30,28 +29,6 @@ Status WriteSmallFile(const std::string& path, std::span<const std::byte> bytes)
   return file ? Status::Ok() : Status::IoError(path, " cannot be written");
 }
 
-std::span<const std::byte> BytesOf(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
-/// Links to the files of a cold store, in a new directory, and a manifest without those of pages
-/// that are lost.
-Status LinkColdFiles(const fs::path& cold, const fs::path& into, engine::LostPages without) {
-  GEARDB_ASSIGN_OR_RETURN(const engine::ColdManifest manifest,
-                          engine::ManifestWithout(cold.string(), without));
-  std::error_code error;
-  fs::create_directory(into, error);
-  GEARDB_RETURN_IF_ERROR(FromError(error, into.string()));
-  for (const auto& entry : fs::directory_iterator(cold)) {
-    const std::string file = entry.path().filename().string();
-    if (file == "CURRENT" || file.starts_with("MANIFEST")) continue;
-    fs::create_symlink(entry.path(), into / file, error);
-    GEARDB_RETURN_IF_ERROR(FromError(error, file));
-  }
-  GEARDB_RETURN_IF_ERROR(WriteSmallFile((into / manifest.name).string(), BytesOf(manifest.bytes)));
-  return WriteSmallFile((into / "CURRENT").string(), BytesOf(manifest.name + "\n"));
-}
-
 }  // namespace
 
 Shadow::~Shadow() {
@@ -67,8 +44,7 @@ std::string Shadow::InPlace(std::string text, const std::string& directory) cons
   return text;
 }
 
-Status Shadow::Make(const RepairPlan& plan, const wal::Manifest& manifest,
-                    std::optional<engine::LostPages> without) {
+Status Shadow::Make(const RepairPlan& plan, const wal::Manifest& manifest) {
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);
   GEARDB_RETURN_IF_ERROR(FromError(error, "looking for a directory of temporary files"));
@@ -117,9 +93,7 @@ Status Shadow::Make(const RepairPlan& plan, const wal::Manifest& manifest,
     GEARDB_RETURN_IF_ERROR(FromError(error, "a segment"));
   }
   const fs::path cold = root / "cold";
-  if (!plan.cold_aside && without) {
-    GEARDB_RETURN_IF_ERROR(LinkColdFiles(cold, fs::path(path_) / "cold", *without));
-  } else if (!plan.cold_aside && fs::exists(cold)) {
+  if (!plan.cold_aside && fs::exists(cold)) {
     fs::create_directory_symlink(cold, fs::path(path_) / "cold", error);
     GEARDB_RETURN_IF_ERROR(FromError(error, cold.string()));
   }
@@ -137,20 +111,6 @@ Result<std::unique_ptr<Database>> Shadow::Open(uint64_t memory_bytes) const {
     options.budgets.index_bytes = std::max(memory_bytes, kIndexBytesMin);
   }
   return Database::Open(path_, options);
-}
-
-Result<bool> BehindBadBlocks::Has(const std::string& table, const TrajectoryRecord& trajectory) {
-  if (database_ == nullptr) {
-    GEARDB_RETURN_IF_ERROR(shadow_.Make(plan_, manifest_, engine::LostPages::kDamaged));
-    GEARDB_ASSIGN_OR_RETURN(database_, shadow_.Open(memory_bytes_));
-  }
-  GEARDB_ASSIGN_OR_RETURN(const auto opened, database_->OpenTable(table));
-  const Status read = WholeRead(opened.get()).Read(trajectory);
-  if (!read.ok() && read.code() != StatusCode::kCorruption &&
-      read.code() != StatusCode::kNotFound) {
-    return read;
-  }
-  return read.ok();
 }
 
 }  // namespace geardb::cli

@@ -223,14 +223,14 @@ Result<Repaired> TakeRepairSteps(const RepairPlan& plan, const RepairOptions& op
     if (mended.code() != StatusCode::kFailedPrecondition) GEARDB_RETURN_IF_ERROR(mended);
   }
   // Where no older version is taken for a page, an open need not meet these files any more.
-  if (plan.tried_without) GEARDB_RETURN_IF_ERROR(DropColdPages(plan));
+  if (plan.drop_before_removals) GEARDB_RETURN_IF_ERROR(DropColdPages(plan));
   if (!plan.remove.empty() || plan.drain_ring) {
     lock->reset();
     GEARDB_RETURN_IF_ERROR(RemoveTrajectories(plan, options));
     GEARDB_ASSIGN_OR_RETURN(
         *lock, Env::Posix()->Lock(JoinPath(plan.directory, wal::kLockName), LockMode::kExclusive));
   }
-  if (!plan.tried_without) GEARDB_RETURN_IF_ERROR(DropColdPages(plan));
+  if (!plan.drop_before_removals) GEARDB_RETURN_IF_ERROR(DropColdPages(plan));
   GEARDB_RETURN_IF_ERROR(CheckCold(plan));
   return Repaired{.kept_in = steps.kept_in()};
 }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "engine/internal/cold_check.h"
 #include "engine/internal/cold_db.h"
 #include "tests/engine/internal/cold_fixture.h"
 #include "tests/testing/files.h"

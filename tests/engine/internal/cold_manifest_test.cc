@@ -434,7 +434,7 @@ TEST_F(ColdManifestTest, AFileThatIsLeftOutIsNoPartOfTheStore) {
   }
   ASSERT_GT(files.size(), 1u);
   fs::remove(Concatenate(directory_, "/", NumberedSst(files[0].number)));
-  ASSERT_OK(DropLostPages(directory_, SmallColdOptions(), LostPages::kUnreadable));
+  ASSERT_OK(DropLostPages(directory_, SmallColdOptions()));
   ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, SmallColdOptions()));
   EXPECT_FALSE(store->read_only());
   EXPECT_TRUE(store->damage().empty());

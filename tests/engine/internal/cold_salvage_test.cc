@@ -1,6 +1,6 @@
 // concurrent: engine/internal/cold_salvage.h
-// What bad blocks of an SST file cost: nothing of pages whose values are in blob files, wherever
-// the bit was flipped, unless the whole file cannot be opened.
+// What bad blocks of an SST file cost, and what a file that is lost: nothing of pages whose values
+// are in blob files.
 #include "engine/internal/cold_salvage.h"
 
 #include <gtest/gtest.h>
@@ -132,6 +132,84 @@ TEST_F(ColdSalvageTest, AFlippedBitOfAnSstFileThatOpensCostsNoPage) {
   EXPECT_GT(met, 40u);  // Others are of what no read needs.
 }
 
+TEST_F(ColdSalvageTest, AFileThatIsLostCostsNoPageNeitherBeforeARepairNorAfterIt) {
+  const auto lose = [&](int how) {
+    RestoreAndFlip({});
+    if (how == 0) std::filesystem::remove(sst_);
+    if (how == 1) std::filesystem::resize_file(sst_, bytes() / 2);
+    if (how == 2) testing::WriteBytes(sst_, std::string(bytes(), '\0'));
+  };
+  for (int how = 0; how < 3; ++how) {
+    SCOPED_TRACE(how);
+    for (const bool read_only : {true, false}) {
+      lose(how);
+      ColdStoreOptions options = Options();
+      options.read_only = read_only;
+      ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, options));
+      ExpectWhole(store.get());
+      EXPECT_TRUE(store->read_only());
+      EXPECT_GT(store->stats().pages_salvaged, 0u);
+    }
+    // A death before the file is dropped, and another try.
+    lose(how);
+    {
+      ASSERT_OK_AND_ASSIGN(const auto db, OpenInSpiteOfDamage(directory_, {}));
+      ASSERT_OK(db->FlushAll());
+      ASSERT_OK(db->Close());
+    }
+    ASSERT_OK(MendColdPages(directory_, kSalvageLsn));
+    ASSERT_OK_AND_ASSIGN(const ColdCheck after, CheckColdChunks(directory_));
+    EXPECT_TRUE(after.damage().empty()) << after.damage()[0];
+    ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, Options()));
+    ExpectWhole(store.get());
+    EXPECT_OK(store->CompactForSpace());
+    ExpectWhole(store.get());
+  }
+}
+
+// A file of one deletion may stand before all pages: they are not written again for it.
+TEST_F(ColdSalvageTest, WhatOtherFilesHaveIsNotWrittenAgain) {
+  RestoreAndFlip({});
+  std::string wide;
+  {
+    ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, Options()));
+    // One would come at once for a file of deletions.
+    ASSERT_TRUE(db->db->SetOptions(db->pages, {{"disable_auto_compactions", "true"}}).ok());
+    rocksdb::WriteBatch batch;
+    for (const uint64_t id : {uint64_t{0}, kSalvageIds + 1}) {
+      ASSERT_TRUE(batch.Delete(db->pages, EncodeColdKey(SalvageKey(id))).ok());
+    }
+    ASSERT_OK(db->Write(&batch));
+    ASSERT_OK(db->FlushAll());
+    std::vector<rocksdb::LiveFileMetaData> tables;
+    db->db->GetLiveFilesMetaData(&tables);
+    uint64_t newest = 0;
+    for (const auto& table : tables) {
+      if (table.column_family_name != "pages" || table.file_number < newest) continue;
+      newest = table.file_number;
+      wide = directory_ + table.name;
+      EXPECT_LE(table.smallestkey, EncodeColdKey(SalvageKey(0)));
+      EXPECT_GE(table.largestkey, EncodeColdKey(SalvageKey(kSalvageIds + 1)));
+    }
+    EXPECT_FALSE(files_.contains(wide));
+    ASSERT_OK(db->Close());
+  }
+  ASSERT_FALSE(wide.empty());
+  std::filesystem::remove(wide);
+  const auto blobs = [&] {
+    uint64_t all = 0;
+    for (const auto& [name, content] : testing::FilesOf(directory_)) {
+      if (name.ends_with(".blob")) all += content.size();
+    }
+    return all;
+  };
+  const uint64_t before = blobs();
+  ASSERT_OK(MendColdPages(directory_, kSalvageLsn));
+  EXPECT_LT(blobs(), before + before / 10);
+  ASSERT_OK_AND_ASSIGN(const auto store, OpenToRead());
+  ExpectWhole(store.get());
+}
+
 TEST_F(ColdSalvageTest, TheStoreSaysThatItGoesAroundAFile) {
   RestoreAndFlip({bytes() / 3});
   ASSERT_OK_AND_ASSIGN(const auto store, OpenToRead());
@@ -168,14 +246,14 @@ TEST_F(ColdSalvageTest, NoOtherVersionIsTaken) {
   for (uint64_t id = 1; id <= kSalvageIds; ++id) {
     bool of_file = false;
     if (Read(store.get(), id, kNoLsn, &of_file).ok()) continue;
-    EXPECT_TRUE(of_file);
+    EXPECT_FALSE(of_file) << "that it is nowhere else is known";
     hidden.insert(id);
   }
   ASSERT_FALSE(hidden.empty());
   EXPECT_LT(hidden.size(), kSalvageIds / 2);
   for (const uint64_t id : hidden) {
     EXPECT_STATUS(kCorruption, Read(store.get(), id, NewerLsn(id) + 1).status(),
-                  "geardb repair finds out");
+                  "nothing else has the page");
     EXPECT_EQ(Read(store.get(), id, NewerLsn(id)).value(), 2u);
     EXPECT_EQ(Read(store.get(), id, OlderLsn(id) + 1).value(), 2u);
     EXPECT_EQ(Read(store.get(), id, OlderLsn(id)).value(), 1u);

@@ -104,7 +104,8 @@ TEST_F(ColdTablesTest, RocksDbsOwnTailsAreGoodAndBeginBehindTheKeys) {
   EXPECT_GT(tail_from_, bytes_.size() / 2);
   EXPECT_LT(tail_from_, bytes_.size());
   ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, Options(/*read_only=*/true)));
-  for (const std::string& path : paths_) EXPECT_EQ(db->tables->Shown(path), nullptr);
+  for (const std::string& path : paths_)
+    EXPECT_EQ(db->tables->Shown(path, fs::file_size(path)), nullptr);
   EXPECT_TRUE(db->listener->damage().empty());
 }
 
@@ -207,6 +208,15 @@ TEST_F(ColdTablesTest, ABadBlockInAFileWithABadTailCostsWhatIsInIt) {
     ASSERT_OK(MendColdFiles(directory_, 0));
     ExpectAll(/*read_only=*/true, pages_lost);
   }
+}
+
+TEST_F(ColdTablesTest, AFileThatWasCutShortIsNoFileWithABadTail) {
+  testing::WriteBytes(path_, bytes_.substr(0, tail_from_ / 2));
+  ASSERT_OK_AND_ASSIGN(const ColdCheck found, CheckColdChunks(directory_));
+  EXPECT_TRUE(found.tables.empty());
+  EXPECT_EQ(found.files_of_pages, 1u);
+  ASSERT_OK(MendColdFiles(directory_, 0));
+  EXPECT_EQ(fs::file_size(path_), tail_from_ / 2);
 }
 
 TEST_F(ColdTablesTest, WhatIsNoTableAndHasNoRoomIsLeftAlone) {
