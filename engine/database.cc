@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/malloc_arenas.h"
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/cold_check.h"
@@ -118,6 +119,9 @@ void ChooseSizes(Env* env, const std::string& directory, DatabaseOptions* option
     budgets->cold_bytes =
         std::clamp(budgets->frames_bytes / 8, kDefaultColdBytesMin, kDefaultColdBytesMax);
   }
+  const uint64_t in_all = budgets->frames_bytes + budgets->index_bytes + budgets->batch_bytes +
+                          budgets->cold_bytes + options->ring_bytes;
+  LimitMallocArenas(in_all);
 }
 
 wal::LogOptions LogOptionsOf(const DatabaseOptions& options) {

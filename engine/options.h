@@ -13,10 +13,9 @@ class Env;
 /// Hard limits of memory, each itemised in Stats. Over them a call waits by its deadline or fails
 /// with ResourceExhausted. Frames and index may have 2^44 bytes each at most. With ring_bytes they
 /// are what a database takes of a process, but for code and what malloc's arenas keep of memory
-/// that was given back, whatever the budgets are: 8 to 16 MiB (measured with 44 and 92 in all; half
-/// of it with MALLOC_ARENA_MAX=1), 21 where a dozen threads draw, append and patch (with 184).
+/// that was given back, which does not grow with them: README.md has figures, and how to have less.
 /// Pages that a batch, Gather or Read needs and that have no free frame are read a few at a time,
-/// into an eighth of `frames_bytes` beside it, or one page for each
+/// into a sixteenth of `frames_bytes` beside it, or one page for each
 /// (DatabaseStats::pages_beside_bytes).
 struct Budgets {
   /// Frames of pages in host memory. 0: a quarter of the memory that the cgroup (or the machine)

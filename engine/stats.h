@@ -106,7 +106,7 @@ struct DatabaseStats {
   BudgetStats batches = {};
   BudgetStats cold_memory = {};  ///< Of the cold store; nothing is used where there is none.
   /// Memory of pages that are read beside the frames, all of which are in use, and the most that
-  /// there was of it since the open: an eighth of the frames' budget for those that are read
+  /// there was of it since the open: a sixteenth of the frames' budget for those that are read
   /// ahead, and one page for each call that reads.
   uint64_t pages_beside_bytes = 0;
   uint64_t pages_beside_most_bytes = 0;

@@ -17,13 +17,12 @@
 namespace geardb::engine {
 namespace {
 
-/// What goes into the cold store at once, about. While its pages are copied no frame comes free:
-/// who appends may wait for that long. Malloc keeps twice as much for each thread (image_chunk.h).
-constexpr uint64_t kBatchBytes = uint64_t{256} << 10;
-/// Pages that are put at once, however large they are.
-constexpr uint64_t kBatchPages = 4;
+/// What goes into the cold store at once, about, or one page. While pages are copied no frame comes
+/// free: who appends may wait for that long. Malloc keeps twice as much for each thread
+/// (image_chunk.h), and what is larger than 128 KiB it keeps for all.
+constexpr uint64_t kBatchBytes = uint64_t{96} << 10;
 /// So many batches of pages are read ahead.
-constexpr uint64_t kBatchesAhead = 2;
+constexpr uint64_t kBatchesAhead = 5;
 /// Pages that are looked at while a table's mutex is held once.
 constexpr uint64_t kLooks = 4096;
 /// How often readers are looked for that may still read from the log.
@@ -306,7 +305,7 @@ Status Cleaner::PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_star
     const TableFrames::CollectRequest request{.group = g,
                                               .log_start = log_start,
                                               .looks = kLooks,
-                                              .pages = std::max(kBatchBytes / each, kBatchPages)};
+                                              .pages = std::max<uint64_t>(kBatchBytes / each, 1)};
     TableFrames::CollectRequest ahead = request;
     ahead.pages *= kBatchesAhead;
     CleanReads read(database_, *table->state);

@@ -13,6 +13,7 @@
 #include "base/concatenate.h"
 #include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_db.h"
+#include "engine/internal/cold_sizes.h"
 
 namespace geardb::engine {
 namespace {
@@ -22,10 +23,6 @@ constexpr uint64_t kMemtableShare = 2;
 // RocksDB's own 4 MiB may be the last of a small disk, and what has to follow a manifest finds
 // none.
 constexpr size_t kManifestBytesAhead = size_t{64} << 10;
-// Of files that are written and of memtables; more where these may have more. Of what each thread
-// has freed, malloc keeps twice the largest piece that it ever gave back to the system.
-constexpr uint64_t kBufferBytesMin = uint64_t{64} << 10;
-constexpr uint64_t kBufferBytesMax = uint64_t{1} << 20;
 constexpr size_t kBlockBytes = 1024;  // What one bad byte costs at most, beside blob files.
 constexpr uint64_t kMemtableBytesMin = uint64_t{256} << 10;
 // Nor is it more than such a part of the store's disk: the reserve holds more than twice as much.
@@ -55,11 +52,6 @@ void ChooseSizes(const ColdStoreOptions& options, ColdDb* store) {
                                                       kColdOpenReserveBytes, kColdOpenReserveName);
 }
 
-size_t BufferBytes(const ColdDb& store) {
-  constexpr uint64_t kShare = 32;
-  return std::clamp(store.unflushed_bytes / kShare, kBufferBytesMin, kBufferBytesMax);
-}
-
 rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
   const ColdStoreOptions& given = store.options;
   rocksdb::BlockBasedTableOptions table;
@@ -77,14 +69,14 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const ColdDb& store) {
   options.compression = rocksdb::kNoCompression;
   options.compression_per_level = {rocksdb::kNoCompression, rocksdb::kNoCompression};
   options.write_buffer_size = store.unflushed_bytes / 2;
-  options.arena_block_size = BufferBytes(store);
+  options.arena_block_size = BufferBytes(store.unflushed_bytes);
   options.max_write_buffer_number = 3;
   // Writes are stopped or go on, at once (ColdDb::Write); RocksDB slows none down before, as it
   // would sleep, and then wait for compactions that a full disk refuses.
   options.level0_slowdown_writes_trigger = options.level0_stop_writes_trigger;
   options.soft_pending_compaction_bytes_limit = 0;
   options.hard_pending_compaction_bytes_limit = 0;
-  options.target_file_size_base = given.sst_file_bytes;
+  options.target_file_size_base = SstFileBytes(given);
   options.max_bytes_for_level_base = 4 * given.sst_file_bytes;
   options.level_compaction_dynamic_level_bytes = true;
   options.enable_blob_files = true;
@@ -118,7 +110,7 @@ rocksdb::DBOptions DatabaseOptions(const ColdDb& store, bool degraded) {
   options.statistics = store.statistics;
   options.listeners = {store.listener};
   options.write_buffer_manager = store.memtables;
-  options.writable_file_max_buffer_size = BufferBytes(store);
+  options.writable_file_max_buffer_size = BufferBytes(store.unflushed_bytes);
   options.max_open_files = static_cast<int>(given.open_files_max);
   options.max_file_opening_threads = 4;
   options.skip_stats_update_on_db_open = true;
@@ -312,7 +304,7 @@ Result<std::unique_ptr<ColdDb>> MakeColdDb(const Opening& opening) {
   GEARDB_ASSIGN_OR_RETURN(store->threads, ColdThreads::Start({store->blobs, options.clock},
                                                              options.background_threads));
   ChooseSizes(options, store.get());
-  store->cache = rocksdb::NewLRUCache(options.memory_bytes, /*num_shard_bits=*/4);
+  store->cache = rocksdb::NewLRUCache(options.memory_bytes, CacheShardBits(options.memory_bytes));
   store->memtables =
       std::make_shared<rocksdb::WriteBufferManager>(store->unflushed_bytes, store->cache);
   store->statistics = rocksdb::CreateDBStatistics();

@@ -18,8 +18,11 @@ namespace geardb::engine {
 // ---- Batches.
 
 struct ColdBatch::Rep {
+  /// A batch of many pages does not grow step by step; unused, it is address space.
+  static constexpr size_t kReserved = size_t{112} << 10;
+
   const ColdDb* db;
-  rocksdb::WriteBatch changes;
+  rocksdb::WriteBatch changes{kReserved};
   std::vector<ColdRemoval> removals;
   uint64_t removed_bytes = 0;
   std::string newest_page;  ///< The last key of one that was put.

@@ -52,7 +52,7 @@ DatabaseCore::~DatabaseCore() {
 namespace {
 
 /// Of the budget of frames, as much again as one of so many may be used for pages beside them.
-constexpr uint64_t kBesideShare = 8;
+constexpr uint64_t kBesideShare = 16;
 
 }  // namespace
 

@@ -85,7 +85,7 @@ class MemoryBesideTest : public DatabaseMemoryTest {
   void ExpectBounded() const {
     const DatabaseStats stats = database_->Stats();
     EXPECT_GT(stats.pages_beside_most_bytes, 0u);
-    EXPECT_LE(stats.pages_beside_most_bytes, options_.budgets.frames_bytes / 8 + kPageBytes);
+    EXPECT_LE(stats.pages_beside_most_bytes, options_.budgets.frames_bytes / 16 + kPageBytes);
     EXPECT_EQ(stats.pages_beside_bytes, 0u);
   }
   /// Of each trajectory row `first`, and the rows `each` behind it.
@@ -113,7 +113,7 @@ TEST_F(MemoryBesideTest, BatchesDrawnAheadWaitForTheFramesOfThoseBefore) {
     }
   }
   EXPECT_LE(database_->Stats().pages_beside_most_bytes,
-            options_.budgets.frames_bytes / 8 + kPageBytes);
+            options_.budgets.frames_bytes / 16 + kPageBytes);
   const FrameStats frames = Frames();
   EXPECT_GT(frames.misses, 2 * options_.budgets.frames_bytes / kPageBytes);
   EXPECT_LT(frames.unplaced * 8, frames.misses);

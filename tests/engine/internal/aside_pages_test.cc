@@ -62,7 +62,7 @@ TEST_F(AsidePagesTest, ThoseReadAheadFitAnEighthOfTheFrames) {
   }
   const DatabaseStats stats = database_->Stats();
   EXPECT_GT(stats.pages_beside_most_bytes, options_.budgets.frames_bytes / 16);
-  EXPECT_LE(stats.pages_beside_most_bytes, options_.budgets.frames_bytes / 8);
+  EXPECT_LE(stats.pages_beside_most_bytes, options_.budgets.frames_bytes / 16);
   EXPECT_EQ(stats.pages_beside_bytes, 0u);
 }
 
@@ -98,7 +98,7 @@ TEST_F(AsidePagesTest, PagesOfSeveralSizesFitIt) {
     if (i < 40) {
       EXPECT_EQ(*reinterpret_cast<const float*>(bytes), 5) << i;
     }
-    ASSERT_LE(database_->Stats().pages_beside_bytes, options_.budgets.frames_bytes / 8);
+    ASSERT_LE(database_->Stats().pages_beside_bytes, options_.budgets.frames_bytes / 16);
   }
 }
 

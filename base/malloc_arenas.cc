@@ -1,0 +1,43 @@
+#include "base/malloc_arenas.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/mutex.h"
+
+namespace geardb {
+namespace {
+
+Mutex arenas_mutex;
+int arenas_asked GEARDB_GUARDED_BY(arenas_mutex) = 0;  // 0: none yet.
+
+bool IsDecided() {
+  if (std::getenv("MALLOC_ARENA_MAX") != nullptr) return true;
+  const char* const tunables = std::getenv("GLIBC_TUNABLES");
+  return tunables != nullptr &&
+         std::string_view(tunables).find("arena_max") != std::string_view::npos;
+}
+
+}  // namespace
+
+int MallocArenasFor(uint64_t budget_bytes) {
+  constexpr uint64_t kEach = uint64_t{32} << 20;
+  constexpr uint64_t kMuch = uint64_t{512} << 20;
+  if (budget_bytes >= kMuch) return 0;
+  return static_cast<int>(std::max<uint64_t>(budget_bytes / kEach, 2));
+}
+
+void LimitMallocArenas(uint64_t budget_bytes) {
+  const int arenas = MallocArenasFor(budget_bytes);
+  MutexLock lock(&arenas_mutex);
+  if (arenas == 0 || IsDecided() || (arenas_asked != 0 && arenas_asked <= arenas)) return;
+  arenas_asked = arenas;
+#ifdef M_ARENA_MAX
+  (void)mallopt(M_ARENA_MAX, arenas);
+#endif
+}
+
+}  // namespace geardb

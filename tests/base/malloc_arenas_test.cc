@@ -1,0 +1,65 @@
+// concurrent: base/malloc_arenas.h
+// Few arenas for little memory, and none of our business where somebody has decided.
+#include "base/malloc_arenas.h"
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace geardb {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+TEST(MallocArenasTest, FewForLittleMemory) {
+  EXPECT_EQ(MallocArenasFor(0), 2);
+  EXPECT_EQ(MallocArenasFor(64 * kMiB), 2);
+  EXPECT_EQ(MallocArenasFor(139 * kMiB), 4);
+  EXPECT_EQ(MallocArenasFor(512 * kMiB - 1), 15);
+  EXPECT_EQ(MallocArenasFor(512 * kMiB), 0);
+  EXPECT_EQ(MallocArenasFor(UINT64_MAX), 0);
+}
+
+class MallocArenasConcurrentTest : public ::testing::Test {
+ protected:
+  /// How many there are once so many threads have used malloc at once.
+  static size_t ArenasAfter(int threads) {
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; ++t) {
+      all.emplace_back([] {
+        for (size_t i = 1; i < 2000; ++i) std::free(std::malloc(i * 16));
+      });
+    }
+    for (std::thread& thread : all) thread.join();
+    char* text = nullptr;
+    size_t bytes = 0;
+    FILE* const file = open_memstream(&text, &bytes);
+    malloc_info(0, file);
+    std::fclose(file);
+    const std::string found(text, bytes);
+    std::free(text);
+    size_t arenas = 0;
+    for (size_t at = 0; (at = found.find("<heap nr=", at)) != std::string::npos; ++at) ++arenas;
+    return arenas;
+  }
+};
+
+TEST_F(MallocArenasConcurrentTest, NoMoreAreMadeThanWereAskedFor) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__has_feature)
+  GTEST_SKIP() << "the sanitizers have a malloc of their own";
+#endif
+  std::vector<std::thread> askers;
+  for (int t = 0; t < 4; ++t) askers.emplace_back([] { LimitMallocArenas(64 * kMiB); });
+  for (std::thread& asker : askers) asker.join();
+  // A limit is not lifted again.
+  LimitMallocArenas(400 * kMiB);
+  const size_t before = ArenasAfter(0);
+  EXPECT_LE(ArenasAfter(12), std::max<size_t>(before, 3));
+}
+
+}  // namespace
+}  // namespace geardb
