@@ -480,7 +480,10 @@ Status DropLostPages(const std::string& directory, const ColdStoreOptions& optio
 
 Result<std::unique_ptr<ColdDb>> OpenInSpiteOfDamage(const std::string& directory,
                                                     const ColdStoreOptions& options) {
-  return OpenWithout(Opening(directory, options), {});
+  const Opening opening(directory, options);
+  // An open for writing deletes what the manifest does not name: as in DropDamagedCopy.
+  GEARDB_RETURN_IF_ERROR(OpenWithout(opening.ForReading(), {}).status());
+  return OpenWithout(opening, {});
 }
 
 }  // namespace geardb::engine

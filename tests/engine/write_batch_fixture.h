@@ -9,6 +9,7 @@
 #include "engine/write_batch.h"
 #include "tests/testing/drop_frames.h"
 #include "tests/testing/index_dump.h"
+#include "tests/testing/log_end.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb {
@@ -55,7 +56,7 @@ class WriteBatchTest : public testing::StoreTest {
     EXPECT_EQ(outcome.status().code(), code) << outcome.status().ToString();
     EXPECT_NE(outcome.status().ToString().find(text), std::string::npos)
         << outcome.status().ToString();
-    EXPECT_EQ(database_->Stats().log_end, end);
+    testing::ExpectNothingWritten(*database_, end);
     EXPECT_EQ(Dump(), before);
   }
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/engine/internal/live_core.h"
+#include "tests/testing/log_end.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb::engine {
@@ -101,12 +102,12 @@ TEST_F(BulkRecordBoundTest, ATagThatIsTooLargeIsRefusedBeforeItsFirstPart) {
   EXPECT_STATUS(kInvalidArgument, refused,
                 " fit a log with ring_bytes 32768 and segment_bytes 1048576; use a larger "
                 "ring_bytes");
-  EXPECT_EQ(database_->Stats().log_end, end);
+  testing::ExpectNothingWritten(*database_, end);
   const uint64_t most = AtMost(refused);
   ASSERT_GT(most, blob.size() * 9 / 10);
   EXPECT_STATUS(kInvalidArgument, database_->WriteTag("large", std::span(blob).first(most + 1)),
                 "tag 'large': " + std::to_string(most + 1) + " bytes");
-  EXPECT_EQ(database_->Stats().log_end, end);
+  testing::ExpectNothingWritten(*database_, end);
   EXPECT_OK(database_->WriteTag("large", std::span(blob).first(most)));
   Reopen();
   EXPECT_EQ(database_->LastTag("large")->blob.size(), most);
@@ -138,7 +139,7 @@ TEST_F(BulkRecordBoundTest, ASetThatIsTooLargeCountsItsItems) {
   ASSERT_STATUS(kInvalidArgument, refused,
                 "Set of priority table 'per' of table 'steps': 87381 items are too many for one "
                 "change: at most ");
-  EXPECT_EQ(database_->Stats().log_end, end);
+  testing::ExpectNothingWritten(*database_, end);
   const uint64_t most = AtMost(refused);
   ASSERT_GT(most, count * 9 / 10);
   const auto outcome =
@@ -164,7 +165,7 @@ TEST_F(BulkRecordBoundTest, ASetAllThatIsTooLargeCountsItsPriorities) {
       kInvalidArgument, priority("per")->SetAll(priorities),
       "SetAll of priority table 'per' of table 'steps': " + std::to_string(priorities.size()) +
           " priorities are too many for one change: at most ");
-  EXPECT_EQ(database_->Stats().log_end, end);
+  testing::ExpectNothingWritten(*database_, end);
   EXPECT_OK(priority("per")->SetAll(std::span(priorities).first(1)));
 }
 

@@ -101,6 +101,8 @@ TEST_F(ColdCheckTest, WhatBothHaveLostStaysNamed) {
 
 TEST_F(ColdCheckTest, AStoreThatTheLogIsAheadOfIsNotTouched) {
   const auto before = testing::FilesOf(directory_);
+  EXPECT_STATUS(kCorruption, MendColdPages(directory_, kLsn + 1), "the log begins at 51");
+  EXPECT_TRUE(testing::FilesOf(directory_) == before);
   EXPECT_STATUS(kCorruption, MendColdChunks(directory_, kLsn + 1), "the log begins at 51");
   auto after = testing::FilesOf(directory_);
   for (const auto& [path, bytes] : before) {
