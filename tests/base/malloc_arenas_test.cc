@@ -3,12 +3,16 @@
 #include "base/malloc_arenas.h"
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
+
+/// glibc's: writes what malloc has, as XML.
+extern "C" int malloc_info(int options, FILE* file);
 
 namespace geardb {
 namespace {

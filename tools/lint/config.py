@@ -53,7 +53,6 @@ SYSTEM_HEADERS = {
     "index/draw_points.cc": {"immintrin.h"},
     "base/large_memory.cc": {"sys/mman.h"},
     "base/malloc_arenas.cc": {"malloc.h"},
-    "tests/base/malloc_arenas_test.cc": {"malloc.h"},
     "index/index_memory.cc": {"fcntl.h", "sys/mman.h", "unistd.h"},
     "index/tree_descent.cc": {"immintrin.h"},
     "kernels/convert.cc": {"smmintrin.h"},

@@ -46,8 +46,8 @@ TEST_F(AsidePagesTest, TheFirstMayBeBeyondAllThatAreReadAhead) {
   ExpectPage(&reader, 7);
 }
 
-TEST_F(AsidePagesTest, ThoseReadAheadFitAnEighthOfTheFrames) {
-  // 768 KiB, and two readers that would have 512 KiB each.
+TEST_F(AsidePagesTest, ThoseReadAheadFitASixteenthOfTheFrames) {
+  // 384 KiB, and two readers that would have 512 KiB each.
   std::vector<const engine::AsidePage*> many;
   for (int round = 0; round < 20; ++round) {
     for (const engine::AsidePage& page : pages_) many.push_back(&page);
@@ -61,8 +61,11 @@ TEST_F(AsidePagesTest, ThoseReadAheadFitAnEighthOfTheFrames) {
     }
   }
   const DatabaseStats stats = database_->Stats();
-  EXPECT_GT(stats.pages_beside_most_bytes, options_.budgets.frames_bytes / 16);
-  EXPECT_LE(stats.pages_beside_most_bytes, options_.budgets.frames_bytes / 16);
+  const uint64_t most = options_.budgets.frames_bytes / 16;
+  const uint64_t page = pages_[0].frames->AsideBytes(pages_[0].place.group);
+  EXPECT_GT(stats.pages_beside_most_bytes, most / 2);
+  // One that a reader has to have is taken whatever there is.
+  EXPECT_LE(stats.pages_beside_most_bytes, most + page);
   EXPECT_EQ(stats.pages_beside_bytes, 0u);
 }
 
@@ -91,7 +94,7 @@ TEST_F(AsidePagesTest, PagesOfSeveralSizesFitIt) {
   AsideReader others(AllOf(pages_));
   ASSERT_OK(others.Get(0));  // 128 KiB.
   AsideReader more(AllOf(pages_));
-  ASSERT_OK(more.Get(0));  // As much again: 512 KiB are left.
+  ASSERT_OK(more.Get(0));  // As much again: 128 KiB are left.
   AsideReader reader(pages);
   for (size_t i = 0; i < pages.size(); ++i) {
     ASSERT_OK_AND_ASSIGN(const std::byte* bytes, reader.Get(i));
