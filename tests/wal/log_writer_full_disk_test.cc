@@ -17,6 +17,7 @@ class LogWriterFullDiskTest : public LogFixture {
   void CreateOnFullDisk(uint64_t ring_bytes) {
     seen_ = SeenLog();
     env_ = std::make_unique<testing::FaultEnv>(1);
+    env_->set_maps(maps_);
     written_ = 0;
     options_.log.ring_bytes = ring_bytes;
     CreateAndOpen();
@@ -56,6 +57,7 @@ class LogWriterFullDiskTest : public LogFixture {
   uint64_t left() { return (kSegment - writer()->end() % kSegment) % kSegment; }
 
   uint64_t written_ = 0;
+  bool maps_ = true;  // The ring is memory of the file.
 };
 
 TEST_F(LogWriterFullDiskTest, AppendsAndUrgentRecordsEachLeaveTheirSpareFiles) {
@@ -263,7 +265,7 @@ class LogWriterFullDiskConcurrentTest : public LogWriterFullDiskTest {};
 
 TEST_F(LogWriterFullDiskConcurrentTest, ASpareFileIsMadeUnaskedWhenThereIsRoomAgain) {
   options_.log.background = true;
-  env_->set_maps(false);  // It reads maps as the system does, which a thread may write to.
+  maps_ = false;  // It reads maps as the system does, which a thread may write to.
   CreateOnFullDisk(kSegment);
   EXPECT_STATUS(kResourceExhausted, Fill(Urgency::kAppend), "No space left");
   ASSERT_OK(Write(4000, Urgency::kReserve));
