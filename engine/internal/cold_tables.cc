@@ -40,6 +40,14 @@ void AppendNumber(Number number, std::string* to) {
   to->append(reinterpret_cast<const char*>(&number), sizeof(number));
 }
 
+/// What every file ends with.
+std::string VersionAndMagic() {
+  std::string bytes;
+  AppendNumber(kVersion, &bytes);
+  AppendNumber(kMagic, &bytes);
+  return bytes;
+}
+
 std::string_view UserKey(std::string_view key) { return key.substr(0, key.size() - kKeyEndBytes); }
 uint64_t KeyEnd(std::string_view key) {
   uint64_t end = 0;
@@ -98,7 +106,8 @@ class IndexMaker {
         ++at;
         continue;
       }
-      if (at > end_) {
+      // In fewer bytes no block lies.
+      if (at > end_ + kTableTrailerBytes) {
         // Of this key none comes before: all that is searched for there lies behind.
         std::string first(UserKey(block->entries.front().key));
         AppendNumber(UINT64_MAX - UINT8_MAX + kGap, &first);
@@ -177,19 +186,13 @@ class TailWriter {
     AppendPlace(meta, &end);
     AppendPlace(index, &end);
     end.resize(kPlacesEnd, '\0');
-    AppendNumber(kVersion, &end);
-    AppendNumber(kMagic, &end);
-    return bytes_ + end;
+    return bytes_ + end + VersionAndMagic();
   }
 
  private:
   const uint64_t from_;
   std::string bytes_;
 };
-
-}  // namespace
-
-namespace {
 
 /// A file from an offset on.
 class FileEnd {
@@ -225,10 +228,7 @@ class FileEnd {
 std::optional<std::pair<TablePlace, TablePlace>> PlacesInEnd(std::string_view file_end) {
   if (file_end.size() < kEndBytes) return std::nullopt;
   const std::string_view end = file_end.substr(file_end.size() - kEndBytes);
-  std::string version_and_magic;
-  AppendNumber(kVersion, &version_and_magic);
-  AppendNumber(kMagic, &version_and_magic);
-  if (end[0] != static_cast<char>(kXxh3) || !end.ends_with(version_and_magic)) return std::nullopt;
+  if (end[0] != static_cast<char>(kXxh3) || !end.ends_with(VersionAndMagic())) return std::nullopt;
   std::string_view places = end.substr(1, kPlacesEnd - 1);
   const auto meta = TakePlace(&places);
   const auto index = meta ? TakePlace(&places) : std::nullopt;

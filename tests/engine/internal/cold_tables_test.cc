@@ -110,7 +110,6 @@ TEST_F(ColdTablesTest, RocksDbsOwnTailsAreGoodAndBeginBehindTheKeys) {
 }
 
 TEST_F(ColdTablesTest, NoBitOfTheTailThatMattersIsOverlooked) {
-  std::string zeros = bytes_;
   for (uint64_t at = tail_from_; at < bytes_.size(); ++at) {
     if (!TailOf(With(at, 1))) continue;
     // What fills up the end: RocksDB does not look at it.
@@ -208,6 +207,31 @@ TEST_F(ColdTablesTest, ABadBlockInAFileWithABadTailCostsWhatIsInIt) {
     ASSERT_OK(MendColdFiles(directory_, 0));
     ExpectAll(/*read_only=*/true, pages_lost);
   }
+}
+
+TEST_F(ColdTablesTest, NoPlaceInAnIndexLiesBeyondTheFile) {
+  const auto block = [](const std::string& key) {
+    TableBlockWriter made(kEntriesPerRestart);
+    made.Add(key + std::string("\1\0\0\0\0\0\0\0", 8), "value");
+    return std::move(made).Finish();
+  };
+  const std::string file = block("a") + "xyz" + block("b") + std::string(1000, '\0');
+  const auto made = MakeTail(file);
+  ASSERT_TRUE(made);
+  const std::string whole = file.substr(0, made->from) + made->tail;
+  uint64_t places = 0;
+  for (uint64_t at = made->from; at < whole.size(); ++at) {
+    const auto index = ReadTableBlock(whole, at, kEntriesPerRestart);
+    if (!index || index->entries.front().key[0] != 'a') continue;
+    for (const TableEntry& entry : index->entries) {
+      std::string_view value = entry.value;
+      const auto place = TakePlace(&value);
+      ASSERT_TRUE(place);
+      EXPECT_LE(place->bytes, whole.size());
+      ++places;
+    }
+  }
+  EXPECT_EQ(places, 2u);
 }
 
 TEST_F(ColdTablesTest, AFileThatWasCutShortIsNoFileWithABadTail) {
