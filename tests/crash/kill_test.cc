@@ -178,7 +178,7 @@ TEST_F(KillTest, WhatWasAcknowledgedIsThereAndNothingElse) {
   uint64_t large_patches = 0;
   constexpr uint64_t kPhaseCount = std::size(kPhases);
   const uint64_t kills =
-      FromEnvironment("GEARDB_KILLS", std::max(testing::ShareOf(120), 3 * kPhaseCount));
+      FromEnvironment("GEARDB_KILLS", testing::ShareOf(std::max(uint64_t{120}, 4 * kPhaseCount)));
   for (uint64_t round = 0; round < kills; ++round) {
     const uint64_t seed = first_seed + round;
     SCOPED_TRACE("round " + std::to_string(round) +

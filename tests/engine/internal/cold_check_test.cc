@@ -12,6 +12,7 @@
 #include "tests/engine/internal/cold_fixture.h"
 #include "tests/testing/files.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/random_programs.h"
 #include "tests/testing/temp_dir.h"
 
 namespace geardb::engine {
@@ -262,7 +263,9 @@ TEST_F(ColdCheckBlocksTest, APageAtTheEndOfAFileBehindABadBlockIsWrittenAgain) {
 TEST_F(ColdCheckBlocksTest, APageBehindABadBlockInAnotherGroupIsWrittenAgain) {
   group_pages_ = 7;
   MakePages(/*compacted=*/false);
-  for (uint64_t at = 3; at < bytes_ * 4 / 5; at += bytes_ / 31) ExpectWrittenAgain({at});
+  for (uint64_t at = 3; at < bytes_ * 4 / 5; at += bytes_ / testing::ShareOf(31)) {
+    ExpectWrittenAgain({at});
+  }
 }
 
 /// A store of index chunks whose values lie beside their keys, in many blocks.

@@ -12,6 +12,7 @@
 #include "tests/engine/internal/cold_fixture.h"
 #include "tests/testing/files.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/random_programs.h"
 #include "tests/testing/temp_dir.h"
 
 namespace geardb::engine {
@@ -179,7 +180,8 @@ TEST_F(ColdOwnCopiesTest, NoFileThatHasItCostsIt) {
   }
   ASSERT_GE(of_copies.size(), 2u);
   for (const std::string& path : of_copies) {
-    for (size_t at = 0; at <= files[path].size(); at += at + 40 < files[path].size() ? 29u : 1u) {
+    const size_t step = 116 / testing::ShareOf(4);
+    for (size_t at = 0; at <= files[path].size(); at += at + 40 < files[path].size() ? step : 1) {
       SCOPED_TRACE(path + " at " + std::to_string(at));
       std::filesystem::remove_all(directory_);
       std::filesystem::create_directories(directory_);

@@ -275,30 +275,29 @@ TEST_F(KilledColdStoreTest, WhatVerifyCallsDamageARepairMends) {
   }
   int damaged = 0, notes = 0;
   for (const bool closed : {false, true}) {
-    size_t next = closed ? 1 : 0;  // Of the losses, two for each segment.
+    size_t next = closed ? 1 : 0;
     for (const auto& [lsn, file] : Segments()) {
-      for (int i = 0; i < 2; ++i, next = (next + 1) % losses.size()) {
-        SCOPED_TRACE(file + ", loss " + std::to_string(next) + (closed ? ", closed" : ", killed"));
-        fs::remove_all(store());
-        fs::copy(closed ? dir_.File("closed") : made_dir_->File("store"), store(),
-                 fs::copy_options::recursive);
-        losses[next](file);
-        const CliRun verify = Run("verify");
-        const CliRun repair = Run("repair");
-        EXPECT_EQ(repair.code, cli::kExitGood) << repair.out << repair.err;
-        const bool mends = repair.out != "nothing to repair\n";
-        EXPECT_EQ(verify.code == cli::kExitDamage, mends) << verify.out << repair.out;
-        damaged += mends ? 1 : 0;
-        notes += mends ? 0 : 1;
-        if (!mends) continue;
-        const CliRun after = Run("verify");
-        EXPECT_EQ(after.code, cli::kExitGood) << after.out << repair.out;
-        EXPECT_EQ(Run("repair").out, "nothing to repair\n");
-      }
+      SCOPED_TRACE(file + ", loss " + std::to_string(next) + (closed ? ", closed" : ", killed"));
+      fs::remove_all(store());
+      fs::copy(closed ? dir_.File("closed") : made_dir_->File("store"), store(),
+               fs::copy_options::recursive);
+      losses[next](file);
+      next = (next + 1) % losses.size();
+      const CliRun verify = Run("verify");
+      const CliRun repair = Run("repair");
+      EXPECT_EQ(repair.code, cli::kExitGood) << repair.out << repair.err;
+      const bool mends = repair.out != "nothing to repair\n";
+      EXPECT_EQ(verify.code == cli::kExitDamage, mends) << verify.out << repair.out;
+      damaged += mends ? 1 : 0;
+      notes += mends ? 0 : 1;
+      if (!mends) continue;
+      const CliRun after = Run("verify");
+      EXPECT_EQ(after.code, cli::kExitGood) << after.out << repair.out;
+      EXPECT_EQ(Run("repair").out, "nothing to repair\n");
     }
   }
-  EXPECT_GT(damaged, 10);
-  EXPECT_GT(notes, 5);
+  EXPECT_GT(damaged, 8);
+  EXPECT_GT(notes, 2);
 }
 
 TEST_F(KilledColdStoreTest, ALostEndOfTheLogIsSaidOfTheTableThatHasTheColumn) {

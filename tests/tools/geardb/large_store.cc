@@ -1,7 +1,7 @@
 #include "tests/tools/geardb/large_store.h"
 
+#include <cstring>
 #include <string_view>
-#include <vector>
 
 #include "tests/testing/store_fixture.h"
 #include "tests/tools/geardb/must.h"
@@ -11,6 +11,8 @@ namespace {
 
 constexpr int64_t kRowBytes = 4096;
 constexpr int64_t kRowsOfAPage = 4;
+
+uint64_t RowsOf(TrajectoryId id) { return 1 + id % 14; }
 
 }  // namespace
 
@@ -22,8 +24,18 @@ DatabaseOptions LargeStoreOptions() {
   return options;
 }
 
-uint8_t LargeStoreByte(TrajectoryId id, int64_t row) {
-  return static_cast<uint8_t>(id * 131 + static_cast<uint64_t>(row) * 17 + 5);
+std::vector<uint8_t> LargeStoreBytes(TrajectoryId id) {
+  std::vector<uint8_t> bytes;
+  for (uint64_t row = 0; row < RowsOf(id); ++row) {
+    bytes.insert(bytes.end(), kRowBytes, static_cast<uint8_t>(id * 131 + row * 17 + 5));
+  }
+  return bytes;
+}
+
+bool HasBytes(const TensorView& tensor, const std::vector<uint8_t>& bytes) {
+  const auto values = tensor.values<uint8_t>();
+  return values.size() == bytes.size() &&
+         std::memcmp(values.data(), bytes.data(), bytes.size()) == 0;
 }
 
 LargeStore MakeLargeStore(const std::string& directory) {
@@ -38,11 +50,8 @@ LargeStore MakeLargeStore(const std::string& directory) {
   {
     const auto writer = Must(table->NewWriter({}));
     for (TrajectoryId id = 1; id <= 600; ++id) {
-      const auto rows = static_cast<int64_t>(1 + id % 14);
-      std::vector<uint8_t> bytes;
-      for (int64_t row = 0; row < rows; ++row) {
-        bytes.insert(bytes.end(), kRowBytes, LargeStoreByte(id, row));
-      }
+      const auto rows = static_cast<int64_t>(RowsOf(id));
+      const std::vector<uint8_t> bytes = LargeStoreBytes(id);
       const auto appended = Must(writer->AppendTrajectory(
           {{"frame", TensorView(bytes.data(), DType::kU8, Shape({rows, kRowBytes}))}},
           {.end = End::kTerminated}));
@@ -56,11 +65,8 @@ LargeStore MakeLargeStore(const std::string& directory) {
     for (TrajectoryId id = made.trajectories; id >= 1; --id) {
       const std::string_view column = "frame";
       const auto rows = Must(table->Read(id, {&column, 1}, {}));
-      const auto values = rows[0].view().values<uint8_t>();
-      for (size_t at = 0; at < values.size(); ++at) {
-        if (values[at] != LargeStoreByte(id, static_cast<int64_t>(at) / kRowBytes)) {
-          CheckFailed("a row is not what was appended", __FILE__, __LINE__);
-        }
+      if (!HasBytes(rows[0].view(), LargeStoreBytes(id))) {
+        CheckFailed("a row is not what was appended", __FILE__, __LINE__);
       }
     }
   }

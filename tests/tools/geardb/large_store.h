@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/database.h"
 
@@ -23,7 +24,10 @@ DatabaseOptions LargeStoreOptions();
 /// Makes the store, reads all of it and closes it. Ends the process where a call is refused.
 LargeStore MakeLargeStore(const std::string& directory);
 
-/// The byte of a row of a trajectory, all over its column.
-uint8_t LargeStoreByte(TrajectoryId id, int64_t row);
+/// The bytes of all rows of a trajectory: those of a row are alike.
+std::vector<uint8_t> LargeStoreBytes(TrajectoryId id);
+
+/// Whether it has these bytes, all at once: a loop over them takes seconds in tests.
+bool HasBytes(const TensorView& tensor, const std::vector<uint8_t>& bytes);
 
 }  // namespace geardb::testing

@@ -120,8 +120,9 @@ TEST_F(RepairColdBlobsTest, ABadHeaderOrFooterCostsNothing) {
     const std::vector<std::string> files = SomeBlobsOf(family);
     for (const std::string& file : files) {
       // Counted from the end where it is negative; of most files one byte of each.
+      const bool all = file == files.front() && family == std::string("pages");
       for (const int64_t place : {0, 9, 13, 29, -32, -20, -1}) {
-        if (file != files.front() && place != 13 && place != -1) continue;
+        if (!all && place != 13 && place != -1) continue;
         Restore();
         const uint64_t at = static_cast<uint64_t>(place) + (place < 0 ? fs::file_size(file) : 0);
         SCOPED_TRACE(file + " at " + std::to_string(at));

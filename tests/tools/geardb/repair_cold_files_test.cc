@@ -218,13 +218,7 @@ class RepairColdFilesTest : public testing::LargeStoreTest {
         continue;
       }
       ASSERT_OK(rows) << id;
-      const auto values = (*rows)[0].view().values<uint8_t>();
-      ASSERT_EQ(values.size(), (1 + id % 14) * kRowOfFrameBytes) << id;
-      for (size_t at = 0; at < values.size(); ++at) {
-        ASSERT_EQ(values[at],
-                  testing::LargeStoreByte(id, static_cast<int64_t>(at / kRowOfFrameBytes)))
-            << id << " at " << at;
-      }
+      ASSERT_TRUE(testing::HasBytes((*rows)[0].view(), testing::LargeStoreBytes(id))) << id;
     }
     ASSERT_OK(database->Close());
   }
