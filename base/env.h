@@ -71,7 +71,8 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  /// Reads until `into` is full or the file ends; returns the number of bytes read.
+  /// Reads until `into` is full or the file ends; returns the number of bytes read. Where a sector
+  /// cannot be read, its bytes are others (base/bad_sectors.h).
   virtual Result<size_t> Read(uint64_t offset, std::span<std::byte> into) = 0;
   /// Writes all of `from`. After an error any part of it may have been written. Unsupported: a file
   /// that was opened as direct takes no direct writes, or none from there.

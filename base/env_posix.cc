@@ -15,8 +15,10 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "base/bad_sectors.h"
 #include "base/errno_status.h"
 #include "base/fork.h"
 
@@ -87,7 +89,11 @@ class PosixFile final : public File {
       if (n == 0) break;
       if (n < 0) {
         if (errno == EINTR) continue;
-        return ErrnoStatus(errno, "read ", path_, " at ", offset + done);
+        const int error = errno;
+        const auto around =
+            error == EIO ? ReadAround(offset + done, into.subspan(done)) : std::optional<size_t>();
+        if (around) return done + *around;  // At a file's end, perhaps some bytes more.
+        return ErrnoStatus(error, "read ", path_, " at ", offset + done);
       }
       done += static_cast<size_t>(n);
     }
@@ -191,6 +197,15 @@ class PosixFile final : public File {
   const std::string& path() const override { return path_; }
 
  private:
+  std::optional<size_t> ReadAround(uint64_t offset, std::span<std::byte> into) const {
+    return ReadAroundBadSectors(offset, into, [this](uint64_t at, std::span<std::byte> part) {
+      const auto from = static_cast<off_t>(at);
+      (void)::posix_fadvise(fd_, from, static_cast<off_t>(part.size()), POSIX_FADV_DONTNEED);
+      const ssize_t n = ::pread(fd_, part.data(), part.size(), from);
+      return n < 0 ? std::nullopt : std::optional(static_cast<size_t>(n));
+    });
+  }
+
   const std::string path_;
   const int fd_;
   const bool direct_;
