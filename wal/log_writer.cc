@@ -16,6 +16,17 @@ uint64_t ReserveBytes(uint64_t log_bytes_max) {
 
 }  // namespace
 
+namespace {
+
+/// Two records of so many bytes fit a segment, with all that may lie around them: of a change in
+/// many records, the log would take twice its bytes else.
+uint64_t HalfOfSegment(uint64_t segment_bytes) {
+  return AlignDown((segment_bytes - kSegmentRecordBytes - 3 * kSealRecordBytes) / 2,
+                   kRecordAlignment);
+}
+
+}  // namespace
+
 std::unique_ptr<LogWriter> LogWriter::Core::Make(WriterParts parts) {
   return std::unique_ptr<LogWriter>(new LogWriter(std::make_unique<Core>(std::move(parts))));
 }
@@ -27,7 +38,7 @@ LogWriter::Core::Core(WriterParts parts)
       options_(parts.options),
       seed_(manifest_.Seed()),
       segment_bytes_(manifest_.segment_bytes),
-      record_bytes_max_(std::min(ring_->bytes() / 4, segment_bytes_ / 2)),
+      record_bytes_max_(std::min(ring_->bytes() / 4, HalfOfSegment(segment_bytes_))),
       spare_target_((ring_->bytes() + segment_bytes_ - 1) / segment_bytes_ + 1),
       segments_max_(options_.log_bytes_max / segment_bytes_),
       reserve_segments_((ReserveBytes(options_.log_bytes_max) + segment_bytes_ - 1) /
@@ -453,6 +464,9 @@ void LogWriter::Publish(const Reservation& reservation, PublishCallback* callbac
 }
 Status LogWriter::PrepareFor(std::span<const RecordSize> sizes, Urgency urgency) const {
   return core_->PrepareFor(sizes, urgency);
+}
+uint64_t LogWriter::SegmentsFor(std::span<const RecordSize> sizes) const {
+  return core_->SegmentsFor(sizes);
 }
 uint64_t LogWriter::BytesToBound(Urgency urgency) const { return core_->BytesToBound(urgency); }
 Status LogWriter::WaitPublished(Lsn end, Deadline deadline) const {

@@ -143,6 +143,8 @@ class LogWriter {
   /// pass log_bytes_max (for kReserve its reserve), or the disk is full; the files that could be
   /// made are removed again.
   Status PrepareFor(std::span<const RecordSize> sizes, Urgency urgency) const;
+  /// How many segments more they take: what does not fit where one ends leaves it unfilled.
+  uint64_t SegmentsFor(std::span<const RecordSize> sizes) const;
 
   /// Bytes of whole segments that records may still take below log_bytes_max (for kReserve with its
   /// reserve).

@@ -46,6 +46,7 @@ class LogWriter::Core final : private PublishObserver {
   bool HasRoom(std::span<const RecordSize> sizes, Urgency urgency);
   Status WaitForRoom(std::span<const RecordSize> sizes, Urgency urgency, Deadline deadline);
   Status PrepareFor(std::span<const RecordSize> sizes, Urgency urgency);
+  uint64_t SegmentsFor(std::span<const RecordSize> sizes) const { return PlaceAll(sizes).segments; }
   uint64_t BytesToBound(Urgency urgency) const;
   Reservation Reserve(const RecordRequest& request);
   void Fill(const Reservation& reservation, const RecordContent& content);

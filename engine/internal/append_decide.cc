@@ -199,7 +199,7 @@ Result<std::vector<wal::RecordSize>> Writer::Impl::AdmitParts(Calls calls, Prior
     GEARDB_RETURN_IF_ERROR(Decide(calls, priorities, scope, plan, &again));
   }
   GEARDB_ASSIGN_OR_RETURN(std::vector<wal::RecordSize> sizes, Records(priorities, *plan));
-  GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(sizes, scope->how().urgency));
+  GEARDB_RETURN_IF_ERROR(scope->PrepareFor(sizes, scope->how().urgency));
   return sizes;
 }
 
@@ -232,7 +232,7 @@ Status Writer::Impl::Evict(const wal::RecordSize& append, ChangeScope* scope, Ap
     // More than one record takes: the others go ahead, and nothing may stop the append after them.
     std::vector<wal::RecordSize> sizes = RemovalsAhead(plan->eviction);
     sizes.push_back(append);
-    GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(sizes, wal::Urgency::kAppend));
+    GEARDB_RETURN_IF_ERROR(scope->PrepareFor(sizes, wal::Urgency::kAppend));
     while (plan->eviction.size() > entries_max) {
       GEARDB_RETURN_IF_ERROR(
           scope->AwaitRoomHolding(sizes.front(), {.urgency = wal::Urgency::kReserve}));

@@ -127,7 +127,7 @@ std::vector<wal::RecordSize> BulkRecord::Records() const {
 
 Status BulkRecord::WriteParts(ChangeScope* scope, CommitOptions* how) {
   // Parts of a change that is refused half-way would be bytes that nothing names.
-  GEARDB_RETURN_IF_ERROR(database_->log->PrepareFor(Records(), how->urgency));
+  GEARDB_RETURN_IF_ERROR(scope->PrepareFor(Records(), how->urgency));
   const auto parts = SplitIntoParts(piece_bytes_, database_->log->record_bytes_max());
   for (const PartOfPieces& part : parts) {
     GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(part.size, *how));

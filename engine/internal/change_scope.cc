@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "engine/internal/log_sizes.h"
 
 namespace geardb::engine {
 
@@ -27,14 +26,17 @@ Status OrClosing(DatabaseCore* database, const Status& refused) {
 
 }  // namespace
 
-Status AwaitLogRoom(DatabaseCore* database, Deadline deadline, const Status& refused) {
-  const uint64_t half =
-      HalfOfLog(database->options.log_bytes_max, database->manifest.segment_bytes);
-  if (database->MakeLogRoom(half, deadline)) return Status::Ok();
-  // In a log that is half empty it was refused for something else.
-  if (database->log == nullptr || database->log->BytesToBound(wal::Urgency::kAppend) >= half) {
-    return refused;
-  }
+uint64_t SegmentsReleased(DatabaseCore* database) {
+  return database->cleaner == nullptr ? 0 : database->cleaner->stats().segments;
+}
+
+Status AwaitLogRoom(DatabaseCore* database, uint64_t released, Deadline deadline,
+                    const Status& refused) {
+  Cleaner* const cleaner = database->cleaner.get();
+  // It was refused for something else, which no pass makes better.
+  if (cleaner == nullptr || deadline.passed() || !cleaner->Wanted(released)) return refused;
+  const WaitTimer timer(&database->waits.log_room);
+  if (cleaner->AwaitWanted(released, deadline)) return Status::Ok();
   return OrClosing(database, refused);
 }
 
@@ -90,6 +92,15 @@ Status ChangeScope::AwaitRoomHolding(const wal::RecordSize& size, const CommitOp
     GEARDB_RETURN_IF_ERROR(database_->log_writer_->WaitForRoom(size, how.urgency, how.deadline));
   }
   return Status::Ok();
+}
+
+Status ChangeScope::PrepareFor(std::span<const wal::RecordSize> sizes, wal::Urgency urgency) {
+  const Status prepared = database_->log->PrepareFor(sizes, urgency);
+  if (prepared.code() == StatusCode::kResourceExhausted && database_->cleaner != nullptr) {
+    database_->cleaner->Want(database_->log->SegmentsFor(sizes) *
+                             database_->manifest.segment_bytes);
+  }
+  return prepared;
 }
 
 wal::Reservation ChangeScope::Reserve(const wal::RecordRequest& request) {

@@ -40,6 +40,10 @@ class GEARDB_THREAD_ANNOTATION(scoped_lockable) ChangeScope {
   /// is that of the log (its first error, a full disk) or the deadline; Close causes none.
   Status AwaitRoomHolding(const wal::RecordSize& size, const CommitOptions& how);
 
+  /// As LogWriter::PrepareFor, for a change of several records. What is refused for want of room
+  /// the cleaner is told of (AwaitLogRoom).
+  Status PrepareFor(std::span<const wal::RecordSize> sizes, wal::Urgency urgency);
+
   /// Takes a place in the log; the scope was admitted, and has seen that there is room.
   wal::Reservation Reserve(const wal::RecordRequest& request);
 
@@ -59,18 +63,24 @@ Status StatusOf(const Result<Value>& result) {
 /// How long a change waits for room in the log.
 inline constexpr int64_t kAdmissionMs = 10'000;
 
+/// How many segments the cleaner has given back until now.
+uint64_t SegmentsReleased(DatabaseCore* database);
+
 /// Of a call that was `refused` with ResourceExhausted: ok where the cleaner has made room in the
-/// log, so that it is worth another try. Else what the call is refused with.
-Status AwaitLogRoom(DatabaseCore* database, Deadline deadline, const Status& refused);
+/// log for what wanted some, so that it is worth another try. Else what the call is refused with.
+/// `released`: segments, before the call.
+Status AwaitLogRoom(DatabaseCore* database, uint64_t released, Deadline deadline,
+                    const Status& refused);
 
 /// Calls `call`, and again while it is refused (which has changed nothing) for want of room in the
 /// log, and the cleaner makes some. Holds no mutex, nor an epoch guard.
 template <typename Call>
 auto WithLogRoom(DatabaseCore* database, Deadline deadline, const Call& call) {
   for (;;) {
+    const uint64_t released = SegmentsReleased(database);
     auto result = call();
     if (StatusOf(result).code() != StatusCode::kResourceExhausted) return result;
-    const Status room = AwaitLogRoom(database, deadline, StatusOf(result));
+    const Status room = AwaitLogRoom(database, released, deadline, StatusOf(result));
     if (!room.ok()) return decltype(result)(room);
   }
 }

@@ -141,24 +141,54 @@ void Cleaner::Pause() {
 }
 
 bool Cleaner::WaitForPass(uint64_t bytes, Deadline deadline) {
-  uint64_t wanted = 0;
-  uint64_t segments = 0;
+  uint64_t pass = 0;
+  uint64_t released = 0;
   {
     MutexLock lock(&mutex_);
-    bytes_wanted_ = std::max(bytes_wanted_, bytes);
-    wanted = begun_ + 1;
-    segments = stats_.segments;
+    WantLocked(bytes);
+    pass = wanted_pass_;
+    released = stats_.segments;
   }
-  if (database_->options.background) {
-    Wake();
-  } else {
-    (void)CleanNow(/*all=*/false);
-  }
+  return AwaitPass(pass, released, deadline);
+}
+
+void Cleaner::Want(uint64_t bytes) {
   MutexLock lock(&mutex_);
-  while (ended_ < wanted && stats_.segments == segments && !stop_) {
+  WantLocked(bytes);
+}
+
+void Cleaner::WantLocked(uint64_t bytes) {
+  bytes_wanted_ = std::max(bytes_wanted_, bytes);
+  wanted_pass_ = begun_ + 1;
+}
+
+bool Cleaner::Wanted(uint64_t released) {
+  MutexLock lock(&mutex_);
+  return ended_ < wanted_pass_ || stats_.segments > released;
+}
+
+bool Cleaner::AwaitWanted(uint64_t released, Deadline deadline) {
+  uint64_t pass = 0;
+  {
+    MutexLock lock(&mutex_);
+    pass = wanted_pass_;
+  }
+  return AwaitPass(pass, released, deadline);
+}
+
+bool Cleaner::AwaitPass(uint64_t pass, uint64_t released, Deadline deadline) {
+  bool begins = false;
+  {
+    MutexLock lock(&mutex_);
+    begins = begun_ < pass && stats_.segments == released;
+  }
+  if (begins && database_->options.background) Wake();
+  if (begins && !database_->options.background) (void)CleanNow(/*all=*/false);
+  MutexLock lock(&mutex_);
+  while (ended_ < pass && stats_.segments == released && !stop_) {
     if (!changed_.WaitUntil(&mutex_, deadline)) break;
   }
-  return stats_.segments > segments;
+  return stats_.segments > released;
 }
 
 Status Cleaner::CleanNow(bool all) {

@@ -64,6 +64,14 @@ class Cleaner {
   /// many bytes where it can, has ended. True: some were. The commit mutex is not held, nor an
   /// epoch guard.
   bool WaitForPass(uint64_t bytes, Deadline deadline);
+  /// A change was refused that takes so many bytes of whole segments: the next pass makes room for
+  /// it, where it can. Waits for nothing.
+  void Want(uint64_t bytes);
+  /// Whether such a pass has not ended yet, or segments were given back beyond the first
+  /// `released`.
+  bool Wanted(uint64_t released);
+  /// Likewise, and waits until it has. True: some were given back.
+  bool AwaitWanted(uint64_t released, Deadline deadline);
   /// A pass in this thread, of as many segments as can go where `all`.
   Status CleanNow(bool all);
   /// Ends the thread, and the compactor's.
@@ -102,6 +110,9 @@ class Cleaner {
     }
   };
 
+  /// Until a pass has given segments back beyond the first `released`, or that pass has ended.
+  bool AwaitPass(uint64_t pass, uint64_t released, Deadline deadline);
+  void WantLocked(uint64_t bytes) GEARDB_REQUIRES(mutex_);
   void Wake();
   Status StartLocked() GEARDB_REQUIRES(mutex_);
   void Run();
@@ -170,6 +181,7 @@ class Cleaner {
   uint64_t segments_wanted_ GEARDB_GUARDED_BY(pass_mutex_) = 0;  // By who waits for this one.
   uint64_t begun_ GEARDB_GUARDED_BY(mutex_) = 0;
   uint64_t ended_ GEARDB_GUARDED_BY(mutex_) = 0;
+  uint64_t wanted_pass_ GEARDB_GUARDED_BY(mutex_) = 0;  // The last that somebody has wanted.
   CleanerStats stats_ GEARDB_GUARDED_BY(mutex_);
   std::thread thread_ GEARDB_GUARDED_BY(mutex_);
 };

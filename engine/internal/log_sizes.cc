@@ -77,8 +77,4 @@ Status CheckGoesRound(uint64_t log_bytes_max, uint64_t segment_bytes, std::strin
       ": with cold_tier one of them is given back while the other is written");
 }
 
-uint64_t HalfOfLog(uint64_t log_bytes_max, uint64_t segment_bytes) {
-  return log_bytes_max / segment_bytes * segment_bytes / 2;
-}
-
 }  // namespace geardb::engine

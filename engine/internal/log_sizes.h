@@ -35,8 +35,4 @@ uint64_t ChooseSegmentBytes(uint64_t log_bytes_max);
 /// says whose segments these are.
 Status CheckGoesRound(uint64_t log_bytes_max, uint64_t segment_bytes, std::string_view where);
 
-/// The half of the bound, in whole segments as the log counts: a log from which all segments but
-/// one were given back has as much room.
-uint64_t HalfOfLog(uint64_t log_bytes_max, uint64_t segment_bytes);
-
 }  // namespace geardb::engine

@@ -106,7 +106,7 @@ Status RescaleAhead(DatabaseCore* database, ChangeScope* scope,
                     const std::shared_ptr<TableCore>& table, const ScaleChange& change,
                     std::vector<wal::RecordSize> records) {
   records.insert(records.begin(), DatabaseCore::RescaleSize());
-  GEARDB_RETURN_IF_ERROR(database->log->PrepareFor(records, scope->how().urgency));
+  GEARDB_RETURN_IF_ERROR(scope->PrepareFor(records, scope->how().urgency));
   return database->LogRescale(scope, table, change.priority_table, change.shift);
 }
 

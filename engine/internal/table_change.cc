@@ -128,7 +128,7 @@ Result<uint64_t> RemoveChosen(DatabaseCore* database, const std::shared_ptr<Tabl
     }
     if (records.size() > 1) {
       // Refused before the first, where the log's bound or the disk has no room for all.
-      GEARDB_RETURN_IF_ERROR(database->log->PrepareFor(records, how.urgency));
+      GEARDB_RETURN_IF_ERROR(scope.PrepareFor(records, how.urgency));
       how.deadline = Deadline::Infinite();  // What has begun is finished.
     }
     for (size_t i = 0; i < records.size(); ++i) {

@@ -274,7 +274,7 @@ Status WriteCall::AwaitRoom(ChangeScope* scope, bool* again) {
                                    record_max, " fit the ring (a quarter of it)");
   }
   if (!in_parts_) return scope->AwaitRoom({records.data(), 1}, scope->how(), again);
-  return database_->log->PrepareFor(records, scope->how().urgency);
+  return scope->PrepareFor(records, scope->how().urgency);
 }
 
 void WriteCall::ReleaseAdmitted() {

@@ -98,5 +98,33 @@ TEST_F(DatabaseLogSizesTest, SegmentsFollowTheBoundWhereNobodyNamesThem) {
   EXPECT_EQ(SegmentBytes(), 64 * 1024 * kKiBOfSizes);
 }
 
+// Its records leave parts of segments unfilled: a log of which half is free has no room for a
+// change of less than a half, and the cleaner has to make some though it has more than it keeps
+// free.
+TEST_F(DatabaseLogSizesTest, ChangesOfAThirdOfTheLogGoOn) {
+  options_.segment_bytes = 512 * kKiBOfSizes;
+  options_.log_bytes_max = 4096 * kKiBOfSizes;
+  options_.ring_bytes = 64 * 1024 * kKiBOfSizes;
+  options_.budgets.frames_bytes = 8 << 20;
+  for (const bool background : {true, false}) {
+    options_.background = background;
+    OpenEmpty();
+    TableSpec spec{.name = "blobs"};
+    spec.columns = {{.name = "step"},
+                    {.name = "blob", .dtype = DType::kU8, .kind = ColumnKind::kBlob}};
+    ASSERT_OK_AND_ASSIGN(const auto table, database_->CreateTable(spec));
+    ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
+    const std::vector<uint8_t> bytes(1'500'000, 7);
+    const ColumnValue blob{"blob", TensorView::Of(std::span<const uint8_t>(bytes))};
+    const float step = 1;
+    for (int i = 0; i < 12; ++i) {
+      ASSERT_OK(writer->Append({{"step", TensorView::Scalar(step)}},
+                               {.end = End::kTerminated, .trajectory = {&blob, 1}}))
+          << i;
+    }
+    EXPECT_LE(database_->Stats().log_segments_live * SegmentBytes(), options_.log_bytes_max);
+  }
+}
+
 }  // namespace
 }  // namespace geardb

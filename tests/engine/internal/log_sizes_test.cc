@@ -62,11 +62,5 @@ TEST(LogSizesTest, ALogOfLessThanTwoSegmentsDoesNotGoRound) {
                 "segment_bytes = 1048576 in 'x'");
 }
 
-TEST(LogSizesTest, HalfOfALogIsOfWholeSegments) {
-  EXPECT_EQ(HalfOfLog(8 * kMiBOfLog, kMiBOfLog), 4 * kMiBOfLog);
-  // Of two segments one is free at most.
-  EXPECT_EQ(HalfOfLog(3 * kMiBOfLog - 1, kMiBOfLog), kMiBOfLog);
-}
-
 }  // namespace
 }  // namespace geardb::engine
