@@ -9,6 +9,7 @@
 #include "engine/internal/cold_check.h"
 #include "engine/internal/cold_tier.h"
 #include "engine/internal/core.h"
+#include "engine/internal/exit_close.h"
 #include "engine/internal/index_budget.h"
 #include "engine/internal/log_sizes.h"
 #include "engine/internal/recovery.h"
@@ -224,6 +225,9 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   GEARDB_RETURN_IF_ERROR(WatchTimes(*impl));
   impl->KeepActivity(found.directory);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  // What it stands on lives as long only where it is the process's.
+  const bool ours = options.env == nullptr && options.clock == nullptr;
+  if (ours) engine::CloseAtExit(impl.get(), [core = impl.get()] { (void)core->Close(); });
   return std::unique_ptr<Database>(new Database(std::move(impl)));
 }
 

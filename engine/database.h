@@ -108,7 +108,8 @@ class Database {
   /// FailedPrecondition once the log needs another file.
   static Result<std::unique_ptr<Database>> Open(const std::string& directory,
                                                 const DatabaseOptions& options);
-  /// Closes without an error to report; call Close to see it.
+  /// Closes without an error to report; call Close to see it. So does an exit of the process,
+  /// unless the options name an Env or a Clock, which may be gone by then.
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;

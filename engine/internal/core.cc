@@ -5,6 +5,7 @@
 #include "base/break.h"
 #include "base/crash_point.h"
 #include "engine/internal/change_scope.h"
+#include "engine/internal/exit_close.h"
 #include "engine/internal/table_fits.h"
 
 namespace geardb::engine {
@@ -39,6 +40,7 @@ DatabaseCore::DatabaseCore(const DatabaseOptions& options_in)
       evictor(std::make_unique<Evictor>(this)) {}
 
 DatabaseCore::~DatabaseCore() {
+  ForgetAtExit(this);
   Close().ok();  // Whoever wants to know has called Close.
   cleaner.reset();
   filler.reset();
