@@ -1,6 +1,5 @@
 #include "engine/internal/cold_check.h"
 
-#include <rocksdb/sst_file_reader.h>
 #include <rocksdb/utilities/debug.h>
 #include <rocksdb/write_batch.h>
 
@@ -143,84 +142,16 @@ Status DeletePagesBeyond(const std::map<uint64_t, uint64_t>& ends, ColdDb* db) {
       if (end == ends.end() || place->offset + place->bytes <= end->second) continue;
       if (status.ok()) status = batch.Delete(db->pages, versions[i].user_key);
     }
-    rocksdb::WriteOptions unlogged;
-    unlogged.disableWAL = true;
-    if (status.ok()) status = db->db->Write(unlogged, &batch);
     GEARDB_RETURN_IF_ERROR(FromRocks(status, db->directory));
+    GEARDB_RETURN_IF_ERROR(db->Resuming([&] { return db->Write(&batch); }));
     from = versions.back().user_key + '\0';
   }
-}
-
-constexpr uint64_t kLooksMax = 100000;
-
-/// The trajectory at or before the first key that was not read. `before` may be none of a page,
-/// where a deletion of a key that nobody has comes first in a file; nor may `behind`.
-std::optional<ColdPageKey> FirstToLookFor(const std::string& before, const std::string& behind) {
-  auto first = DecodeColdPageKey(std::string_view(before).substr(0, kColdPageKeyBytes));
-  if (first) return first;
-  first = DecodeColdPageKey(std::string_view(behind).substr(0, kColdPageKeyBytes));
-  if (first) first->trajectory -= std::min(first->trajectory, kLooksMax);
-  return first;
-}
-
-/// The key before `behind`, the first of its block: what a look for it finds does not pass through
-/// the bad block before. Of its trajectory it is the first page, or else pages are lost.
-void AddFirstBehind(const std::string& behind, rocksdb::Iterator* at, std::set<std::string>* keys) {
-  auto first = DecodeColdPageKey(std::string_view(behind).substr(0, kColdPageKeyBytes));
-  for (uint64_t looks = 0; first && looks < kLooksMax; ++looks, --first->trajectory) {
-    first->page = 0;
-    at->Seek(EncodeColdKey(*first));
-    if (!at->Valid()) return;  // In the bad block.
-    const bool found = ViewOf(at->key()) < behind;
-    if (found) keys->insert(at->key().ToString());
-    if (found || first->trajectory == 0) return;
-  }
-}
-
-/// The keys of an SST file that can be read: those before the first bad block, those behind the
-/// last one, and what a look at the begin of each trajectory between them finds.
-std::set<std::string> KeysLeft(const ColdDb& db, const rocksdb::LiveFileMetaData& file) {
-  rocksdb::Options options;
-  options.env = db.threads.get();
-  rocksdb::SstFileReader reader(options);
-  std::set<std::string> keys;
-  if (!reader.Open(Concatenate(db.directory, "/", file.relative_filename)).ok()) return keys;
-  const auto iterator = [&] {
-    return std::unique_ptr<rocksdb::Iterator>(reader.NewIterator(rocksdb::ReadOptions()));
-  };
-  std::string before = file.smallestkey;
-  auto at = iterator();
-  for (at->SeekToFirst(); at->Valid(); at->Next()) {
-    before = at->key().ToString();
-    keys.insert(before);
-  }
-  if (at->status().ok()) return keys;
-  // The first key behind a bad block is not read backwards: RocksDB looks at the one before, too.
-  std::string behind = file.largestkey;
-  at = iterator();
-  for (at->SeekToLast(); at->Valid() && ViewOf(at->key()) > before; at->Prev()) {
-    behind = at->key().ToString();
-    keys.insert(behind);
-  }
-  AddFirstBehind(behind, iterator().get(), &keys);
-  auto next = FirstToLookFor(before, behind);
-  for (uint64_t looks = 0; next && looks < kLooksMax; ++looks) {
-    *next = {next->table, next->partition, next->group, next->trajectory + 1, 0};
-    if (EncodeColdKey(*next) > behind) break;
-    at = iterator();
-    for (at->Seek(EncodeColdKey(*next)); at->Valid() && ViewOf(at->key()) <= behind; at->Next()) {
-      keys.insert(at->key().ToString());
-      next = DecodeColdPageKey(ViewOf(at->key()));
-      if (!next) break;
-    }
-  }
-  return keys;
 }
 
 /// Puts pages into the store again, many at once.
 class PagesAgain {
  public:
-  explicit PagesAgain(ColdDb* db) : db_(db) { unlogged_.disableWAL = true; }
+  explicit PagesAgain(ColdDb* db) : db_(db) {}
 
   Status Put(const std::string& key, std::string_view value) {
     constexpr size_t kAtOnce = size_t{4} << 20;
@@ -229,18 +160,17 @@ class PagesAgain {
   }
   Status Finish() {
     GEARDB_RETURN_IF_ERROR(Write());
-    return db_->FlushAll();
+    return db_->FlushWhole();
   }
 
  private:
   Status Write() {
-    const rocksdb::Status written = db_->db->Write(unlogged_, &batch_);
+    const Status written = db_->Resuming([this] { return db_->Write(&batch_); });
     batch_.Clear();
-    return FromRocks(written, db_->directory);
+    return written;
   }
 
   ColdDb* const db_;
-  rocksdb::WriteOptions unlogged_;
   rocksdb::WriteBatch batch_;
 };
 
@@ -261,7 +191,7 @@ Status WritePagesAgain(const std::vector<LostFile>& files, const ColdDb& without
     return FromRocks(db->db->Get(rocksdb::ReadOptions(), db->pages, key, value), db->directory);
   };
   for (const LostFile& lost : files) {
-    for (const std::string& key : KeysLeft(*db, lost.file)) {
+    for (const std::string& key : GoodKeysOf(*db, lost)) {
       rocksdb::PinnableSlice value;
       // What has left since is not found; what a newer file has is as good as before.
       if (!read(key, &value).ok()) continue;
@@ -284,8 +214,9 @@ Status WritePagesAgain(const std::vector<LostFile>& files, const ColdDb& without
 
 }  // namespace
 
-Status MendColdPages(const std::string& directory, uint64_t log_start) {
-  const ColdStoreOptions options = {.log_start = log_start};
+Status MendColdPages(const std::string& directory, uint64_t log_start,
+                     std::shared_ptr<rocksdb::FileSystem> files) {
+  const ColdStoreOptions options = {.log_start = log_start, .files = std::move(files)};
   {
     GEARDB_ASSIGN_OR_RETURN(const auto db, OpenInSpiteOfDamage(directory, options));
     const std::vector<LostFile> damaged = FindLostPages(*db, LostPages::kDamaged);
@@ -301,7 +232,7 @@ Status MendColdPages(const std::string& directory, uint64_t log_start) {
   const std::map<uint64_t, uint64_t> ends = ShortBlobFiles(*db);
   if (ends.empty()) return db->Close();
   GEARDB_RETURN_IF_ERROR(DeletePagesBeyond(ends, db.get()));
-  GEARDB_RETURN_IF_ERROR(db->FlushAll());
+  GEARDB_RETURN_IF_ERROR(db->FlushWhole());
   const bool missing = std::ranges::any_of(ends, [](const auto& end) { return end.second == 0; });
   if (!missing) return db->Close();
   // Once no key refers to a file, it leaves. Values are not read for that.
@@ -409,7 +340,7 @@ Status MendColdChunks(const std::string& directory, uint64_t log_start) {
       [&](size_t copy, const Status&) { worn->NoteFamily(kChunkFamilies[copy]); });
   if (read.code() != StatusCode::kCorruption) GEARDB_RETURN_IF_ERROR(read);
   GEARDB_RETURN_IF_ERROR(KeepTwice(db.get()));
-  GEARDB_RETURN_IF_ERROR(db->FlushAll());
+  GEARDB_RETURN_IF_ERROR(db->FlushWhole());
   return db->Close();
 }
 

@@ -5,12 +5,17 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/env.h"
 #include "base/status.h"
+
+namespace rocksdb {
+class FileSystem;
+}
 
 namespace geardb::engine {
 
@@ -64,7 +69,9 @@ Status MendColdFiles(const std::string& directory, uint64_t log_start);
 /// be read of them was written again, and the pages whose values were in them, or in what blob
 /// files that were cut short (after MendColdFiles) have lost. Older versions of
 /// pages may come up. Where pages do not name their LSNs, nothing that is still asked for may be
-/// there that cannot be read: it could be one of these. Errors as of MendColdChunks.
-Status MendColdPages(const std::string& directory, uint64_t log_start);
+/// there that cannot be read: it could be one of these. Errors as of MendColdChunks. `files`: as of
+/// ColdStoreOptions.
+Status MendColdPages(const std::string& directory, uint64_t log_start,
+                     std::shared_ptr<rocksdb::FileSystem> files = nullptr);
 
 }  // namespace geardb::engine

@@ -310,7 +310,7 @@ Status CopyFrom(ColdDb* db, size_t source) {
   }
   GEARDB_RETURN_IF_ERROR(db->Write(&batch));
   if (!any) return Status::Ok();
-  return db->FlushAll();
+  return db->FlushWhole();
 }
 
 Result<std::vector<ColdChunkKey>> ChunkKeys(const ColdDb& db) {
@@ -347,7 +347,7 @@ Status CopyEachFrom(ColdDb* db, size_t source) {
   GEARDB_RETURN_IF_ERROR(FromRocks(PutColdOwn(*db, own, &batch), db->directory));
   GEARDB_RETURN_IF_ERROR(FromRocks(batch.Put(target, SliceOf(kWholeMark), {}), db->directory));
   GEARDB_RETURN_IF_ERROR(write());
-  return db->FlushAll();
+  return db->FlushWhole();
 }
 
 /// Neither family is whole: what one has and the other has not is written there. Where one has all
@@ -375,7 +375,7 @@ Status MendEach(ColdDb* db) {
                        CheckFamily(*db, 1).code() == StatusCode::kCorruption;
   if (!damaged || (!has_all[0] && !has_all[1])) return Status::Ok();
   // A flush first: what was written again would go with the family that leaves.
-  GEARDB_RETURN_IF_ERROR(db->FlushAll());
+  GEARDB_RETURN_IF_ERROR(db->FlushWhole());
   const size_t source = has_all[0] ? 0 : 1;
   GEARDB_RETURN_IF_ERROR(CopyEachFrom(db, source));
   GEARDB_RETURN_IF_ERROR(MakeFamilyAnew(db, source));

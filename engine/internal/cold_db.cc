@@ -278,6 +278,13 @@ bool ColdDb::HasToFlush() const {
   });
 }
 
+bool ColdDb::HasMemtables() const {
+  const bool active = std::ranges::any_of(families(), [this](rocksdb::ColumnFamilyHandle* family) {
+    return Property(family, rocksdb::DB::Properties::kNumEntriesActiveMemTable) > 0;
+  });
+  return active || HasToFlush();
+}
+
 // RocksDB itself goes on into other memtables, up to three in each family. Whether it has stopped,
 // or why flushes fail, the write that follows sees.
 void ColdDb::AwaitMemtables() const {
@@ -379,6 +386,26 @@ Status ColdDb::FlushAll(bool wait) {
   how.wait = wait;
   how.allow_write_stall = true;
   return FromRocks(db->Flush(how, families()), directory);
+}
+
+Status ColdDb::FlushWhole() {
+  return Resuming([this] {
+    // RocksDB's own wait is for ever where a flush fails in a store that was opened in spite of
+    // damage: without paranoid checks it counts as none that was done, nor as an error.
+    for (int idle_looks = 0; HasMemtables();) {
+      GEARDB_RETURN_IF_ERROR(listener->status());
+      if (threads->FlushesIdle()) {
+        if (++idle_looks > kIdleLooksMax) {
+          return Status::ResourceExhausted(directory, ": RocksDB does not flush what it has in ",
+                                           "memory; the disk is too full for it, or was");
+        }
+        // Refused where writes have to wait, which may be for this flush.
+        (void)FlushAll(/*wait=*/false);
+      }
+      (void)listener->WaitForCompaction();
+    }
+    return listener->status();
+  });
 }
 
 Status ColdDb::FlushUntil(uint64_t batch) {

@@ -150,6 +150,8 @@ struct ColdDb {
   /// Has RocksDB flush all families, also where it would rather wait for compactions first. Without
   /// `wait` it is only asked to.
   Status FlushAll(bool wait = true);
+  /// Flushes all that was written: an attempt by itself (Resuming), for who writes alone.
+  Status FlushWhole();
   /// Flushes all that was written up to this batch.
   Status FlushUntil(uint64_t batch);
   /// Closes RocksDB without a flush. The first error.
@@ -193,6 +195,8 @@ struct ColdDb {
  private:
   /// Whether memory waits for flushes, which end, and free it or fail.
   bool HasToFlush() const;
+  /// Or some hold what no flush has begun with.
+  bool HasMemtables() const;
   /// Waits, while they have more memory than they should, for flushes that are under way.
   void AwaitMemtables() const;
   /// Compactions that cannot succeed are not begun again.

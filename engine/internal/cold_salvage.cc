@@ -12,6 +12,7 @@
 #include "engine/internal/cold_checksum.h"
 #include "engine/internal/cold_db.h"
 #include "engine/internal/cold_page.h"
+#include "engine/internal/cold_table_keys.h"
 
 namespace geardb::engine {
 namespace {
@@ -38,6 +39,22 @@ std::string ReadSome(const rocksdb::FSRandomAccessFile& file, uint64_t offset, u
   const rocksdb::IOStatus status =
       file.Read(offset, bytes, rocksdb::IOOptions(), &read, scratch.data(), nullptr);
   return status.ok() ? read.ToString() : std::string();
+}
+
+std::string PathOf(const ColdDb& db, const LostFile& lost) {
+  return Concatenate(db.directory, "/", lost.file.relative_filename);
+}
+
+/// All that there is of an SST file.
+std::string ReadTable(const ColdDb& db, const LostFile& lost) {
+  const std::string path = PathOf(db, lost);
+  uint64_t bytes = 0;
+  std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+  if (!db.tables->GetFileSize(path, rocksdb::IOOptions(), &bytes, nullptr).ok() ||
+      !db.tables->NewRandomAccessFile(path, {}, &file, nullptr).ok()) {
+    return {};
+  }
+  return ReadSome(*file, 0, bytes);
 }
 
 /// A record's header and key; nothing where they are bad, or no page's.
@@ -104,24 +121,50 @@ std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which, const 
 
 // ---- What is found of them.
 
-ColdSalvage::KeySpan ColdSalvage::BadBlocksOf(const LostFile& file) const {
-  KeySpan span{.first = file.file.smallestkey, .last = file.file.largestkey};
-  const std::string path = Concatenate(db_->directory, "/", file.file.relative_filename);
-  uint64_t bytes = 0;
-  (void)db_->manifests->GetFileSize(path, rocksdb::IOOptions(), &bytes, nullptr);
-  rocksdb::Options options;
-  options.env = db_->threads.get();
-  rocksdb::SstFileReader reader(options);
-  if (bytes != file.file.size || !reader.Open(path).ok()) return span;
-  rocksdb::ReadOptions once;
-  once.fill_cache = false;
-  const std::unique_ptr<rocksdb::Iterator> at(reader.NewIterator(once));
-  for (at->SeekToFirst(); at->Valid(); at->Next()) span.first = at->key().ToString();
-  if (at->status().ok()) span.first = file.file.smallestkey;  // Bad is what leads to the blocks.
-  for (at->SeekToLast(); at->Valid() && ViewOf(at->key()) > span.first; at->Prev()) {
-    span.last = at->key().ToString();
+std::set<std::string> GoodKeysOf(const ColdDb& db, const LostFile& file) {
+  std::set<std::string> keys;
+  const std::string bytes = ReadTable(db, file);
+  KeyBlocks blocks(bytes);
+  while (const auto block = blocks.Next()) {
+    for (const TableEntry& entry : block->entries) {
+      if (TypeOfKey(entry.key) == TableKeyType::kDeletion) continue;
+      keys.emplace(UserKeyOf(entry.key));
+    }
   }
-  return span;
+  return keys;
+}
+
+void ColdSalvage::LookInto(const LostFile& file) {
+  const std::string path = PathOf(*db_, file);
+  KeySpan bad{.first = file.file.smallestkey, .last = file.file.largestkey};
+  uint64_t end = 0;
+  bool some_bad = false;
+  const std::string bytes = ReadTable(*db_, file);
+  if (bytes.size() != file.file.size) spans_.push_back(bad);  // RocksDB reads nothing of it.
+  KeyBlocks blocks(bytes);
+  while (const auto block = blocks.Next()) {
+    if (block->place.offset > end) {
+      bad.last = UserKeyOf(block->entries.front().key);
+      spans_.push_back(bad);
+      some_bad = true;
+    }
+    bad.first = UserKeyOf(block->entries.back().key);
+    end = block->place.end();
+    for (const TableEntry& entry : block->entries) {
+      const auto page = DecodeColdPageKey(UserKeyOf(entry.key));
+      if (!page || TypeOfKey(entry.key) != TableKeyType::kValue) continue;
+      Note(*page, entry.value, {path, block->place.offset, block->place.bytes, /*in_block=*/true});
+    }
+  }
+  bad.last = file.file.largestkey;
+  // Of a file with good blocks alone, bad is what leads to them.
+  if (!some_bad && bad.first >= bad.last) bad.first = file.file.smallestkey;
+  if (bad.first < bad.last || !some_bad) spans_.push_back(bad);
+}
+
+void ColdSalvage::Note(const ColdPageKey& key, std::string_view value, const ValuePlace& place) {
+  const auto page = ReadColdPageHeader(value);
+  if (page.ok() && page->lsn != kNoLsn) found_[key].insert_or_assign(page->lsn, place);
 }
 
 bool ColdSalvage::IsLookedFor(const std::string& key) const {
@@ -135,11 +178,10 @@ void ColdSalvage::LookFor(std::span<const LostFile> files) {
   for (const LostFile& lost : files) {
     if (!files_.insert(lost.file.file_number).second) continue;
     db_->listener->AddDamage(lost.why);
-    spans_.push_back(BadBlocksOf(lost));
+    LookInto(lost);
     more = true;
   }
   if (!more) return;
-  found_.clear();
   for (const BlobFile& file : LiveBlobFiles(*db_)) {
     if (file.family == db_->pages->GetID()) LookInto(file);
   }
@@ -156,17 +198,12 @@ void ColdSalvage::LookInto(const BlobFile& file) {
     const uint64_t value_at = at + kRecordHeadBytes;
     at = value_at + header.value_bytes;
     if (!IsLookedFor(key)) continue;
-    const auto page = ReadColdPageHeader(std::string_view(bytes).substr(kRecordHeadBytes));
-    if (!page.ok() || page->lsn == kNoLsn) continue;
-    found_[*DecodeColdPageKey(key)].insert_or_assign(page->lsn,
-                                                     BlobPlace{.path = file.path,
-                                                               .number = file.number,
-                                                               .offset = value_at,
-                                                               .bytes = header.value_bytes});
+    Note(*DecodeColdPageKey(key), std::string_view(bytes).substr(kRecordHeadBytes),
+         {file.path, value_at, header.value_bytes, /*in_block=*/false});
   }
 }
 
-std::optional<std::string> ColdSalvage::ReadValue(const BlobPlace& place) const {
+std::optional<std::string> ColdSalvage::ReadBlobValue(const ValuePlace& place) const {
   std::unique_ptr<rocksdb::FSRandomAccessFile> opened;
   if (!db_->blobs->NewRandomAccessFile(place.path, {}, &opened, nullptr).ok()) return std::nullopt;
   const std::string record =
@@ -180,18 +217,35 @@ std::optional<std::string> ColdSalvage::ReadValue(const BlobPlace& place) const 
   return record.substr(kRecordHeadBytes);
 }
 
+std::optional<std::string> ColdSalvage::ReadValue(const ColdPageKey& key,
+                                                  const ValuePlace& place) const {
+  if (!place.in_block) return ReadBlobValue(place);
+  std::unique_ptr<rocksdb::FSRandomAccessFile> opened;
+  if (!db_->tables->NewRandomAccessFile(place.path, {}, &opened, nullptr).ok()) return std::nullopt;
+  const std::string bytes = ReadSome(*opened, place.offset, place.bytes + kTableTrailerBytes);
+  const auto block = ReadTableBlock(bytes, 0, kEntriesPerRestart);
+  if (!block) return std::nullopt;
+  const std::string wanted = EncodeColdKey(key);
+  for (const TableEntry& entry : block->entries) {
+    // The newest comes first.
+    if (UserKeyOf(entry.key) != wanted || TypeOfKey(entry.key) != TableKeyType::kValue) continue;
+    return std::string(entry.value);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> ColdSalvage::Find(const ColdPageKey& key, Lsn lsn) const {
   MutexLock lock(&mutex_);
   const auto page = found_.find(key);
   if (page == found_.end()) return std::nullopt;
   const auto version = page->second.lower_bound(lsn);
-  return version == page->second.end() ? std::nullopt : ReadValue(version->second);
+  return version == page->second.end() ? std::nullopt : ReadValue(key, version->second);
 }
 
 std::optional<std::string> ColdSalvage::FindNewest(const ColdPageKey& key) const {
   MutexLock lock(&mutex_);
   const auto page = found_.find(key);
-  return page == found_.end() ? std::nullopt : ReadValue(page->second.rbegin()->second);
+  return page == found_.end() ? std::nullopt : ReadValue(key, page->second.rbegin()->second);
 }
 
 std::vector<ColdPageKey> ColdSalvage::keys() const {

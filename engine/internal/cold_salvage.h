@@ -1,8 +1,9 @@
-// Pages whose keys went with bad blocks of an SST file, or with the file, found again in the blob
-// files: a value lies there with its key (cold_blobs.h), and names the LSN that tells it from the
-// page's other versions.
+// Pages whose keys went with bad blocks of an SST file, or with the file, found again: in the blob
+// files, where a value lies with its key (cold_blobs.h), and small values in the good blocks of the
+// file itself, which RocksDB does not read where it was cut. A value names the LSN that tells it
+// from the page's other versions.
 //
-// So what is lost costs only pages whose values it has itself (ColdStoreOptions::blob_bytes_min).
+// So what is lost costs only pages whose values it had itself (ColdStoreOptions::blob_bytes_min).
 // What was deleted is found, too: only what the index says is there may be asked for.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mutex.h"
@@ -24,14 +26,18 @@ namespace geardb::engine {
 
 struct LostFile;
 
+/// The keys of the values in an SST file's good blocks.
+std::set<std::string> GoodKeysOf(const ColdDb& db, const LostFile& file);
+
 /// Thread-safe.
 class ColdSalvage {
  public:
   /// Of `db`, which outlives it.
   explicit ColdSalvage(const ColdDb* db) : db_(db) {}
 
-  /// Looks for the pages that lay in bad blocks of these SST files, where that was not done yet:
-  /// one read of each, and of the keys in all blob files of pages.
+  /// Looks for the pages that lay in these SST files and, of those in bad blocks, in the blob
+  /// files, where that was not done yet: one read of each, and of the keys in all blob files of
+  /// pages.
   void LookFor(std::span<const LostFile> files);
   /// The value of the page's oldest version that is not older than `lsn`. Nothing where there is
   /// none among what was looked for, or where no version has an LSN.
@@ -47,14 +53,24 @@ class ColdSalvage {
     std::string first;
     std::string last;
   };
-  using Versions = std::map<Lsn, BlobPlace>;
+  /// Where a value lies: by itself, or in a block of an SST file.
+  struct ValuePlace {
+    std::string path;
+    uint64_t offset = 0;  // Of the block's contents.
+    uint64_t bytes = 0;   // Likewise.
+    bool in_block = false;
+  };
+  using Versions = std::map<Lsn, ValuePlace>;
 
-  /// All keys where the file cannot be opened.
-  KeySpan BadBlocksOf(const LostFile& file) const;
+  /// Notes what the file's good blocks have, and the spans of its bad ones.
+  void LookInto(const LostFile& file) GEARDB_REQUIRES(mutex_);
+  void Note(const ColdPageKey& key, std::string_view value, const ValuePlace& place)
+      GEARDB_REQUIRES(mutex_);
   void LookInto(const BlobFile& file) GEARDB_REQUIRES(mutex_);
   bool IsLookedFor(const std::string& key) const GEARDB_REQUIRES(mutex_);
   /// Nothing where its checksum does not fit.
-  std::optional<std::string> ReadValue(const BlobPlace& place) const;
+  std::optional<std::string> ReadValue(const ColdPageKey& key, const ValuePlace& place) const;
+  std::optional<std::string> ReadBlobValue(const ValuePlace& place) const;
 
   const ColdDb* const db_;
   mutable Mutex mutex_;

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/bad_sectors.h"
 #include "base/concatenate.h"
 #include "engine/internal/cold_db.h"
 #include "engine/internal/cold_table_block.h"
+#include "engine/internal/cold_table_keys.h"
 
 namespace geardb::engine {
 namespace {
@@ -28,12 +31,7 @@ constexpr std::string_view kRangeDeletions = "rocksdb.num.range-deletions";
 constexpr std::string_view kUserKeys = "rocksdb.index.key.is.user.key";
 constexpr std::string_view kDeltas = "rocksdb.index.value.is.delta.encoded";
 
-constexpr uint8_t kDeletion = 0;
-constexpr uint8_t kValue = 1;
 constexpr uint8_t kGap = 7;  // RocksDB's for something that the store does not use.
-constexpr uint8_t kRangeDeletion = 0x0F;
-constexpr uint8_t kBlobIndex = 0x11;
-constexpr size_t kKeyEndBytes = 8;
 
 template <typename Number>
 void AppendNumber(Number number, std::string* to) {
@@ -48,31 +46,10 @@ std::string VersionAndMagic() {
   return bytes;
 }
 
-std::string_view UserKey(std::string_view key) { return key.substr(0, key.size() - kKeyEndBytes); }
-uint64_t KeyEnd(std::string_view key) {
-  uint64_t end = 0;
-  std::memcpy(&end, key.data() + key.size() - kKeyEndBytes, kKeyEndBytes);
-  return end;
-}
-/// Newer versions of the same come first.
-bool ComesBefore(std::string_view key, std::string_view other) {
-  const int order = UserKey(key).compare(UserKey(other));
-  return order < 0 || (order == 0 && KeyEnd(key) > KeyEnd(other));
-}
-uint8_t TypeOf(std::string_view key) {
-  return static_cast<uint8_t>(key[key.size() - kKeyEndBytes]);
-}
-
-bool IsOfKeys(const TableBlock& block) {
-  return std::ranges::all_of(block.entries, [](const TableEntry& entry) {
-    const uint8_t type = TypeOf(entry.key);
-    return type == kDeletion || type == kValue || type == kBlobIndex;
-  });
-}
-
 bool IsOfRangeDeletions(const TableBlock& block) {
-  return std::ranges::all_of(
-      block.entries, [](const TableEntry& entry) { return TypeOf(entry.key) == kRangeDeletion; });
+  return std::ranges::all_of(block.entries, [](const TableEntry& entry) {
+    return TypeOfKey(entry.key) == TableKeyType::kRangeDeletion;
+  });
 }
 
 bool IsOfProperties(const TableBlock& block) {
@@ -98,25 +75,18 @@ class IndexMaker {
 
   /// Finds all of them.
   void Find() {
-    for (uint64_t at = 0; at < file_.size();) {
-      const auto block = ReadTableBlock(file_, at, kEntriesPerRestart);
-      const bool next = block && IsOfKeys(*block) &&
-                        (last_key_.empty() || ComesBefore(last_key_, block->entries.front().key));
-      if (!next) {
-        ++at;
-        continue;
-      }
+    KeyBlocks blocks(file_);
+    while (const auto block = blocks.Next()) {
       // In fewer bytes no block lies.
-      if (at > end_ + kTableTrailerBytes) {
+      if (block->place.offset > end_ + kTableTrailerBytes) {
         // Of this key none comes before: all that is searched for there lies behind.
-        std::string first(UserKey(block->entries.front().key));
+        std::string first(UserKeyOf(block->entries.front().key));
         AppendNumber(UINT64_MAX - UINT8_MAX + kGap, &first);
-        AddPlace(first, {end_, at - end_ - kTableTrailerBytes});
+        AddPlace(first, {end_, block->place.offset - end_ - kTableTrailerBytes});
       }
       AddPlace(block->entries.back().key, block->place);
-      last_key_ = block->entries.back().key;
       entries_ += block->entries.size();
-      at = end_ = block->place.end();
+      end_ = block->place.end();
     }
   }
   /// Blocks of keys end there, though none was found behind end().
@@ -141,7 +111,6 @@ class IndexMaker {
 
   const std::string_view file_;
   TableBlockWriter index_{kEntriesPerRestart};
-  std::string last_key_;
   uint64_t end_ = 0;
   uint64_t entries_ = 0;
 };
@@ -294,6 +263,42 @@ std::optional<BrokenTable> MakeTail(std::string_view file) {
 
 namespace {
 
+/// Reads around bad sectors (base/bad_sectors.h).
+class SectorFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  explicit SectorFile(std::unique_ptr<rocksdb::FSRandomAccessFile> file)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)) {}
+
+  rocksdb::IOStatus Read(uint64_t offset, size_t bytes, const rocksdb::IOOptions& options,
+                         rocksdb::Slice* result, char* scratch,
+                         rocksdb::IODebugContext* debug) const override {
+    const rocksdb::IOStatus read = target()->Read(offset, bytes, options, result, scratch, debug);
+    if (!read.IsIOError()) return read;
+    const auto around = ReadAroundBadSectors(
+        offset, std::as_writable_bytes(std::span(scratch, bytes)),
+        [&](uint64_t at, std::span<std::byte> part) -> std::optional<size_t> {
+          char* const into = reinterpret_cast<char*>(part.data());
+          (void)target()->InvalidateCache(at, part.size());
+          if (!target()->Read(at, part.size(), options, result, into, debug).ok()) return {};
+          if (result->data() != into) std::memmove(into, result->data(), result->size());
+          return result->size();
+        });
+    if (!around) return read;
+    *result = rocksdb::Slice(scratch, *around);
+    return rocksdb::IOStatus::OK();
+  }
+  rocksdb::IOStatus MultiRead(rocksdb::FSReadRequest* requests, size_t count,
+                              const rocksdb::IOOptions& options,
+                              rocksdb::IODebugContext* debug) override {
+    const rocksdb::IOStatus read = target()->MultiRead(requests, count, options, debug);
+    for (rocksdb::FSReadRequest& each : std::span(requests, count)) {
+      if (!each.status.IsIOError()) continue;
+      each.status = Read(each.offset, each.len, options, &each.result, each.scratch, debug);
+    }
+    return read;
+  }
+};
+
 /// An SST file with another tail than it has.
 class ShownTable : public rocksdb::FSRandomAccessFile {
  public:
@@ -394,6 +399,7 @@ rocksdb::IOStatus TableFiles::NewRandomAccessFile(
     const std::string& path, const rocksdb::FileOptions& options,
     std::unique_ptr<rocksdb::FSRandomAccessFile>* file, rocksdb::IODebugContext* debug) {
   const rocksdb::IOStatus opened = target()->NewRandomAccessFile(path, options, file, debug);
+  if (opened.ok()) *file = std::make_unique<SectorFile>(std::move(*file));
   const BrokenTable* const table = opened.ok() ? Find(path) : nullptr;
   if (table != nullptr) *file = std::make_unique<ShownTable>(std::move(*file), table);
   return opened;

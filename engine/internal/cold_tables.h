@@ -12,8 +12,7 @@
 // an index of these; and at the very end
 //   u8 kind of checksum: 4, XXH3   places of the index of the tail's blocks and of the index, then
 //   zeros up to 41   u32 version: 5   u64 magic
-// A key ends with u64: sequence number << 8 | type. The filter is not made again: reads do
-// without.
+// How keys end says cold_table_keys.h. The filter is not made again: reads do without.
 #pragma once
 
 #include <rocksdb/file_system.h>

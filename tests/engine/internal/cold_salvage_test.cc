@@ -13,6 +13,7 @@
 
 #include "engine/internal/cold_check.h"
 #include "engine/internal/cold_db.h"
+#include "tests/engine/internal/cold_fault_files.h"
 #include "tests/engine/internal/cold_fixture.h"
 #include "tests/testing/files.h"
 #include "tests/testing/matchers.h"
@@ -324,6 +325,75 @@ TEST_F(ColdSalvageTest, WhatIsWrittenLaterIsFound) {
   for (uint64_t id = 1; id <= kSalvageIds; ++id) {
     EXPECT_EQ(Read(store.get(), id, NewerLsn(id)).value(), id % 2 == 1 ? 3u : 2u);
   }
+}
+
+// RocksDB waited for a flush for ever: it takes one that failed for none, in a store that is opened
+// in spite of damage.
+TEST_F(ColdSalvageTest, ARepairOnAFullDiskEndsAndMayBeMadeAgain) {
+  uint64_t full = 0;
+  for (int64_t space = 1 << 10; space < 1 << 20; space *= 3) {
+    SCOPED_TRACE(space);
+    RestoreAndFlip({});
+    std::filesystem::remove(sst_);
+    const auto files = std::make_shared<testing::ColdFaultFiles>();
+    files->SetSpace(space);
+    const Status mended = MendColdPages(directory_, kSalvageLsn, files);
+    if (!mended.ok()) {
+      ++full;
+      EXPECT_EQ(mended.code(), StatusCode::kResourceExhausted) << mended;
+      ASSERT_OK(MendColdPages(directory_, kSalvageLsn));
+    }
+    ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(directory_, Options()));
+    ExpectWhole(store.get());
+    EXPECT_TRUE(store->damage().empty());
+  }
+  EXPECT_GT(full, 3u);
+}
+
+/// Of a file that was cut RocksDB reads nothing.
+TEST(ColdSalvageSmallTest, AFileThatIsCutKeepsTheValuesInItsFirstBlocks) {
+  constexpr uint64_t kIds = 200;
+  ColdStoreOptions options = testing::SmallColdOptions();
+  options.blob_bytes_min = uint64_t{1} << 20;
+  const testing::TempDir dir;
+  {
+    ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(dir.path(), options));
+    ColdBatch batch(*store);
+    for (uint64_t id = 1; id <= kIds; ++id) {
+      ASSERT_OK(testing::PutColdPage(SalvageKey(id), {1, 2, 100 + id}, &batch));
+    }
+    ASSERT_OK(store->Write(&batch, kSalvageLsn));
+    ASSERT_OK(store->Close());
+  }
+  std::string sst;
+  for (const auto& [path, bytes] : testing::FilesOf(dir.path())) {
+    const bool larger = sst.empty() || bytes.size() > std::filesystem::file_size(sst);
+    if (path.ends_with(".sst") && larger) sst = path;
+  }
+  std::filesystem::resize_file(sst, std::filesystem::file_size(sst) / 2);
+  const auto found = [&](ColdStore* store) {
+    std::set<uint64_t> ids;
+    for (uint64_t id = 1; id <= kIds; ++id) {
+      std::vector<std::byte> frame(testing::ColdLayout().frame_bytes(), std::byte{0xEE});
+      ColdRead read = {
+          .key = SalvageKey(id), .layout = &testing::ColdLayout(), .frame = frame, .lsn = 100 + id};
+      if (!store->ReadPages({&read, 1}).ok()) continue;
+      EXPECT_EQ(frame, testing::ColdFrameOf(read.key, read.header));
+      ids.insert(id);
+    }
+    return ids;
+  };
+  std::set<uint64_t> before;
+  {
+    ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(dir.path(), {.read_only = true}));
+    before = found(store.get());
+    EXPECT_EQ(store->stats().pages_salvaged, before.size());
+  }
+  EXPECT_GT(before.size(), kIds / 4);
+  EXPECT_LT(before.size(), kIds * 3 / 4);
+  ASSERT_OK(MendColdPages(dir.path(), kSalvageLsn));
+  ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(dir.path(), options));
+  EXPECT_EQ(found(store.get()), before);
 }
 
 }  // namespace
