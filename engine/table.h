@@ -140,8 +140,8 @@ class Table {
   /// logged. Values of a ragged column come with offsets, one value for each row, packed; each has
   /// any number of rows, whatever the one before it had. FailedPrecondition: a ragged column that
   /// writers append, of a trajectory that is not closed. A call that names all values of a
-  /// trajectory's column gives the memory of those of before back; after others it is kept until
-  /// one does, or the trajectory leaves.
+  /// trajectory's column gives the memory of those of before back; after others up to four times
+  /// what is there is kept, and two pages, and now and then a call writes all of them again.
   Result<PatchOutcome> Patch(std::span<const RowSpan> spans, ColumnValues values,
                              const PatchOptions& options = {});
   /// The row up to which a late group of a trajectory is filled, its rows from there on holding

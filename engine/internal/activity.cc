@@ -10,6 +10,8 @@ namespace {
 
 /// How often the thread writes at most. A death loses as much.
 constexpr int64_t kIntervalMs = 2000;
+/// When it first does: who looks at once sees that the database is in use.
+constexpr int64_t kFirstMs = 100;
 
 }  // namespace
 
@@ -86,10 +88,10 @@ Status ActivityKeeper::Write() {
 }
 
 void ActivityKeeper::Run() {
-  for (;;) {
+  for (int64_t wait_ms = kFirstMs;; wait_ms = kIntervalMs) {
     {
       MutexLock lock(&mutex_);
-      const Deadline next = Deadline::AfterMs(kIntervalMs);
+      const Deadline next = Deadline::AfterMs(wait_ms);
       while (!stop_ && stopped_.WaitUntil(&mutex_, next)) {
       }
       if (stop_) return;

@@ -11,6 +11,7 @@
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/episode.h"
+#include "engine/internal/patch_rewrite.h"
 #include "engine/internal/patch_values.h"
 #include "engine/internal/ready_items.h"
 #include "engine/internal/set_filter.h"
@@ -71,6 +72,7 @@ class PatchCall {
   ~PatchCall() { FreeFrames(); }
 
   Result<PatchOutcome> Run(const ResolvePatch& resolve, Ack ack);
+  std::vector<PatchedValues::Grown> grown() const { return ragged_.grown(); }
 
  private:
   /// Step 1.
@@ -435,6 +437,24 @@ Result<PatchOutcome> PatchCall::Run(const ResolvePatch& resolve, Ack ack) {
   return PatchOutcome{.applied = applied_, .stale = stale_, .end_lsn = end};
 }
 
+/// Writes all values of trajectories' columns again that keep much of what nobody shows. What does
+/// not go now goes with a later patch.
+void Rewrite(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+             std::span<const PatchedValues::Grown> grown, Deadline deadline) {
+  for (const PatchedValues::Grown& each : grown) {
+    const auto found = FindRewrite(database, *table, each);
+    if (!found.ok() || !*found) continue;
+    const WholeColumn& whole = **found;
+    const ColumnValue value = whole.value();
+    const auto bound = BindPatchValues(table->layout(), {&value, 1});
+    if (!bound.ok()) continue;
+    const ResolvePatch resolve = [&](const TableState& state, PatchRows* rows) {
+      return ResolveSpans(state, {&whole.span, 1}, rows);
+    };
+    (void)PatchCall(database, table, *bound, deadline).Run(resolve, Ack::kLog);
+  }
+}
+
 }  // namespace
 
 Result<PatchOutcome> PatchTable(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
@@ -453,7 +473,10 @@ Result<PatchOutcome> PatchTable(DatabaseCore* database, const std::shared_ptr<Ta
     // patches alone. Nor do columns come or leave meanwhile.
     MutexLock one(&table->patches);
     GEARDB_ASSIGN_OR_RETURN(const PatchValues bound, BindPatchValues(table->layout(), values));
-    return PatchCall(database, table, bound, deadline).Run(resolve, ack);
+    PatchCall call(database, table, bound, deadline);
+    auto done = call.Run(resolve, ack);
+    if (done.ok()) Rewrite(database, table, call.grown(), deadline);
+    return done;
   });
   if (table->follow_up_due.load()) FollowUp(database, table);
   return outcome;

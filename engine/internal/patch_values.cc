@@ -1,6 +1,7 @@
 #include "engine/internal/patch_values.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <map>
 
@@ -82,7 +83,10 @@ Status PatchedValues::AddColumn(const PatchValues::Ragged& ragged,
     of.slot = slot;
     of.generation = record.generation;
     of.whole = IsWhole(ragged, of);
-    of.begin = RangeOfBlob(state, ragged.companion, slot).end;
+    of.column = ragged.column;
+    const RaggedRange before = RangeOfBlob(state, ragged.companion, slot);
+    of.kept = before.end - before.begin;
+    of.begin = before.end;
     const auto& offsets = ragged.values.offsets;
     for (const PatchTarget& target : of.targets) {
       const uint64_t first = target.value_row;
@@ -134,6 +138,20 @@ void PatchedValues::GiveBack() {
   for (const OfTrajectory& of : written_) {
     if (of.whole && of.begin > 0 && !Trim(of).ok()) return;
   }
+}
+
+std::vector<PatchedValues::Grown> PatchedValues::grown() const {
+  std::vector<Grown> grown;
+  for (const OfTrajectory& of : written_) {
+    const auto companion = table_->CompanionsNow()[of.companion];
+    const uint64_t after = of.kept + of.count;
+    if (of.whole || companion == nullptr || after < 2 * companion->layout().steps_per_page() ||
+        std::bit_width(after) == std::bit_width(of.kept)) {
+      continue;
+    }
+    grown.push_back({of.column, of.companion, of.slot, of.generation});
+  }
+  return grown;
 }
 
 Status PatchedValues::Trim(const OfTrajectory& of) {

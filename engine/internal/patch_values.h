@@ -31,6 +31,15 @@ class PatchedValues {
   /// Once the patch is published: where it named all values of a trajectory's column, those of
   /// before leave, but for what shares a page with the new ones. A log without room keeps them.
   void GiveBack();
+  /// Of a trajectory and a column: more rows are kept than before, so it is worth a look how many
+  /// of these are shown (patch_rewrite.h).
+  struct Grown {
+    size_t column = 0;  ///< Among the step columns.
+    size_t companion = 0;
+    Slot slot = kNoSlot;
+    uint32_t generation = 0;  ///< Of the owner.
+  };
+  std::vector<Grown> grown() const;
 
  private:
   /// The new rows of one trajectory in one companion.
@@ -39,7 +48,9 @@ class PatchedValues {
     Slot slot = kNoSlot;
     uint32_t generation = 0;  ///< Of the owner.
     bool whole = false;       ///< All values of the column get others.
-    uint64_t begin = 0;       ///< The first new row.
+    size_t column = 0;
+    uint64_t kept = 0;   ///< Rows that are kept, before.
+    uint64_t begin = 0;  ///< The first new row.
     std::vector<PatchTarget> targets = {};
     const std::byte* rows = nullptr;
     uint64_t count = 0;

@@ -256,6 +256,45 @@ TEST_F(ValuesPatchTest, ValuesThatNobodyShowsAreGivenBack) {
   EXPECT_EQ(read[0].shape, Shape({200}));
 }
 
+// Nor who sets one of them again and again, for ever.
+TEST_F(ValuesPatchTest, ThoseBeforeOneValueThatIsSetOftenAreGivenBack) {
+  Create(Spec());
+  const TrajectoryId id = Append(4, End::kTerminated);
+  std::vector<Floats> model;
+  const auto set = [&](int64_t first, size_t rows, float number) {
+    Joined<float> logps;
+    for (size_t i = 0; i < rows; ++i) {
+      const size_t row = static_cast<size_t>(first) + i;
+      if (row == model.size()) model.emplace_back();
+      logps.Add(model[row] = Floats(500 + row, number));
+    }
+    const RowSpan span{id, first, static_cast<int64_t>(rows)};
+    const ColumnValue value = logps.Of("logps");
+    ASSERT_OK(table_->Patch({&span, 1}, {&value, 1}));
+  };
+  // The last row is not filled.
+  set(0, 3, 0);
+  const uint64_t before = table_->Stats().frame_bytes;
+  for (int i = 1; i <= 300; ++i) {
+    set(1, 1, static_cast<float>(i));
+    ASSERT_LE(table_->Stats().frame_bytes, 5 * before) << i;
+  }
+  set(3, 1, 301);
+  for (const bool again : {false, true}) {
+    if (again) {
+      writer_.reset();
+      Reopen();
+      OpenAgain("values");
+    }
+    const std::string_view name = "logps";
+    ASSERT_OK_AND_ASSIGN(const auto read, table_->Read(id, {&name, 1}, {}));
+    Floats expected;
+    for (const Floats& row : model) expected.insert(expected.end(), row.begin(), row.end());
+    const auto found = read[0].view().values<float>();
+    EXPECT_EQ(Floats(found.begin(), found.end()), expected);
+  }
+}
+
 TEST_F(ValuesPatchTest, WhatIsWrongIsRefusedAndChangesNothing) {
   Create(Spec());
   const TrajectoryId id = Append(4, End::kGo);
