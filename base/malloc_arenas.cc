@@ -15,10 +15,13 @@ Mutex arenas_mutex;
 int arenas_asked GEARDB_GUARDED_BY(arenas_mutex) = 0;  // 0: none yet.
 
 bool IsDecided() {
-  if (std::getenv("MALLOC_ARENA_MAX") != nullptr) return true;
+  for (const char* name : {"MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_",
+                           "MALLOC_TOP_PAD_"}) {
+    if (std::getenv(name) != nullptr) return true;
+  }
   const char* const tunables = std::getenv("GLIBC_TUNABLES");
   return tunables != nullptr &&
-         std::string_view(tunables).find("arena_max") != std::string_view::npos;
+         std::string_view(tunables).find("glibc.malloc") != std::string_view::npos;
 }
 
 }  // namespace
@@ -37,6 +40,8 @@ void LimitMallocArenas(uint64_t budget_bytes) {
   arenas_asked = arenas;
 #ifdef M_ARENA_MAX
   (void)mallopt(M_ARENA_MAX, arenas);
+  (void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  (void)mallopt(M_TRIM_THRESHOLD, 128 << 10);
 #endif
 }
 

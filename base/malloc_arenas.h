@@ -9,9 +9,12 @@ namespace geardb {
 /// glibc gives each thread an arena, up to eight for each core, and each arena keeps a MiB or more.
 int MallocArenasFor(uint64_t budget_bytes);
 
-/// Asks malloc to make no more arenas than that from now on; never more than it was asked before.
-/// It is a setting of the process: whoever has set `MALLOC_ARENA_MAX`, or `arena_max` in
-/// `GLIBC_TUNABLES`, has decided, and nothing is done. Nor is it with another malloc than glibc's.
+/// Asks malloc to make no more arenas than that from now on, never more than it was asked before;
+/// and to give back at once what was allocated with a MiB or more, and what is free at an arena's
+/// end beyond 128 KiB. (glibc's own bounds grow with the chunks that it has seen freed, up to 32
+/// and 64 MiB.) They are settings of the process: whoever has set one in `GLIBC_TUNABLES` or the
+/// variables `MALLOC_ARENA_MAX`, `MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_` and
+/// `MALLOC_TOP_PAD_` has decided, and nothing is done. Nor is it with another malloc than glibc's.
 /// Thread-safe.
 void LimitMallocArenas(uint64_t budget_bytes);
 

@@ -21,6 +21,8 @@ constexpr int64_t kFlushLookMs = 100;
 // is under way that could let it go on.
 constexpr int64_t kCompactionLookMs = 10;
 constexpr int kIdleLooksMax = 100;
+// Likewise a flush that was asked for, and has not begun.
+constexpr int kFlushIdleLooksMax = 10;
 // How long no flush job is left before others are asked for, and how many.
 constexpr int64_t kNudgeMs = 20;
 constexpr int kNudges = 4;
@@ -395,7 +397,7 @@ Status ColdDb::FlushWhole() {
     for (int idle_looks = 0; HasMemtables();) {
       GEARDB_RETURN_IF_ERROR(listener->status());
       if (threads->FlushesIdle()) {
-        if (++idle_looks > kIdleLooksMax) {
+        if (++idle_looks > kFlushIdleLooksMax) {
           return Status::ResourceExhausted(directory, ": RocksDB does not flush what it has in ",
                                            "memory; the disk is too full for it, or was");
         }

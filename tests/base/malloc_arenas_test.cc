@@ -65,5 +65,35 @@ TEST_F(MallocArenasConcurrentTest, NoMoreAreMadeThanWereAskedFor) {
   EXPECT_LE(ArenasAfter(12), std::max<size_t>(before, 3));
 }
 
+/// Bytes of chunks that malloc has mapped, one by one.
+uint64_t MappedChunks() {
+  char* text = nullptr;
+  size_t bytes = 0;
+  FILE* const file = open_memstream(&text, &bytes);
+  malloc_info(0, file);
+  std::fclose(file);
+  const std::string found(text, bytes);
+  std::free(text);
+  const std::string name = "<total type=\"mmap\" count=\"";
+  const size_t at = found.find("size=\"", found.find(name));
+  return at == std::string::npos ? 0 : std::strtoull(found.c_str() + at + 6, nullptr, 10);
+}
+
+// By itself glibc takes chunks of up to the largest size that was freed from an arena, and keeps
+// them there.
+TEST(MallocArenasTest, LargeChunksAreGivenBackAtOnce) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__has_feature)
+  GTEST_SKIP() << "the sanitizers have a malloc of their own";
+#endif
+  LimitMallocArenas(64 * kMiB);
+  std::free(std::malloc(8 * kMiB));
+  const uint64_t before = MappedChunks();
+  void* volatile chunk = std::malloc(2 * kMiB);
+  const uint64_t with = MappedChunks();
+  std::free(chunk);
+  EXPECT_GE(with, before + 2 * kMiB);
+  EXPECT_EQ(MappedChunks(), before);
+}
+
 }  // namespace
 }  // namespace geardb

@@ -331,7 +331,7 @@ TEST_F(ColdSalvageTest, WhatIsWrittenLaterIsFound) {
 // in spite of damage.
 TEST_F(ColdSalvageTest, ARepairOnAFullDiskEndsAndMayBeMadeAgain) {
   uint64_t full = 0;
-  for (int64_t space = 1 << 10; space < 1 << 20; space *= 3) {
+  for (int64_t space = 1 << 10; space < 1 << 20; space *= 9) {
     SCOPED_TRACE(space);
     RestoreAndFlip({});
     std::filesystem::remove(sst_);
@@ -347,7 +347,7 @@ TEST_F(ColdSalvageTest, ARepairOnAFullDiskEndsAndMayBeMadeAgain) {
     ExpectWhole(store.get());
     EXPECT_TRUE(store->damage().empty());
   }
-  EXPECT_GT(full, 3u);
+  EXPECT_GT(full, 1u);
 }
 
 /// Of a file that was cut RocksDB reads nothing.
