@@ -27,7 +27,7 @@ Status OrClosing(DatabaseCore* database, const Status& refused) {
 }  // namespace
 
 uint64_t SegmentsReleased(DatabaseCore* database) {
-  return database->cleaner == nullptr ? 0 : database->cleaner->stats().segments;
+  return database->cleaner == nullptr ? 0 : database->cleaner->segments_released();
 }
 
 Status AwaitLogRoom(DatabaseCore* database, uint64_t released, Deadline deadline,

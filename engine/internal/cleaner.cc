@@ -238,6 +238,7 @@ Status Cleaner::CleanNow(bool all) {
   if (!stop_) SetDue(released > 0 ? 0 : end + database_->manifest.segment_bytes);
   ++(status.ok() ? stats_.passes : stats_.failed);
   stats_.segments += released;
+  segments_released_.store(stats_.segments, std::memory_order_relaxed);
   stats_.busy_us +=
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(busy).count());
   stats_.last = status;

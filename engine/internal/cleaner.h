@@ -79,6 +79,8 @@ class Cleaner {
   /// Stop was called, the first that Close does: no pass makes room any more.
   bool stopped();
   CleanerStats stats();
+  /// CleanerStats::segments, for whoever asks often.
+  uint64_t segments_released() const { return segments_released_.load(std::memory_order_relaxed); }
   Compactor& compactor() { return compactor_; }
 
  private:
@@ -164,6 +166,7 @@ class Cleaner {
   std::atomic<Lsn> due_at_{kNoLsn};
   /// Bytes of the log that were appended during a pass, the most of late.
   std::atomic<uint64_t> appended_ = 0;
+  std::atomic<uint64_t> segments_released_ = 0;  // As in `stats_`.
 
   Mutex pass_mutex_;  // One pass at a time.
   /// What has left the tables, kept until the cold store has it: a pass that fails leaves it to the

@@ -19,6 +19,17 @@ namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
+std::string MallocInfo() {
+  char* text = nullptr;
+  size_t bytes = 0;
+  FILE* const file = open_memstream(&text, &bytes);
+  malloc_info(0, file);
+  std::fclose(file);
+  std::string info(text, bytes);
+  std::free(text);
+  return info;
+}
+
 TEST(MallocArenasTest, FewForLittleMemory) {
   EXPECT_EQ(MallocArenasFor(0), 2);
   EXPECT_EQ(MallocArenasFor(64 * kMiB), 2);
@@ -39,13 +50,7 @@ class MallocArenasConcurrentTest : public ::testing::Test {
       });
     }
     for (std::thread& thread : all) thread.join();
-    char* text = nullptr;
-    size_t bytes = 0;
-    FILE* const file = open_memstream(&text, &bytes);
-    malloc_info(0, file);
-    std::fclose(file);
-    const std::string found(text, bytes);
-    std::free(text);
+    const std::string found = MallocInfo();
     size_t arenas = 0;
     for (size_t at = 0; (at = found.find("<heap nr=", at)) != std::string::npos; ++at) ++arenas;
     return arenas;
@@ -67,13 +72,7 @@ TEST_F(MallocArenasConcurrentTest, NoMoreAreMadeThanWereAskedFor) {
 
 /// Bytes of chunks that malloc has mapped, one by one.
 uint64_t MappedChunks() {
-  char* text = nullptr;
-  size_t bytes = 0;
-  FILE* const file = open_memstream(&text, &bytes);
-  malloc_info(0, file);
-  std::fclose(file);
-  const std::string found(text, bytes);
-  std::free(text);
+  const std::string found = MallocInfo();
   const std::string name = "<total type=\"mmap\" count=\"";
   const size_t at = found.find("size=\"", found.find(name));
   return at == std::string::npos ? 0 : std::strtoull(found.c_str() + at + 6, nullptr, 10);
