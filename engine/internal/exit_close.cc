@@ -1,5 +1,9 @@
 #include "engine/internal/exit_close.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -26,23 +30,28 @@ Open& AllOpen() {
   return *open;
 }
 
-/// What is to be called next; nothing where all were.
-std::function<void()> TakeOne() {
+/// What is to be called next; nothing where all were. Notes what is another process's.
+std::function<void()> TakeOne(bool* inherited) {
   Open& open = AllOpen();
   MutexLock lock(&open.mutex);
   while (!open.owners.empty()) {
     const auto first = open.owners.extract(open.owners.begin());
     // A child of a fork has not the threads that would have to end.
-    if (first.mapped().owner.forked()) continue;
+    if (first.mapped().owner.forked()) {
+      *inherited = true;
+      continue;
+    }
     open.closing = first.key();
     return first.mapped().close;
   }
   return nullptr;
 }
 
-struct AtExit {
-  ~AtExit() { CloseAllForExit(); }
-};
+void AtExit(int status, void* /*unused*/) {
+  if (!CloseAllForExit()) return;
+  (void)std::fflush(nullptr);
+  ::_exit(status);
+}
 
 }  // namespace
 
@@ -58,16 +67,21 @@ void ForgetAtExit(const void* owner) {
   while (open.closing == owner) open.changed.WaitUntil(&open.mutex, Deadline::Infinite());
 }
 
-// Static objects are destroyed in the reverse order: this one before those that RocksDB has made.
-void ArmExit() { static const AtExit at_exit; }
+// In the reverse order static objects are destroyed, too: those that RocksDB has made come later.
+void ArmExit() {
+  static const bool armed = ::on_exit(AtExit, nullptr) == 0;
+  (void)armed;
+}
 
-void CloseAllForExit() {
-  while (const std::function<void()> close = TakeOne()) {
+bool CloseAllForExit() {
+  bool inherited = false;
+  while (const std::function<void()> close = TakeOne(&inherited)) {
     close();
     MutexLock lock(&AllOpen().mutex);
     AllOpen().closing = nullptr;
     AllOpen().changed.NotifyAll();
   }
+  return inherited;
 }
 
 }  // namespace geardb::engine

@@ -15,10 +15,11 @@ void CloseAtExit(const void* owner, std::function<void()> close);
 /// No longer. An exit that has begun to close it is waited for.
 void ForgetAtExit(const void* owner);
 /// RocksDB is in use. What it has made by then lives until all is closed; without this nothing is
-/// closed.
+/// closed. A child of a fork that has inherited what was open then ends behind its own databases
+/// and what stdio holds: RocksDB's destructors wait there for threads that only the parent has.
 void ArmExit();
 
-/// What an exit does.
-void CloseAllForExit();
+/// What an exit does. Whether something is another process's.
+bool CloseAllForExit();
 
 }  // namespace geardb::engine

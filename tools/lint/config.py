@@ -49,6 +49,7 @@ SYSTEM_HEADERS = {
     "base/env_posix.cc": {"dirent.h", "fcntl.h", "signal.h", "sys/mman.h", "sys/stat.h",
                           "sys/statvfs.h", "unistd.h"},
     "base/fork.cc": {"pthread.h", "unistd.h"},
+    "engine/internal/exit_close.cc": {"unistd.h"},
     "base/hash.cc": {"xxhash.h"},
     "index/draw_points.cc": {"immintrin.h"},
     "base/large_memory.cc": {"sys/mman.h"},
@@ -154,6 +155,7 @@ BANNED_IN_TOOLS = {"assert", "random", "sleep", "detach"}
 # "missing_test", of a missing concurrent test "missing_concurrent_test".
 ALLOWED = [
     ("exit", "base/status.cc", "CheckFailed and ValueOfError stop the process: their purpose"),
+    ("exit", "engine/internal/exit_close.cc", "ends a child of a fork that is exiting anyway"),
     ("exit", "base/env_posix.cc", "signal 0 only asks whether a process is there"),
     ("print", "base/status.cc", "who aborts says why, when nothing else can be relied on"),
     ("print", "base/logging.cc", "the one place that writes to stderr"),

@@ -71,6 +71,24 @@ TEST(ExitCloseDeathTest, AProcessThatExitsDoesNotDieAndItsDatabaseIsClosed) {
   }
 }
 
+// It waited for a thread of RocksDB that only the parent has.
+TEST(ExitCloseTest, AForkOfABusyProcessEndsWithItsStatus) {
+  const testing::TempDir dir;
+  ASSERT_OK_AND_ASSIGN(const auto database, Database::Open(dir.path(), ExitOptions()));
+  ASSERT_OK(KeepBusy(database.get()));
+  for (uint64_t i = 0; i < testing::ShareOf(8); ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      std::exit(3);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3) << status;
+  }
+  EXPECT_EQ(database->OpenTable("frames").value()->Count(), 100u);
+}
+
 TEST(ExitCloseTest, EachIsClosedOnceUnlessItIsForgotten) {
   int closed[3] = {};
   for (int& count : closed) engine::CloseAtExit(&count, [&count] { ++count; });
@@ -87,13 +105,13 @@ TEST(ExitCloseTest, AForkLeavesItToTheProcessThatOpenedIt) {
   engine::CloseAtExit(&closed, [&closed] { ++closed; });
   const pid_t child = ::fork();
   if (child == 0) {
-    engine::CloseAllForExit();
-    ::_exit(closed);
+    const bool inherited = engine::CloseAllForExit();
+    ::_exit(inherited ? closed : 7);
   }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  engine::CloseAllForExit();
+  EXPECT_FALSE(engine::CloseAllForExit());
   EXPECT_EQ(closed, 1);
 }
 
