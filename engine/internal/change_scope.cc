@@ -30,12 +30,13 @@ uint64_t SegmentsReleased(DatabaseCore* database) {
   return database->cleaner == nullptr ? 0 : database->cleaner->segments_released();
 }
 
-Status AwaitLogRoom(DatabaseCore* database, uint64_t released, Deadline deadline,
+Status AwaitLogRoom(DatabaseCore* database, uint64_t released, bool again, Deadline deadline,
                     const Status& refused) {
   Cleaner* const cleaner = database->cleaner.get();
   // It was refused for something else, which no pass makes better.
   if (cleaner == nullptr || deadline.passed() || !cleaner->Wanted(released)) return refused;
   const WaitTimer timer(&database->waits.log_room);
+  if (again) cleaner->Want(database->options.log_bytes_max);
   if (cleaner->AwaitWanted(released, deadline)) return Status::Ok();
   return OrClosing(database, refused);
 }
@@ -96,10 +97,16 @@ Status ChangeScope::AwaitRoomHolding(const wal::RecordSize& size, const CommitOp
 
 Status ChangeScope::PrepareFor(std::span<const wal::RecordSize> sizes, wal::Urgency urgency) {
   const Status prepared = database_->log->PrepareFor(sizes, urgency);
-  if (prepared.code() == StatusCode::kResourceExhausted && database_->cleaner != nullptr) {
-    database_->cleaner->Want(database_->log->SegmentsFor(sizes) *
-                             database_->manifest.segment_bytes);
+  const bool full = prepared.code() == StatusCode::kResourceExhausted;
+  if (!full || database_->cleaner == nullptr) return prepared;
+  const uint64_t bytes = database_->log->SegmentsFor(sizes) * database_->manifest.segment_bytes;
+  const uint64_t most = database_->options.log_bytes_max;
+  if (bytes + database_->manifest.segment_bytes > most && urgency == wal::Urgency::kAppend) {
+    return Status::ResourceExhausted(prepared.message(), "; it takes ", bytes,
+                                     " bytes of segments from where the log stands, and the one ",
+                                     "that is written stays: a larger log_bytes_max has room");
   }
+  database_->cleaner->Want(bytes);
   return prepared;
 }
 

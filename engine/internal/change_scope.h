@@ -68,19 +68,20 @@ uint64_t SegmentsReleased(DatabaseCore* database);
 
 /// Of a call that was `refused` with ResourceExhausted: ok where the cleaner has made room in the
 /// log for what wanted some, so that it is worth another try. Else what the call is refused with.
-/// `released`: segments, before the call.
-Status AwaitLogRoom(DatabaseCore* database, uint64_t released, Deadline deadline,
+/// `released`: segments, before the call. `again`: others have taken what was made before; as much
+/// as can be is made.
+Status AwaitLogRoom(DatabaseCore* database, uint64_t released, bool again, Deadline deadline,
                     const Status& refused);
 
 /// Calls `call`, and again while it is refused (which has changed nothing) for want of room in the
 /// log, and the cleaner makes some. Holds no mutex, nor an epoch guard.
 template <typename Call>
 auto WithLogRoom(DatabaseCore* database, Deadline deadline, const Call& call) {
-  for (;;) {
+  for (bool again = false;; again = true) {
     const uint64_t released = SegmentsReleased(database);
     auto result = call();
     if (StatusOf(result).code() != StatusCode::kResourceExhausted) return result;
-    const Status room = AwaitLogRoom(database, released, deadline, StatusOf(result));
+    const Status room = AwaitLogRoom(database, released, again, deadline, StatusOf(result));
     if (!room.ok()) return decltype(result)(room);
   }
 }

@@ -123,6 +123,15 @@ TEST_F(DatabaseLogSizesTest, ChangesOfAThirdOfTheLogGoOn) {
           << i;
     }
     EXPECT_LE(database_->Stats().log_segments_live * SegmentBytes(), options_.log_bytes_max);
+    // One that takes all segments but the one that is written is refused by name, and does no harm.
+    const std::vector<uint8_t> most(3'600'000, 7);
+    const ColumnValue large{"blob", TensorView::Of(std::span<const uint8_t>(most))};
+    EXPECT_STATUS(kResourceExhausted,
+                  writer->Append({{"step", TensorView::Scalar(step)}},
+                                 {.end = End::kTerminated, .trajectory = {&large, 1}}),
+                  "a larger log_bytes_max has room");
+    EXPECT_OK(writer->Append({{"step", TensorView::Scalar(step)}},
+                             {.end = End::kTerminated, .trajectory = {&blob, 1}}));
   }
 }
 
