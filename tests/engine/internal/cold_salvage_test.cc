@@ -352,14 +352,14 @@ TEST_F(ColdSalvageTest, ARepairOnAFullDiskEndsAndMayBeMadeAgain) {
 
 /// Of a file that was cut RocksDB reads nothing.
 TEST(ColdSalvageSmallTest, AFileThatIsCutKeepsTheValuesInItsFirstBlocks) {
-  constexpr uint64_t kIds = 200;
+  constexpr uint64_t kSmallIds = 200;
   ColdStoreOptions options = testing::SmallColdOptions();
   options.blob_bytes_min = uint64_t{1} << 20;
   const testing::TempDir dir;
   {
     ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(dir.path(), options));
     ColdBatch batch(*store);
-    for (uint64_t id = 1; id <= kIds; ++id) {
+    for (uint64_t id = 1; id <= kSmallIds; ++id) {
       ASSERT_OK(testing::PutColdPage(SalvageKey(id), {1, 2, 100 + id}, &batch));
     }
     ASSERT_OK(store->Write(&batch, kSalvageLsn));
@@ -373,7 +373,7 @@ TEST(ColdSalvageSmallTest, AFileThatIsCutKeepsTheValuesInItsFirstBlocks) {
   std::filesystem::resize_file(sst, std::filesystem::file_size(sst) / 2);
   const auto found = [&](ColdStore* store) {
     std::set<uint64_t> ids;
-    for (uint64_t id = 1; id <= kIds; ++id) {
+    for (uint64_t id = 1; id <= kSmallIds; ++id) {
       std::vector<std::byte> frame(testing::ColdLayout().frame_bytes(), std::byte{0xEE});
       ColdRead read = {
           .key = SalvageKey(id), .layout = &testing::ColdLayout(), .frame = frame, .lsn = 100 + id};
@@ -389,8 +389,8 @@ TEST(ColdSalvageSmallTest, AFileThatIsCutKeepsTheValuesInItsFirstBlocks) {
     before = found(store.get());
     EXPECT_EQ(store->stats().pages_salvaged, before.size());
   }
-  EXPECT_GT(before.size(), kIds / 4);
-  EXPECT_LT(before.size(), kIds * 3 / 4);
+  EXPECT_GT(before.size(), kSmallIds / 4);
+  EXPECT_LT(before.size(), kSmallIds * 3 / 4);
   ASSERT_OK(MendColdPages(dir.path(), kSalvageLsn));
   ASSERT_OK_AND_ASSIGN(const auto store, ColdStore::Open(dir.path(), options));
   EXPECT_EQ(found(store.get()), before);
