@@ -1,7 +1,6 @@
 #include "base/bad_sectors.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace geardb {
 namespace {
