@@ -162,7 +162,8 @@ Status Writer::Impl::TakeFrames(Calls calls, Deadline deadline, AppendPlan* plan
 Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) {
   PlanPages(calls, plan);
   CrashPoint("take_frames");
-  GEARDB_RETURN_IF_ERROR(TakeFrames(calls, deadline, plan));
+  const Status taken = TakeFrames(calls, deadline, plan);
+  if (!taken.ok()) return NoFrames(taken, *table_->state, database_->options.resident);
 
   // Nobody reads rows beyond a trajectory's end yet. The guard keeps a tail page's frame from reuse
   // should its trajectory be removed meanwhile; later the order of the log does.
@@ -182,23 +183,6 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
   }
   plan->DescribePieces(layout(), *database_->arena);
   return Status::Ok();
-}
-
-Status Writer::Impl::CopyRowsInTime(Calls calls, Deadline deadline, AppendPlan* plan) {
-  Lsn seen = database_->log->published();
-  Status status = CopyRows(calls, deadline, plan);
-  while (status.code() == StatusCode::kResourceExhausted && !deadline.passed()) {
-    // What leaves for calls that have returned gives its frames back when it is published: later,
-    // or since this call looked for frames.
-    const Lsn end = database_->log->end();
-    if (seen >= end) break;
-    FreeFrames(plan);
-    if (!database_->Acknowledge(end, Ack::kLog, deadline).ok()) break;
-    seen = database_->log->published();
-    status = CopyRows(calls, deadline, plan);
-  }
-  if (status.code() != StatusCode::kResourceExhausted) return status;
-  return NoFrames(status, *table_->state, database_->options.resident);
 }
 
 void Writer::Impl::CopyPage(Calls calls, const AppendPlan& plan, size_t page, uint64_t rows_done) {
@@ -361,10 +345,14 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
 
 Result<std::vector<Appended>> Writer::Impl::AppendOnce(Calls calls, Priorities priorities, Ack ack,
                                                        Deadline deadline) {
+  engine::FrameQueue::Hold hold(&database_->frame_queue);
   AppendPlan plan;
+  plan.hold = &hold;
   const uint64_t pieces = CountRows(calls, &plan);
   GEARDB_RETURN_IF_ERROR(CheckFits(plan, pieces));
-  Status status = CopyRowsInTime(calls, deadline, &plan);
+  Status status = engine::TakeInTurn(database_.get(), &hold, deadline,
+                                     {.take = [&] { return CopyRows(calls, deadline, &plan); },
+                                      .give_back = [&] { FreeFrames(&plan); }});
   if (!status.ok()) {
     GiveUp(calls, &plan);
     return status;
@@ -391,6 +379,7 @@ Result<std::vector<Appended>> Writer::Impl::AppendOnce(Calls calls, Priorities p
   } else {
     database_->Finish(reservation, plan.pieces, change.get());
   }
+  hold.End();
   status = database_->Acknowledge(reservation.end, ack);
   if (change) reused_ = std::move(change);
   GEARDB_RETURN_IF_ERROR(status);

@@ -101,8 +101,6 @@ class Writer::Impl {
   void PlanPages(Calls calls, engine::AppendPlan* plan) const;
   Status TakeFrames(Calls calls, Deadline deadline, engine::AppendPlan* plan);
   Status CopyRows(Calls calls, Deadline deadline, engine::AppendPlan* plan);
-  /// Likewise, and waits for frames that are on their way back.
-  Status CopyRowsInTime(Calls calls, Deadline deadline, engine::AppendPlan* plan);
   /// Those of page number `page` of the plan; `rows_done` of the call went into earlier ones.
   void CopyPage(Calls calls, const engine::AppendPlan& plan, size_t page, uint64_t rows_done);
   /// After an error: frames go back, and lanes whose trajectory was removed are free again.

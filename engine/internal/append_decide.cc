@@ -108,6 +108,7 @@ Status Writer::Impl::ChooseEviction(ChangeScope* scope, AppendPlan* plan, bool* 
   // Somebody may remove something by hand; once the database is closed, nobody will.
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
   if (plan->before_wait) plan->before_wait();
+  const engine::FrameQueue::Pause pause(plan->hold);
   const engine::WaitTimer timer(&database_->waits.table_room);
   if (!database_->room_made.WaitUntil(&database_->commit, deadline)) return status;
   *again = true;

@@ -73,6 +73,7 @@ Status Writer::Impl::AdmitItems(Calls calls, ChangeScope* scope, AppendPlan* pla
   // Once the database is closed nobody will sample.
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
   if (plan->before_wait) plan->before_wait();
+  const engine::FrameQueue::Pause pause(plan->hold);
   const engine::WaitTimer timer(&database_->waits.limiters);
   waiting(true);
   *again = !deadline.passed() && database_->room_made.WaitUntil(&database_->commit, deadline);

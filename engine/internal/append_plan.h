@@ -11,6 +11,7 @@
 
 #include "engine/internal/append_values.h"
 #include "engine/internal/bulk_record.h"
+#include "engine/internal/frame_queue.h"
 #include "engine/internal/table_plan.h"
 #include "engine/internal/table_state.h"
 #include "wal/log_writer.h"
@@ -78,6 +79,8 @@ struct AppendPlan {
   std::vector<Slot> leaving;
   /// Called before a wait for what others do: what was admitted beside this is given back.
   std::function<void()> before_wait;
+  /// Of the call, while it has these frames; null: of one that takes none.
+  FrameQueue::Hold* hold = nullptr;
   /// Items that the limiters have admitted, by number of priority table; empty where none is asked.
   std::vector<uint64_t> admitted;
   /// The largest initial priority given, by number of priority table: raises "max" once admitted.

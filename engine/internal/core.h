@@ -31,6 +31,7 @@
 #include "engine/internal/cleaner.h"
 #include "engine/internal/evictor.h"
 #include "engine/internal/filler.h"
+#include "engine/internal/frame_queue.h"
 #include "engine/internal/stored_schema.h"
 #include "engine/internal/table_plan.h"
 #include "engine/internal/table_state.h"
@@ -158,6 +159,7 @@ class DatabaseCore {
   struct {
     WaitCounter frames, log_room, limiters, table_room;
   } waits;
+  FrameQueue frame_queue;
   WaitStats WaitsSoFar() const;
   /// But for the names of tables.
   DatabaseStats StatsNow();

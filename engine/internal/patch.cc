@@ -68,6 +68,7 @@ class PatchCall {
         values_(values),
         deadline_(deadline),
         ragged_(database, table_, deadline),
+        hold_(&database->frame_queue),
         change_(table_.get()) {}
   ~PatchCall() { FreeFrames(); }
 
@@ -81,6 +82,7 @@ class PatchCall {
   Status CheckFilled(const std::vector<PatchTarget>& targets) GEARDB_REQUIRES(table_->state->mutex);
   uint32_t RowsOf(const PageCopyWork& work) const GEARDB_REQUIRES(table_->state->mutex);
   /// Step 2.
+  Status TakeFrames();
   Status MakeCopies(EpochRegistry::Guard* guard);
   void DropGone() GEARDB_REQUIRES(table_->state->mutex);
   void CopyOld(const PageCopyWork& work, const std::byte* from, uint32_t first, uint32_t end);
@@ -103,6 +105,7 @@ class PatchCall {
   std::vector<uint32_t> groups_;  // Of the columns given, ascending.
   // By slot, group and page number.
   std::map<std::tuple<Slot, uint32_t, uint32_t>, PageCopyWork> work_;
+  FrameQueue::Hold hold_;
   std::map<std::pair<Slot, uint32_t>, uint64_t> filled_;  // Late groups: their new length.
   uint64_t applied_ = 0;
   uint64_t stale_ = 0;
@@ -199,13 +202,20 @@ uint32_t PatchCall::RowsOf(const PageCopyWork& work) const {
 
 // ---- Step 2.
 
-Status PatchCall::MakeCopies(EpochRegistry::Guard* guard) {
-  // Before the guard: what others give back would wait for it.
+Status PatchCall::TakeFrames() {
   for (auto& [key, work] : work_) {
     GEARDB_ASSIGN_OR_RETURN(
         work.page.frame,
         database_->TakeFrame(table_->state->pool(work.page.group), work_.size(), deadline_));
   }
+  return Status::Ok();
+}
+
+Status PatchCall::MakeCopies(EpochRegistry::Guard* guard) {
+  // Before the guard: what others give back would wait for it.
+  GEARDB_RETURN_IF_ERROR(
+      TakeInTurn(database_, &hold_, deadline_,
+                 {.take = [this] { return TakeFrames(); }, .give_back = [this] { FreeFrames(); }}));
   PageWaits waits;  // For pages as they were.
   {
     MutexLock lock(&table_->state->mutex);
@@ -407,9 +417,10 @@ Result<Lsn> PatchCall::Commit() {
 
 void PatchCall::FreeFrames() {
   if (applied_change_) return;
-  for (const auto& [key, work] : work_) {
+  for (auto& [key, work] : work_) {
     if (!work.page.frame.valid()) continue;
     database_->arena->Free(table_->state->pool(work.page.group), work.page.frame);
+    work.page.frame = FrameRef{};
   }
 }
 
@@ -429,6 +440,7 @@ Result<PatchOutcome> PatchCall::Run(const ResolvePatch& resolve, Ack ack) {
   GEARDB_RETURN_IF_ERROR(MakeCopies(&guard));
   GEARDB_ASSIGN_OR_RETURN(const Lsn end, Commit());
   guard.Leave();
+  hold_.End();
   if (end > 0) {
     // The change is on this stack: it must have been applied before it goes.
     GEARDB_RETURN_IF_ERROR(database_->Acknowledge(end, std::max(ack, Ack::kLog)));

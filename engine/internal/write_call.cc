@@ -42,7 +42,8 @@ WriteCall::WriteCall(DatabaseCore* database, const WriteBatch::Impl& batch,
     : database_(database),
       batch_(batch),
       deadline_(Deadline::AfterMs(options.admission_timeout_ms)),
-      ack_(options.ack.value_or(database->options.ack)) {}
+      ack_(options.ack.value_or(database->options.ack)),
+      hold_(&database->frame_queue) {}
 
 WriteCall::~WriteCall() = default;
 
@@ -203,7 +204,8 @@ Status WriteCall::TakeFrames(TableAppend* append) {
   const uint64_t pieces = writer->CountRows(append->calls, &append->plan);
   append->plan.growth.companion_bytes = CompanionGrowth(*append);
   GEARDB_RETURN_IF_ERROR(writer->CheckFits(append->plan, pieces));
-  return writer->CopyRowsInTime(append->calls, deadline_, &append->plan);
+  append->plan.hold = &hold_;
+  return writer->CopyRows(append->calls, deadline_, &append->plan);
 }
 
 // ---- The whole way.
@@ -217,7 +219,9 @@ Result<WriteOutcome> WriteCall::Run() {
 
 Status WriteCall::RunBound() {
   const Status reserved = WithLogRoom(database_, deadline_, [&] {
-    Status status = TakeFrames();
+    Status status =
+        TakeInTurn(database_, &hold_, deadline_,
+                   {.take = [this] { return TakeFrames(); }, .give_back = [this] { GiveBack(); }});
     if (status.ok()) status = Reserve();
     if (!status.ok()) GiveUp();
     return status;
@@ -232,6 +236,7 @@ Status WriteCall::RunBound() {
     database_->Finish(record.reservation, pieces, record.change.get());
     CrashPoint("write_batch");
   }
+  hold_.End();
   if (!records_.empty()) {
     GEARDB_RETURN_IF_ERROR(database_->Acknowledge(records_.back().reservation.end, ack_));
     SeeToTables(/*written=*/true);
@@ -239,9 +244,14 @@ Status WriteCall::RunBound() {
   return Status::Ok();
 }
 
+void WriteCall::GiveBack() {
+  for (TableAppend& append : appends_) append.writer->FreeFrames(&append.plan);
+}
+
 void WriteCall::GiveUp() {
   ReleaseAdmitted();
   for (TableAppend& append : appends_) append.writer->GiveUp(append.calls, &append.plan);
+  hold_.End();
   MutexLock lock(&database_->commit);
   database_->room_made.NotifyAll();
 }

@@ -139,6 +139,7 @@ class WriteCall {
   /// `status`, which is of an operation of the batch.
   Status OfOperation(size_t operation, const Status& status) const;
   Status TakeFrames();
+  void GiveBack();
   Status TakeFrames(TableAppend* append);
 
   // Step 2; engine/internal/write_decide.cc.
@@ -196,6 +197,7 @@ class WriteCall {
   const WriteBatch::Impl& batch_;
   const Deadline deadline_;
   Ack ack_;
+  FrameQueue::Hold hold_;
 
   std::vector<TableAppend> appends_;
   std::vector<TableRemoval> removals_;
