@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/internal/core.h"
+#include "engine/internal/table_stats.h"
 
 namespace geardb {
 
@@ -64,6 +65,12 @@ DatabaseStats DatabaseCore::StatsNow() {
   stats.log_page_reads = page_source->log_reads();
   stats.cold_page_reads = page_source->cold_reads();
   return stats;
+}
+
+std::vector<TableActivity> DatabaseCore::TablesNow() const {
+  std::vector<TableActivity> tables;
+  for (const auto& table : UserTables()) tables.push_back(ActivityOf(*table->state));
+  return tables;
 }
 
 WaitStats DatabaseCore::WaitsSoFar() const {

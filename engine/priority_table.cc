@@ -15,6 +15,7 @@
 #include "engine/internal/set_filter.h"
 #include "engine/internal/set_priorities.h"
 #include "engine/internal/table_change.h"
+#include "engine/internal/table_stats.h"
 #include "engine/table.h"
 
 namespace geardb {
@@ -162,25 +163,7 @@ float PriorityTable::MaxPriority() const {
 
 PriorityTableStats PriorityTable::Stats() const {
   MutexLock lock(&impl_->table->state->mutex);
-  const engine::PriorityState& priority = impl_->state();
-  PriorityTableStats stats = priority.counters;
-  stats.items = priority.selector().count();
-  stats.drawable_items = priority.selector().drawable();
-  stats.draws = priority.next_draw;
-  stats.max_priority = priority.max_priority();
-  const index::RateLimiterState& counts = priority.limiter().state();
-  stats.limiter = {.limits = engine::Describe(engine::LimitsOf(priority.spec())),
-                   .inserts = counts.inserts,
-                   .samples = counts.samples,
-                   .reserved = counts.reserved,
-                   .deletes = counts.deletes,
-                   .deleted_unsampled = counts.deleted_unsampled,
-                   .exhausted = priority.CountExhausted()};
-  if (priority.prioritized()) stats.scale_shift = priority.prioritized()->shift();
-  if (priority.epoch() != nullptr) stats.epoch = priority.epoch()->Stats();
-  if (priority.groups() != nullptr) stats.groups = priority.groups()->Stats();
-  if (priority.filter() != nullptr) stats.filtered_items = priority.filter()->filtered().count();
-  return stats;
+  return engine::StatsOf(impl_->state());
 }
 
 Status PriorityTable::Configure(const PriorityLimits& limits) {
@@ -195,18 +178,7 @@ Status PriorityTable::SetFilter(const std::string& filter, FilterAction action) 
 
 BlockReport PriorityTable::WhyBlocked() const {
   MutexLock lock(&impl_->table->state->mutex);
-  const engine::PriorityState& priority = impl_->state();
-  BlockReport report;
-  report.samples = {priority.BlockedSample(1).text, priority.samplers_waiting};
-  report.inserts = {priority.BlockedInsert(1).text, priority.appends_waiting};
-  if (priority.CanDraw(1)) return report;
-  if (report.samples.reason.empty()) {
-    report.samples.reason = "no item can be drawn: of " +
-                            std::to_string(priority.selector().count()) + " items " +
-                            std::to_string(priority.CountExhausted()) + " are exhausted";
-  }
-  report.samples.reason += engine::WaitingGroups(priority);
-  return report;
+  return engine::WhyBlocked(impl_->state());
 }
 
 Result<std::unique_ptr<Sampler>> PriorityTable::NewSampler(const SamplerOptions& options) {

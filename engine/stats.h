@@ -228,6 +228,37 @@ struct PriorityTableStats {
   std::string mode = "host";
 };
 
+/// A priority table of a database that is in use.
+struct PriorityTableActivity {
+  std::string name = {};
+  uint64_t items = 0;
+  uint64_t drawable_items = 0;
+  uint64_t draws = 0;        ///< Batches handed over, ever.
+  BlockReport blocked = {};  ///< As PriorityTable::WhyBlocked says.
+};
+
+/// A table of a database that is in use, each as of TableStats.
+struct TableActivity {
+  TableId id = 0;
+  std::string name = {};
+  uint64_t trajectories = 0;
+  uint64_t open_trajectories = 0;
+  uint64_t steps = 0;
+  uint64_t pages = 0;
+  uint64_t frame_bytes = 0;
+  uint64_t row_bytes = 0;
+  std::vector<GroupPlaces> places = {};
+  std::vector<PriorityTableActivity> priority_tables = {};
+};
+
+/// The tables of a database, when they were last counted: at most a fiftieth of the time goes into
+/// that.
+struct TablesActivity {
+  std::vector<TableActivity> tables = {};
+  uint64_t left_out = 0;  ///< Tables for which the file has no room.
+  int64_t seen_us = 0;    ///< When they were counted, since 1970-01-01 UTC; 0: not yet.
+};
+
 /// What processes that had a database open for writing did with it. Each is as of the struct that
 /// has it since the open: FrameStats of all tables, CleanerStats, ColdStats, WaitStats.
 struct ActivityCounters {
@@ -279,6 +310,7 @@ struct DatabaseActivity {
   /// As of then, of the log its places, of the cold store its bytes, and the budgets; the rest is
   /// zero.
   DatabaseStats stats = {};
+  TablesActivity tables = {};
 };
 
 }  // namespace geardb

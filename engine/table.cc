@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "engine/internal/append.h"
 #include "engine/internal/column_change.h"
@@ -12,6 +11,7 @@
 #include "engine/internal/table_change.h"
 #include "engine/internal/table_read.h"
 #include "engine/internal/table_scan.h"
+#include "engine/internal/table_stats.h"
 
 namespace geardb {
 
@@ -279,59 +279,8 @@ Result<Removals> Table::ReadRemovals(uint64_t from, const RemovalsOptions& optio
   }
 }
 
-TableStats Table::Stats() const {
-  MutexLock lock(&impl_->table->state->mutex);
-  const engine::TableState& state = *impl_->table->state;
-  const engine::TableLayout& layout = state.layout();
-  const auto& removed_by = state.removals().counts();
-  return TableStats{
-      .trajectories = state.trajectories().count(),
-      .open_trajectories = state.open_count(),
-      .steps = state.steps(),
-      .pages = state.page_count(),
-      .frame_bytes = state.frame_bytes() + state.companion_frame_bytes(),
-      .frames = state.frames().stats(),
-      .row_bytes = state.rows() * layout.bytes_per_step(),
-      .index_bytes = state.index_bytes(),
-      .appended_rows = state.appended_rows(),
-      .removed_trajectories = std::accumulate(removed_by.begin(), removed_by.end(), uint64_t{0}),
-      .removed_by = removed_by,
-      .trimmed_rows = state.trimmed_rows()};
-}
+TableStats Table::Stats() const { return engine::StatsOf(*impl_->table->state); }
 
-std::vector<GroupPlaces> Table::Places() const {
-  /// Pages that are looked at while the mutex is held once.
-  constexpr uint64_t kLooks = 4096;
-  engine::TableState& state = *impl_->table->state;
-  const engine::TableLayout& layout = state.layout();
-  std::vector<GroupPlaces> all;
-  for (size_t g = 0; g < layout.group_count(); ++g) {
-    GroupPlaces places{.group = layout.group(g).name,
-                       .frame_bytes = layout.group(g).pages.frame_bytes()};
-    for (Lpn next = 0; next != kNoLpn;) {
-      MutexLock lock(&state.mutex);
-      state.frames().CountPlaces(g, kLooks, &next, &places);
-    }
-    all.push_back(std::move(places));
-  }
-  for (size_t k = 0; k < layout.companions().size(); ++k) {
-    const engine::CompanionColumn& column = layout.companions()[k];
-    GroupPlaces places{.column = column.name};
-    if (column.ragged()) {
-      places.group = layout.group(layout.step_columns()[column.column].group).name;
-    }
-    bool there = true;
-    for (Lpn next = 0; there && next != kNoLpn;) {
-      MutexLock lock(&state.mutex);
-      const engine::TableState* companion = state.companion(k);
-      there = companion != nullptr;
-      if (!there) break;
-      places.frame_bytes = companion->layout().page_bytes();
-      companion->frames().CountPlaces(0, kLooks, &next, &places);
-    }
-    if (there) all.push_back(std::move(places));
-  }
-  return all;
-}
+std::vector<GroupPlaces> Table::Places() const { return engine::PlacesOf(*impl_->table->state); }
 
 }  // namespace geardb

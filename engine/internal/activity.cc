@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t kIntervalMs = 2000;
 /// When it first does: who looks at once sees that the database is in use.
 constexpr int64_t kFirstMs = 100;
+/// So many times as long as it has taken to count the tables, they are not counted again.
+constexpr int kRestPerCount = 50;
 
 }  // namespace
 
@@ -50,6 +52,7 @@ void ActivityKeeper::Begin(Opening opening) {
 
 DatabaseActivity ActivityKeeper::WithThis() const {
   const ActivityCounters done = opening_.collect();
+  MutexLock lock(&mutex_);
   return {.known = true,
           .note = {},
           .opening = opening_.number,
@@ -58,7 +61,18 @@ DatabaseActivity ActivityKeeper::WithThis() const {
           .written_us = 0,
           .last = done,
           .total = Sum(found_.total, done),
-          .stats = opening_.stats ? opening_.stats() : DatabaseStats()};
+          .stats = opening_.stats ? opening_.stats() : DatabaseStats(),
+          .tables = tables_};
+}
+
+void ActivityKeeper::CountTables() {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!opening_.tables || begin < tables_due_) return;
+  TablesActivity counted{.tables = opening_.tables(), .seen_us = place_.clock->WallTimeUs()};
+  const auto end = std::chrono::steady_clock::now();
+  tables_due_ = end + kRestPerCount * (end - begin);
+  MutexLock lock(&mutex_);
+  tables_ = std::move(counted);
 }
 
 DatabaseActivity ActivityKeeper::activity() {
@@ -71,6 +85,7 @@ DatabaseActivity ActivityKeeper::activity() {
 Status ActivityKeeper::Write() {
   if (opening_.number == 0) return Status::Ok();
   MutexLock one(&write_mutex_);
+  CountTables();
   DatabaseActivity activity = WithThis();
   std::vector<std::byte> now = EncodeActivity(activity, place_.seed);
   if (now == last_written_) return Status::Ok();

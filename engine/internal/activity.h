@@ -6,6 +6,7 @@
 // What cannot be written is tried again the next time; what cannot be read is unknown.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,12 +41,14 @@ class ActivityKeeper {
   ActivityKeeper& operator=(const ActivityKeeper&) = delete;
 
   /// Opening number `opening` of the database for writing begins; `collect` says what it has done
-  /// so far, until Stop, and `stats`, where there is one, how things stand. With `background`, a
-  /// thread writes now and then, if one can be had.
+  /// so far, until Stop, and `stats`, where there is one, how things stand; `tables`, likewise,
+  /// what its tables hold, which may take long. With `background`, a thread writes now and then, if
+  /// one can be had.
   struct Opening {
     uint32_t number = 0;
     std::function<ActivityCounters()> collect;
     std::function<DatabaseStats()> stats = {};
+    std::function<std::vector<TableActivity>()> tables = {};
     bool background = false;
   };
   void Begin(Opening opening);
@@ -59,6 +62,8 @@ class ActivityKeeper {
 
  private:
   void Run();
+  /// Counts the tables again, where that was long enough ago for what it takes.
+  void CountTables() GEARDB_REQUIRES(write_mutex_);
   /// `found_` with what this opening has done, as of now, but for the time.
   DatabaseActivity WithThis() const;
 
@@ -70,10 +75,13 @@ class ActivityKeeper {
   Mutex write_mutex_;                                                    // One writes at a time.
   std::vector<std::byte> last_written_ GEARDB_GUARDED_BY(write_mutex_);  // But for the time.
 
-  Mutex mutex_;
+  std::chrono::steady_clock::time_point tables_due_ GEARDB_GUARDED_BY(write_mutex_);
+
+  mutable Mutex mutex_;
   CondVar stopped_;
   bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
   std::thread thread_ GEARDB_GUARDED_BY(mutex_);
+  TablesActivity tables_ GEARDB_GUARDED_BY(mutex_);  // When they were last counted.
 };
 
 }  // namespace geardb::engine

@@ -2,15 +2,18 @@
 
 #include <array>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "base/hash.h"
+#include "engine/internal/activity_tables.h"
 
 namespace geardb::engine {
 namespace {
 
 constexpr char kMagic[9] = "GEARCNT\n";
-/// Version 1 has no levels.
-constexpr uint32_t kVersion = 2;
+/// Version 1 has no levels, and version 2 no tables.
+constexpr uint32_t kVersion = 3;
 /// No version has more counters, or levels.
 constexpr uint64_t kCountersMax = 1024;
 
@@ -87,7 +90,41 @@ struct Head {
 static_assert(sizeof(Head) == 48);
 
 /// Of a file that has `words` numbers between its head and its checksum.
-uint64_t LengthWith(uint64_t words) { return sizeof(Head) + (words + 1) * sizeof(uint64_t); }
+constexpr uint64_t LengthWith(uint64_t words) {
+  return sizeof(Head) + (words + 1) * sizeof(uint64_t);
+}
+
+/// Numbers beside the bytes of the tables.
+constexpr uint64_t kWords = 2 * kCounters.size() + 1 + kLevels.size() + 1;
+constexpr uint64_t kTablesBytesMax = kCountersBytesMax - LengthWith(kWords);
+
+/// What lies between the head and the checksum, in numbers.
+struct Parts {
+  uint64_t counters = 0;
+  uint64_t levels_at = 0, levels = 0;
+  uint64_t tables_at = 0, tables = 0;
+  uint64_t words = 0;  // All together.
+};
+
+/// Nothing where they do not fit into the file.
+template <typename Get>
+std::optional<Parts> FindParts(const Head& head, uint64_t bytes, const Get& get) {
+  if (head.version == 0 || head.counters > kCountersMax || head.length > bytes) return std::nullopt;
+  Parts parts{.counters = head.counters, .words = 2 * head.counters};
+  const auto next = [&](uint64_t most, uint64_t* at, uint64_t* count) {
+    if (LengthWith(parts.words + 1) > head.length) return false;
+    *count = get(parts.words);
+    *at = ++parts.words;
+    if (*count > most) return false;
+    parts.words += *count;
+    return true;
+  };
+  if (head.version > 1 && !next(kCountersMax, &parts.levels_at, &parts.levels)) return std::nullopt;
+  const uint64_t tables_max = head.length / sizeof(uint64_t);
+  if (head.version > 2 && !next(tables_max, &parts.tables_at, &parts.tables)) return std::nullopt;
+  if (head.length != LengthWith(parts.words)) return std::nullopt;
+  return parts;
+}
 
 }  // namespace
 
@@ -98,7 +135,8 @@ ActivityCounters Sum(const ActivityCounters& a, const ActivityCounters& b) {
 }
 
 std::vector<std::byte> EncodeActivity(const DatabaseActivity& activity, uint64_t seed) {
-  std::vector<std::byte> bytes(LengthWith(2 * kCounters.size() + 1 + kLevels.size()));
+  const std::vector<std::byte> tables = EncodeTables(activity.tables, kTablesBytesMax);
+  std::vector<std::byte> bytes(LengthWith(kWords) + tables.size());
   Head head{.magic = {},
             .version = kVersion,
             .length = static_cast<uint32_t>(bytes.size()),
@@ -119,6 +157,9 @@ std::vector<std::byte> EncodeActivity(const DatabaseActivity& activity, uint64_t
   put(kLevels.size());
   DatabaseStats stats = activity.stats;
   for (const Level level : kLevels) put(*level(&stats));
+  put(tables.size() / sizeof(uint64_t));
+  std::memcpy(bytes.data() + at, tables.data(), tables.size());
+  at += tables.size();
   put(Hash64(std::span(bytes).first(at), seed));
   return bytes;
 }
@@ -141,16 +182,8 @@ Result<DatabaseActivity> DecodeActivity(std::span<const std::byte> bytes, uint64
     std::memcpy(&value, bytes.data() + sizeof(head) + number * sizeof(value), sizeof(value));
     return value;
   };
-  bool fits = head.version > 0 && head.counters <= kCountersMax && head.length <= bytes.size();
-  uint64_t words = 2 * head.counters;
-  uint64_t levels = 0;
-  if (fits && head.version > 1) {
-    fits = LengthWith(words + 1) <= head.length;
-    levels = fits ? get(words) : 0;
-    fits = fits && levels <= kCountersMax;
-    words += 1 + levels;
-  }
-  if (!fits || head.length != LengthWith(words)) {
+  const std::optional<Parts> parts = FindParts(head, bytes.size(), get);
+  if (!parts) {
     return Status::Corruption("version ", head.version, ", ", head.counters, " counters in ",
                               head.length, " bytes, of which ", bytes.size(), " are there");
   }
@@ -170,9 +203,14 @@ Result<DatabaseActivity> DecodeActivity(std::span<const std::byte> bytes, uint64
     activity.last.*kCounters[i] = get(i);
     activity.total.*kCounters[i] = get(head.counters + i);
   }
-  for (size_t i = 0; i < kLevels.size() && i < levels; ++i) {
-    *kLevels[i](&activity.stats) = get(2 * head.counters + 1 + i);
+  for (size_t i = 0; i < kLevels.size() && i < parts->levels; ++i) {
+    *kLevels[i](&activity.stats) = get(parts->levels_at + i);
   }
+  if (parts->tables == 0) return activity;
+  auto tables = DecodeTables(bytes.subspan(sizeof(head) + parts->tables_at * sizeof(uint64_t),
+                                           parts->tables * sizeof(uint64_t)));
+  if (!tables) return Status::Corruption("what it has of tables is no FlatBuffer");
+  activity.tables = std::move(*tables);
   return activity;
 }
 

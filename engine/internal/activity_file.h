@@ -15,7 +15,7 @@ namespace geardb::engine {
 
 inline constexpr const char* kCountersName = "COUNTERS";
 /// What a file of them has at most.
-inline constexpr uint64_t kCountersBytesMax = uint64_t{64} << 10;
+inline constexpr uint64_t kCountersBytesMax = uint64_t{1} << 20;
 
 /// `seed` is that of the database's other checksums.
 std::vector<std::byte> EncodeActivity(const DatabaseActivity& activity, uint64_t seed);

@@ -456,6 +456,7 @@ void DatabaseCore::KeepActivity(std::shared_ptr<Env> held) {
   activity->Begin({.number = manifest.epoch.open,
                    .collect = [this] { return Counters(); },
                    .stats = [this] { return StatsNow(); },
+                   .tables = [this] { return TablesNow(); },
                    .background = options.background});
 }
 

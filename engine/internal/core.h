@@ -165,6 +165,7 @@ class DatabaseCore {
   DatabaseStats StatsNow();
   /// What has been done since the open.
   ActivityCounters Counters();
+  std::vector<TableActivity> TablesNow() const;
   /// Pages are read from the log of `held`'s directory, described by `manifest`.
   void UsePages(std::shared_ptr<Env> held, const wal::Manifest& manifest);
   /// What of the log can be read from its segments.

@@ -176,10 +176,10 @@ void PrintStorePlaces(const DatabaseStats& stats, std::ostream* out) {
        << NumberText(SpaceAmplification(stats.cold), 3) << " times)\n";
 }
 
-void PrintTablePlaces(const TableSummary& table, std::ostream* out) {
+void PrintTablePlaces(std::span<const GroupPlaces> all, std::ostream* out) {
   TextTable rows({"pages of group", "written", "in the log", "in the cold store", "older version",
                   "nowhere else"});
-  for (const GroupPlaces& places : table.places) {
+  for (const GroupPlaces& places : all) {
     if (places.pages == 0) continue;
     const std::string group = places.group.empty() ? "(first)" : places.group;
     rows.Add({places.column.empty() ? group : "values of " + places.column,
@@ -251,10 +251,10 @@ void WriteActivity(const DatabaseActivity& activity, JsonWriter* json) {
   json->EndObject();
 }
 
-void WriteTablePlaces(const TableSummary& table, JsonWriter* json) {
+void WriteTablePlaces(std::span<const GroupPlaces> all, JsonWriter* json) {
   json->Key("places");
   json->BeginArray();
-  for (const GroupPlaces& places : table.places) {
+  for (const GroupPlaces& places : all) {
     json->BeginObject();
     json->Field("group", places.group);
     json->Field("frame_bytes", places.frame_bytes);

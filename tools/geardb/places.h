@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ostream>
+#include <span>
 #include <string>
 
 #include "engine/database.h"
@@ -13,7 +14,7 @@ namespace geardb::cli {
 /// The lines "places", "lag" and "cold" of a store.
 void PrintStorePlaces(const DatabaseStats& stats, std::ostream* out);
 /// The pages of a table, a line for each column group.
-void PrintTablePlaces(const TableSummary& table, std::ostream* out);
+void PrintTablePlaces(std::span<const GroupPlaces> places, std::ostream* out);
 /// What was done, of the last opening and of all; says why where it is unknown.
 void PrintActivity(const DatabaseActivity& activity, std::ostream* out);
 
@@ -24,7 +25,7 @@ void WriteLogPlaces(const DatabaseStats& stats, JsonWriter* json);
 /// "cold", "activity", and "places" of a table: keys and values.
 void WriteCold(const ColdStats& cold, JsonWriter* json);
 void WriteActivity(const DatabaseActivity& activity, JsonWriter* json);
-void WriteTablePlaces(const TableSummary& table, JsonWriter* json);
+void WriteTablePlaces(std::span<const GroupPlaces> places, JsonWriter* json);
 
 /// Hits over both; 0 where there were none.
 double HitRate(uint64_t hits, uint64_t misses);

@@ -154,7 +154,7 @@ void PrintTable(const TableSummary& table, std::ostream* out) {
   *out << '\n';
   PrintColumns(table.spec, out);
   PrintPriorityTables(table, out);
-  PrintTablePlaces(table, out);
+  PrintTablePlaces(table.places, out);
 }
 
 void PrintTags(const std::vector<Tag>& tags, std::ostream* out) {
@@ -356,7 +356,7 @@ void WriteTable(const TableSummary& table, JsonWriter* json) {
   json->Field("row_bytes", table.stats.row_bytes);
   json->Field("fill", table.fill());
   json->Field("frame_bytes_per_row_byte", table.frame_bytes_per_row_byte());
-  WriteTablePlaces(table, json);
+  WriteTablePlaces(table.places, json);
   json->Key("priority_tables");
   json->BeginArray();
   for (const auto& priorities : table.priority_tables) WritePriorityTable(priorities, json);

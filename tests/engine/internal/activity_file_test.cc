@@ -24,6 +24,25 @@ ActivityCounters Numbered(uint64_t first) {
   return counters;
 }
 
+TableActivity Seen(const std::string& name) {
+  return {
+      .id = 4,
+      .name = name,
+      .trajectories = 100,
+      .open_trajectories = 2,
+      .steps = 1000,
+      .pages = 55,
+      .frame_bytes = 1 << 20,
+      .row_bytes = 1 << 19,
+      .places = {{.group = "", .frame_bytes = 4096, .pages = 50, .framed = 3, .in_log = 20},
+                 {.group = "late", .in_cold = 30, .in_both = 4, .only_framed = 5, .column = "c"}},
+      .priority_tables = {{.name = "all",
+                           .items = 9,
+                           .drawable_items = 8,
+                           .draws = 7,
+                           .blocked = {.samples = {"few", 1}, .inserts = {"many", 2}}}}};
+}
+
 DatabaseActivity Example() {
   return {.known = true,
           .note = {},
@@ -32,7 +51,8 @@ DatabaseActivity Example() {
           .opened_us = 1'700'000'000'000'000,
           .written_us = 1'700'000'001'000'000,
           .last = Numbered(5),
-          .total = Numbered(uint64_t{1} << 40)};
+          .total = Numbered(uint64_t{1} << 40),
+          .tables = {.tables = {Seen("first"), Seen("second")}, .left_out = 3, .seen_us = 17}};
 }
 
 void ExpectEqual(const DatabaseActivity& a, const DatabaseActivity& b) {
@@ -43,6 +63,35 @@ void ExpectEqual(const DatabaseActivity& a, const DatabaseActivity& b) {
   EXPECT_EQ(a.written_us, b.written_us);
   EXPECT_EQ(a.last, b.last);
   EXPECT_EQ(a.total, b.total);
+  EXPECT_EQ(a.tables.left_out, b.tables.left_out);
+  EXPECT_EQ(a.tables.seen_us, b.tables.seen_us);
+  ASSERT_EQ(a.tables.tables.size(), b.tables.tables.size());
+  for (size_t t = 0; t < a.tables.tables.size(); ++t) {
+    const TableActivity& x = a.tables.tables[t];
+    const TableActivity& y = b.tables.tables[t];
+    EXPECT_EQ(x.id, y.id);
+    EXPECT_EQ(x.name, y.name);
+    EXPECT_EQ(x.trajectories, y.trajectories);
+    EXPECT_EQ(x.open_trajectories, y.open_trajectories);
+    EXPECT_EQ(x.steps, y.steps);
+    EXPECT_EQ(x.pages, y.pages);
+    EXPECT_EQ(x.frame_bytes, y.frame_bytes);
+    EXPECT_EQ(x.row_bytes, y.row_bytes);
+    EXPECT_EQ(x.places, y.places);
+    ASSERT_EQ(x.priority_tables.size(), y.priority_tables.size());
+    for (size_t p = 0; p < x.priority_tables.size(); ++p) {
+      const PriorityTableActivity& v = x.priority_tables[p];
+      const PriorityTableActivity& w = y.priority_tables[p];
+      EXPECT_EQ(v.name, w.name);
+      EXPECT_EQ(v.items, w.items);
+      EXPECT_EQ(v.drawable_items, w.drawable_items);
+      EXPECT_EQ(v.draws, w.draws);
+      EXPECT_EQ(v.blocked.samples.reason, w.blocked.samples.reason);
+      EXPECT_EQ(v.blocked.samples.waiting, w.blocked.samples.waiting);
+      EXPECT_EQ(v.blocked.inserts.reason, w.blocked.inserts.reason);
+      EXPECT_EQ(v.blocked.inserts.waiting, w.blocked.inserts.waiting);
+    }
+  }
 }
 
 /// Puts a checksum that fits at the end.
@@ -55,7 +104,8 @@ std::vector<std::byte> Sealed(std::vector<std::byte> bytes) {
 TEST(ActivityFileTest, ComesBackAsItWasWritten) {
   const auto bytes = EncodeActivity(Example(), kSeed);
   constexpr size_t kLevels = 19;
-  EXPECT_EQ(bytes.size(), 48 + 2 * 8 * kNumbers + 8 + 8 * kLevels + 8);
+  EXPECT_GT(bytes.size(), 48 + 2 * 8 * kNumbers + 8 + 8 * kLevels + 8 + 8);
+  EXPECT_EQ(bytes.size() % 8, 0u);
   ASSERT_OK_AND_ASSIGN(const DatabaseActivity decoded, DecodeActivity(bytes, kSeed));
   ExpectEqual(decoded, Example());
 }
@@ -108,6 +158,30 @@ TEST(ActivityFileTest, CountersThatAnotherProgramDoesNotHaveAreZeroOrPassedOver)
     const uint64_t end = kNumbers - 1;
     EXPECT_EQ(decoded.total.wait_for_pages_us, counters > end ? 200 + end : 0u);
   }
+}
+
+TEST(ActivityFileTest, TablesForWhichThereIsNoRoomAreCounted) {
+  DatabaseActivity many = Example();
+  many.tables = {};
+  for (int i = 0; i < 3000; ++i) many.tables.tables.push_back(Seen(std::string(500, 'n')));
+  const auto bytes = EncodeActivity(many, kSeed);
+  EXPECT_LE(bytes.size(), kCountersBytesMax);
+  EXPECT_GT(bytes.size(), kCountersBytesMax / 10 * 9);
+  ASSERT_OK_AND_ASSIGN(const DatabaseActivity decoded, DecodeActivity(bytes, kSeed));
+  EXPECT_EQ(decoded.tables.tables.size() + decoded.tables.left_out, 3000u);
+  EXPECT_GT(decoded.tables.tables.size(), 500u);
+}
+
+TEST(ActivityFileTest, AFileOfTheVersionBeforeHasNoTables) {
+  const auto bytes = EncodeActivity(Example(), kSeed);
+  const size_t end = 48 + 2 * 8 * kNumbers + 8 + 8 * 19;
+  std::vector<std::byte> before(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(end) + 8);
+  before[8] = std::byte{2};
+  const auto length = static_cast<uint32_t>(before.size());
+  std::memcpy(before.data() + 12, &length, 4);
+  ASSERT_OK_AND_ASSIGN(const DatabaseActivity decoded, DecodeActivity(Sealed(before), kSeed));
+  EXPECT_EQ(decoded.last, Example().last);
+  EXPECT_EQ(decoded.tables.tables.size(), 0u);
 }
 
 TEST(ActivityFileTest, HostileBytesWithAChecksumThatFitsAreReadOrRefused) {
