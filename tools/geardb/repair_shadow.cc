@@ -1,6 +1,10 @@
 #include "tools/geardb/repair_shadow.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kPrefix = "geardb-repair-";
+constexpr int kLockTries = 8;
 /// Budgets of less would be larger by default.
 constexpr uint64_t kIndexBytesMin = uint64_t{64} << 20;
 
@@ -29,9 +35,43 @@ Status WriteSmallFile(const std::string& path, std::span<const std::byte> bytes)
   return file ? Status::Ok() : Status::IoError(path, " cannot be written");
 }
 
+/// A directory of this user's that is there and that nobody else has locked, locked; or -1.
+int LockDirectory(const fs::path& path) {
+  const int directory = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (directory < 0) return -1;
+  struct stat locked = {};
+  struct stat there = {};
+  const bool own = flock(directory, LOCK_EX | LOCK_NB) == 0 && fstat(directory, &locked) == 0 &&
+                   locked.st_uid == geteuid() && stat(path.c_str(), &there) == 0 &&
+                   locked.st_ino == there.st_ino;
+  if (own) return directory;
+  close(directory);
+  return -1;
+}
+
+/// What repairs have left that were killed.
+void RemoveForsaken(const fs::path& temporary) {
+  std::error_code ignored;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(temporary, ignored)) {
+    if (entry.path().filename().string().starts_with(kPrefix)) found.push_back(entry.path());
+  }
+  for (const fs::path& path : found) {
+    const int lock = LockDirectory(path);
+    if (lock < 0) continue;
+    fs::remove_all(path, ignored);
+    close(lock);
+  }
+}
+
 }  // namespace
 
 Shadow::~Shadow() {
+  RemoveOwn();
+  if (lock_ >= 0) close(lock_);
+}
+
+void Shadow::RemoveOwn() {
   std::error_code ignored;
   if (!path_.empty()) fs::remove_all(path_, ignored);
 }
@@ -44,15 +84,28 @@ std::string Shadow::InPlace(std::string text, const std::string& directory) cons
   return text;
 }
 
-Status Shadow::Make(const RepairPlan& plan, const wal::Manifest& manifest) {
+Status Shadow::MakeDirectory() {
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);
   GEARDB_RETURN_IF_ERROR(FromError(error, "looking for a directory of temporary files"));
-  std::string name = (temporary / "geardb-repair-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) {
-    return Status::IoError("no directory can be made in '", temporary.string(), "'");
+  RemoveForsaken(temporary);
+  // Another repair may take it for forsaken before it is locked; and there are file systems that
+  // lock no directories.
+  for (int tries = 0; lock_ < 0 && tries < kLockTries; ++tries) {
+    RemoveOwn();
+    std::string name = (temporary / kPrefix).string() + "XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) {
+      return Status::IoError("no directory can be made in '", temporary.string(), "'");
+    }
+    path_ = name;
+    lock_ = LockDirectory(path_);
   }
-  path_ = name;
+  return Status::Ok();
+}
+
+Status Shadow::Make(const RepairPlan& plan, const wal::Manifest& manifest) {
+  GEARDB_RETURN_IF_ERROR(MakeDirectory());
+  std::error_code error;
   const fs::path root = fs::absolute(plan.directory, error);
   GEARDB_RETURN_IF_ERROR(FromError(error, plan.directory));
   const fs::path log = fs::path(path_) / wal::kLogDirectoryName;

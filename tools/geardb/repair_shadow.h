@@ -10,7 +10,8 @@
 
 namespace geardb::cli {
 
-/// A directory of this process's own, gone with it.
+/// A directory of this process's own, gone with it; those of processes that were killed go with the
+/// next one that is made.
 class Shadow {
  public:
   Shadow() = default;
@@ -27,7 +28,12 @@ class Shadow {
   std::string InPlace(std::string text, const std::string& directory) const;
 
  private:
+  /// A new directory for temporary files, that this process has locked.
+  Status MakeDirectory();
+  void RemoveOwn();
+
   std::string path_;
+  int lock_ = -1;
 };
 
 }  // namespace geardb::cli

@@ -86,9 +86,11 @@ SYSTEM_HEADERS = {
     "tools/bench/rocks_write.cc": {"rocksdb/write_batch.h"},
     "tools/bench/usage.cc": {"malloc.h"},
     "tools/geardb/": {"CLI/CLI.hpp"},
+    "tools/geardb/repair_shadow.cc": {"sys/file.h"},
     "tools/quickstart/": {"CLI/CLI.hpp", "Eigen/Core", "sys/prctl.h"},
     "tests/engine/internal/cold_fault_files.h": {"rocksdb/file_system.h",
                                                  "rocksdb/system_clock.h"},
+    "tests/tools/geardb/repair_shadow_test.cc": {"sys/file.h"},
     "tests/tools/geardb/sst_file.h": {"rocksdb/sst_file_reader.h"},
     "tests/": {"gmock/gmock.h", "gtest/gtest.h", "iostream", *_POSIX},
 }
