@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/malloc_arenas.h"
+#include "base/malloc_limits.h"
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/cold_check.h"
@@ -122,7 +122,7 @@ void ChooseSizes(Env* env, const std::string& directory, DatabaseOptions* option
   }
   const uint64_t in_all = budgets->frames_bytes + budgets->index_bytes + budgets->batch_bytes +
                           budgets->cold_bytes + options->ring_bytes;
-  LimitMallocArenas(in_all);
+  LimitMalloc(in_all);
 }
 
 wal::LogOptions LogOptionsOf(const DatabaseOptions& options) {

@@ -53,7 +53,7 @@ SYSTEM_HEADERS = {
     "base/hash.cc": {"xxhash.h"},
     "index/draw_points.cc": {"immintrin.h"},
     "base/large_memory.cc": {"sys/mman.h"},
-    "base/malloc_arenas.cc": {"malloc.h"},
+    "base/malloc_limits.cc": {"malloc.h"},
     "index/index_memory.cc": {"fcntl.h", "sys/mman.h", "unistd.h"},
     "index/tree_descent.cc": {"immintrin.h"},
     "kernels/convert.cc": {"smmintrin.h"},

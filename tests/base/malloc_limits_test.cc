@@ -1,18 +1,39 @@
-// concurrent: base/malloc_arenas.h
+// concurrent: base/malloc_limits.h
 // Few arenas for little memory, and none of our business where somebody has decided.
-#include "base/malloc_arenas.h"
+#include "base/malloc_limits.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
 /// glibc's: writes what malloc has, as XML.
 extern "C" int malloc_info(int options, FILE* file);
+
+namespace {
+
+/// What jemalloc would be asked; empty: there is none.
+std::map<std::string, ptrdiff_t>* settings = nullptr;
+
+}  // namespace
+
+/// As jemalloc's.
+extern "C" int mallctl(const char* name, void* old, size_t* old_size, void* set, size_t set_size) {
+  if (settings == nullptr) return ENOENT;
+  const auto found = settings->find(name);
+  if (found == settings->end()) return ENOENT;
+  if (old != nullptr) std::memcpy(old, &found->second, *old_size);
+  if (set != nullptr) std::memcpy(&found->second, set, set_size);
+  return 0;
+}
 
 namespace geardb {
 namespace {
@@ -30,7 +51,7 @@ std::string MallocInfo() {
   return info;
 }
 
-TEST(MallocArenasTest, FewForLittleMemory) {
+TEST(MallocLimitsTest, FewForLittleMemory) {
   EXPECT_EQ(MallocArenasFor(0), 2);
   EXPECT_EQ(MallocArenasFor(64 * kMiB), 2);
   EXPECT_EQ(MallocArenasFor(139 * kMiB), 4);
@@ -39,7 +60,28 @@ TEST(MallocArenasTest, FewForLittleMemory) {
   EXPECT_EQ(MallocArenasFor(UINT64_MAX), 0);
 }
 
-class MallocArenasConcurrentTest : public ::testing::Test {
+TEST(MallocLimitsTest, JemallocIsAskedToGiveBackSoonUnlessSomebodyHasDecided) {
+  EXPECT_FALSE(LimitJemalloc());
+  std::map<std::string, ptrdiff_t> of_it = {{"opt.dirty_decay_ms", 10'000},
+                                            {"arenas.dirty_decay_ms", 10'000},
+                                            {"arenas.narenas", 3},
+                                            {"arena.0.dirty_decay_ms", 10'000},
+                                            {"arena.2.dirty_decay_ms", 10'000},
+                                            {"arena.3.dirty_decay_ms", 10'000}};
+  settings = &of_it;
+  EXPECT_TRUE(LimitJemalloc());
+  EXPECT_EQ(of_it["arenas.dirty_decay_ms"], 200);
+  EXPECT_EQ(of_it["arena.0.dirty_decay_ms"], 200);
+  EXPECT_EQ(of_it["arena.2.dirty_decay_ms"], 200);
+  EXPECT_EQ(of_it["arena.3.dirty_decay_ms"], 10'000);  // There are three.
+  of_it["opt.dirty_decay_ms"] = 0;
+  of_it["arenas.dirty_decay_ms"] = 0;
+  EXPECT_FALSE(LimitJemalloc());
+  EXPECT_EQ(of_it["arenas.dirty_decay_ms"], 0);
+  settings = nullptr;
+}
+
+class MallocLimitsConcurrentTest : public ::testing::Test {
  protected:
   /// How many there are once so many threads have used malloc at once.
   static size_t ArenasAfter(int threads) {
@@ -57,15 +99,15 @@ class MallocArenasConcurrentTest : public ::testing::Test {
   }
 };
 
-TEST_F(MallocArenasConcurrentTest, NoMoreAreMadeThanWereAskedFor) {
+TEST_F(MallocLimitsConcurrentTest, NoMoreAreMadeThanWereAskedFor) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__has_feature)
   GTEST_SKIP() << "the sanitizers have a malloc of their own";
 #endif
   std::vector<std::thread> askers;
-  for (int t = 0; t < 4; ++t) askers.emplace_back([] { LimitMallocArenas(64 * kMiB); });
+  for (int t = 0; t < 4; ++t) askers.emplace_back([] { LimitMalloc(64 * kMiB); });
   for (std::thread& asker : askers) asker.join();
   // A limit is not lifted again.
-  LimitMallocArenas(400 * kMiB);
+  LimitMalloc(400 * kMiB);
   const size_t before = ArenasAfter(0);
   EXPECT_LE(ArenasAfter(12), std::max<size_t>(before, 3));
 }
@@ -80,11 +122,11 @@ uint64_t MappedChunks() {
 
 // By itself glibc takes chunks of up to the largest size that was freed from an arena, and keeps
 // them there.
-TEST(MallocArenasTest, LargeChunksAreGivenBackAtOnce) {
+TEST(MallocLimitsTest, LargeChunksAreGivenBackAtOnce) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__has_feature)
   GTEST_SKIP() << "the sanitizers have a malloc of their own";
 #endif
-  LimitMallocArenas(64 * kMiB);
+  LimitMalloc(64 * kMiB);
   std::free(std::malloc(8 * kMiB));
   const uint64_t before = MappedChunks();
   void* volatile chunk = std::malloc(2 * kMiB);

@@ -12,10 +12,14 @@ int MallocArenasFor(uint64_t budget_bytes);
 /// Asks malloc to make no more arenas than that from now on, never more than it was asked before;
 /// and to give back at once what was allocated with a MiB or more, and what is free at an arena's
 /// end beyond 128 KiB. (glibc's own bounds grow with the chunks that it has seen freed, up to 32
-/// and 64 MiB.) They are settings of the process: whoever has set one in `GLIBC_TUNABLES` or the
-/// variables `MALLOC_ARENA_MAX`, `MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_` and
-/// `MALLOC_TOP_PAD_` has decided, and nothing is done. Nor is it with another malloc than glibc's.
-/// Thread-safe.
-void LimitMallocArenas(uint64_t budget_bytes);
+/// and 64 MiB.) jemalloc, where the process has it, is asked to give back within a fifth of a
+/// second what nobody uses; by itself it takes ten seconds. They are settings of the process:
+/// whoever has set one in `GLIBC_TUNABLES` or the variables `MALLOC_ARENA_MAX`,
+/// `MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_` and `MALLOC_TOP_PAD_`, or jemalloc's
+/// `dirty_decay_ms` (`MALLOC_CONF`), has decided, and nothing is done. Nor is it with a third
+/// malloc. Thread-safe.
+void LimitMalloc(uint64_t budget_bytes);
+/// Of that, what jemalloc is asked for. False: the process has none, or somebody has decided.
+bool LimitJemalloc();
 
 }  // namespace geardb
