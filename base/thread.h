@@ -21,4 +21,28 @@ Result<std::thread> StartThread(std::string_view purpose, Function function) {
   }
 }
 
+/// Calls `work`, where it is `wanted`, in a thread of its own while this exists; at once where the
+/// system has none.
+class BesideThread {
+ public:
+  template <typename Work>
+  BesideThread(std::string_view purpose, const Work& work, bool wanted) {
+    if (!wanted) return;
+    auto thread = StartThread(purpose, work);
+    if (thread.ok()) {
+      thread_ = std::move(*thread);
+    } else {
+      work();
+    }
+  }
+  ~BesideThread() {
+    if (thread_.joinable()) thread_.join();
+  }
+  BesideThread(const BesideThread&) = delete;
+  BesideThread& operator=(const BesideThread&) = delete;
+
+ private:
+  std::thread thread_;
+};
+
 }  // namespace geardb

@@ -136,8 +136,9 @@ struct TableOfImage {
   TableId id = 0;
   Lsn lsn = 0;
   const ImageSource* source = nullptr;
-  const TableSpec* spec = nullptr;   ///< Of a companion, else null.
-  const TableCore* owner = nullptr;  ///< Likewise.
+  const ImageSource* items = nullptr;  ///< As of LoadTable.
+  const TableSpec* spec = nullptr;     ///< Of a companion, else null.
+  const TableCore* owner = nullptr;    ///< Likewise.
 };
 Result<std::shared_ptr<TableCore>> LoadOne(DatabaseCore* core, const TableOfImage& of) {
   const TableState::Memory memory{
@@ -148,7 +149,7 @@ Result<std::shared_ptr<TableCore>> LoadOne(DatabaseCore* core, const TableOfImag
       .clock = core->clock,
       .mutex = of.owner != nullptr ? of.owner->state->shared_mutex : nullptr};
   GEARDB_ASSIGN_OR_RETURN(LoadedTable loaded,
-                          LoadTable(memory, of.id, of.lsn, *of.source, of.spec));
+                          LoadTable(memory, of.id, of.lsn, *of.source, of.spec, of.items));
   std::shared_ptr<TableCore> table(new TableCore, DeleteUnlessForked<TableCore>());
   table->state = std::move(loaded.state);
   table->plan = std::move(loaded.plan);
@@ -271,7 +272,8 @@ Status SaveDatabase(DatabaseCore* core, Lsn lsn, const ImageSink& sink) {
   return Status::Ok();
 }
 
-Status LoadDatabase(DatabaseCore* core, Lsn lsn, const ImageSource& source) {
+Status LoadDatabase(DatabaseCore* core, Lsn lsn, const ImageSource& source,
+                    const ImageSource* items) {
   GEARDB_ASSIGN_OR_RETURN(ChunkReader reader, ChunkReader::Open(source, kHead, lsn));
   const auto bytes = reader.Rest();
   std::vector<uint64_t> words((bytes.size() + 7) / 8);
@@ -292,7 +294,7 @@ Status LoadDatabase(DatabaseCore* core, Lsn lsn, const ImageSource& source) {
     }
     ids.push_back(id);
   }
-  GEARDB_RETURN_IF_ERROR(LoadTables(core, {0, lsn, &source}, ids));
+  GEARDB_RETURN_IF_ERROR(LoadTables(core, {.lsn = lsn, .source = &source, .items = items}, ids));
   if (head->next_table_id() == 0) return BadChunk(kHead, "the next table is 0");
   core->SkipTableIds(head->next_table_id());
   return Status::Ok();

@@ -44,7 +44,8 @@ Status SaveDatabase(DatabaseCore* core, Lsn lsn, const ImageSink& sink)
 
 /// Puts all tables and tags into a database that has none, as in the middle of a recovery: the
 /// records from `lsn` on are to be applied next, then Recovery::Finish. Errors as of LoadTable;
-/// after one the database is of no use.
-Status LoadDatabase(DatabaseCore* core, Lsn lsn, const ImageSource& source);
+/// after one the database is of no use. `items` as of LoadTable.
+Status LoadDatabase(DatabaseCore* core, Lsn lsn, const ImageSource& source,
+                    const ImageSource* items = nullptr);
 
 }  // namespace geardb::engine

@@ -9,7 +9,7 @@
 namespace geardb::engine {
 
 ImageReadAhead::ImageReadAhead(std::vector<ImageChunk> chunks, ImageSource source, uint32_t threads)
-    : chunks_(std::move(chunks)), source_(std::move(source)), window_(threads) {
+    : chunks_(std::move(chunks)), source_(std::move(source)), window_(kChunksPerThread * threads) {
   for (uint32_t i = 0; i < threads; ++i) {
     auto thread = StartThread("reads the index image", [this] { Run(); });
     if (!thread.ok()) break;
@@ -21,7 +21,7 @@ ImageReadAhead::~ImageReadAhead() {
   {
     MutexLock lock(&mutex_);
     stop_ = true;
-    changed_.NotifyAll();
+    room_.NotifyAll();
   }
   for (std::thread& thread : threads_) thread.join();
 }
@@ -37,10 +37,11 @@ Result<std::string> ImageReadAhead::Read(const ImageChunk& chunk) {
     for (auto one = ahead_.begin(); one != ahead_.end();) {
       one = one->second && !IsWanted(one->first) ? ahead_.erase(one) : std::next(one);
     }
-    changed_.NotifyAll();
+    // A thread that is woken for each chunk would sleep again behind it.
+    if (idle_ > 0 && ahead_.size() <= window_ / 2) room_.NotifyAll();
     const auto found = known ? ahead_.find(at) : ahead_.end();
     if (found != ahead_.end()) {
-      while (!found->second) changed_.WaitUntil(&mutex_, Deadline::Infinite());
+      while (!found->second) arrived_.WaitUntil(&mutex_, Deadline::Infinite());
       Result<std::string> bytes = *std::move(found->second);
       ahead_.erase(found);
       return bytes;
@@ -67,7 +68,9 @@ void ImageReadAhead::Run() {
     {
       MutexLock lock(&mutex_);
       while (!stop_ && (at = NextToRead()) == chunks_.size()) {
-        changed_.WaitUntil(&mutex_, Deadline::Infinite());
+        ++idle_;
+        room_.WaitUntil(&mutex_, Deadline::Infinite());
+        --idle_;
       }
       if (stop_) return;
       ahead_.emplace(at, std::nullopt);
@@ -76,10 +79,10 @@ void ImageReadAhead::Run() {
     MutexLock lock(&mutex_);
     if (IsWanted(at)) {
       ahead_[at] = std::move(bytes);
+      if (at + 1 == begin_) arrived_.NotifyAll();
     } else {
       ahead_.erase(at);
     }
-    changed_.NotifyAll();
   }
 }
 

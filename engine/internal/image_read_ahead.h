@@ -19,10 +19,12 @@ namespace geardb::engine {
 /// Read is called by one thread at a time.
 class ImageReadAhead {
  public:
+  /// Of each thread, chunks that nobody has asked for yet.
+  static constexpr size_t kChunksPerThread = 8;
+
   /// `chunks` are all that the image has, in their order. `source`, which is thread-safe, is called
-  /// by at most `threads` threads besides those that call Read. At most as many chunks as threads
-  /// are in memory that nobody has asked for yet. Where the system has no threads to give, it goes
-  /// on without.
+  /// by at most `threads` threads besides those that call Read. No more chunks are in memory than
+  /// theirs. Where the system has no threads to give, it goes on without.
   ImageReadAhead(std::vector<ImageChunk> chunks, ImageSource source, uint32_t threads);
   /// Waits for reads that are under way.
   ~ImageReadAhead();
@@ -42,7 +44,9 @@ class ImageReadAhead {
   const ImageSource source_;
   const size_t window_;
   Mutex mutex_;
-  CondVar changed_;
+  CondVar room_;     // For threads: half of the window is to be read, or they are to end.
+  CondVar arrived_;  // For Read: the chunk that it waits for.
+  size_t idle_ GEARDB_GUARDED_BY(mutex_) = 0;  // Threads that wait.
   bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
   /// The window begins behind the chunk that was asked for last.
   size_t begin_ GEARDB_GUARDED_BY(mutex_) = 0;

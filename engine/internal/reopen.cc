@@ -1,10 +1,12 @@
 #include "engine/internal/reopen.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "engine/internal/database_image.h"
 #include "engine/internal/image_read_ahead.h"
+#include "engine/internal/log_prefetch.h"
 #include "engine/internal/table_change.h"
 #include "wal/segment_map.h"
 
@@ -13,6 +15,8 @@ namespace {
 
 /// Threads that read chunks of an image, of 1 MiB, before they are loaded: what one thread loads.
 constexpr uint32_t kReadersOfImage = 4;
+
+bool IsOfItems(const ImageChunk& chunk) { return chunk.kind == ImageKind::kItems; }
 
 }  // namespace
 
@@ -133,13 +137,25 @@ Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image) {
   core->log_files.files = map.all.size();
   if (image->number == 0) return Status::Ok();
   core->image_lsn.store(image->lsn);
+  const LogPrefetch prefetch({.env = env,
+                              .directory = core->directory,
+                              .manifest = core->manifest,
+                              .map = map,
+                              .from = image->log_from,
+                              .released = std::min(image->log_start, image->log_from)},
+                             core->options.background);
   std::vector<ImageChunk> chunks = core->cold->ImageChunks();
+  std::vector<ImageChunk> items;
+  std::ranges::copy_if(chunks, std::back_inserter(items), IsOfItems);
+  std::erase_if(chunks, IsOfItems);
   const uint32_t threads = core->options.background && chunks.size() > kReadersOfImage
                                ? std::min(core->options.read_threads, kReadersOfImage)
                                : 0;
   ImageReadAhead read_ahead(std::move(chunks), core->cold->CurrentImage(), threads);
-  GEARDB_RETURN_IF_ERROR(LoadDatabase(
-      core, image->lsn, [&](const ImageChunk& chunk) { return read_ahead.Read(chunk); }));
+  ImageReadAhead items_ahead(std::move(items), core->cold->CurrentImage(), (threads + 1) / 2);
+  const ImageSource source = [&](const ImageChunk& chunk) { return read_ahead.Read(chunk); };
+  const ImageSource of_items = [&](const ImageChunk& chunk) { return items_ahead.Read(chunk); };
+  GEARDB_RETURN_IF_ERROR(LoadDatabase(core, image->lsn, source, threads > 0 ? &of_items : nullptr));
   core->log_start.store(image->log_start);
   core->log_released.store(std::min(image->log_start, image->log_from));
   core->read_from_segments.store(image->log_from);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/dtype.h"
+#include "base/thread.h"
 #include "engine/internal/core.h"
 #include "engine/internal/image_check.h"
 #include "engine/internal/image_draw_groups.h"
@@ -18,6 +20,9 @@ namespace {
 constexpr uint64_t kGenerationsEnd = uint64_t{1} << 62;
 /// Each id is looked for in a hash larger than any cache; so many are fetched meanwhile.
 constexpr size_t kIdsAhead = 16;
+
+/// Of fewer items a thread of their own would save nothing.
+constexpr uint64_t kItemsBeside = 100'000;
 
 /// The arrays of a chunk of trajectories, in their order.
 struct TrajectoryArrays {
@@ -76,8 +81,9 @@ std::optional<uint32_t> FindMisplaced(const ChunkArray<uint32_t>& numbers, uint6
 }  // namespace
 
 Result<LoadedTable> LoadTable(const TableState::Memory& memory, TableId id, Lsn lsn,
-                              const ImageSource& source, const TableSpec* companion) {
-  return TableImageLoad(id, lsn, source, companion).Load(memory);
+                              const ImageSource& source, const TableSpec* companion,
+                              const ImageSource* items) {
+  return TableImageLoad(id, lsn, source, companion, items).Load(memory);
 }
 
 Result<LoadedTable> TableImageLoad::Load(const TableState::Memory& memory) {
@@ -87,6 +93,39 @@ Result<LoadedTable> TableImageLoad::Load(const TableState::Memory& memory) {
   MutexLock lock(&state_->mutex);
   GEARDB_RETURN_IF_ERROR(state_->pages_->Reserve(head_->lpns()));
   GEARDB_RETURN_IF_ERROR(state_->trajectories_->Reserve(head_->slots()));
+  GEARDB_RETURN_IF_ERROR(MakePriorityTables());
+  std::vector<PriorityState*> priorities;
+  uint64_t items = 0;
+  uint32_t beside = 0;  // Whose items need nothing else, from the first on.
+  bool alone = true;
+  for (size_t i = 0; i < state_->priority_table_count(); ++i) {
+    priorities.push_back(&state_->priority(i));
+    alone &= priorities.back()->groups() == nullptr;
+    if (!alone) continue;
+    items += head_->priority_tables()->Get(static_cast<uint32_t>(i))->items();
+    ++beside;
+  }
+  if (items_ == nullptr || items < kItemsBeside) beside = 0;
+  Status of_items;
+  {
+    const BesideThread thread(
+        "loads items of the index image", [&] { of_items = LoadItems(0, beside, priorities); },
+        beside > 0);
+    GEARDB_RETURN_IF_ERROR(LoadRows());
+  }
+  GEARDB_RETURN_IF_ERROR(of_items);
+  GEARDB_RETURN_IF_ERROR(LoadItems(beside, static_cast<uint32_t>(priorities.size()), priorities));
+  GEARDB_RETURN_IF_ERROR(CheckPriorityTables());
+  uint64_t slots = 1;
+  state_->trajectories().ForEach(
+      [&](Slot slot, const index::TrajectoryRecord&) { slots = uint64_t{slot} + 1; });
+  uint64_t lpns = 1;
+  for (const Lpn lpn : lpn_at_) lpns = std::max(lpns, uint64_t{lpn} + 1);
+  GEARDB_RETURN_IF_ERROR(table.plan->ReserveNumbers(lpns, slots));
+  return table;
+}
+
+Status TableImageLoad::LoadRows() {
   const ImageShape shape(state_->layout(), chunk_bytes_);
   const uint64_t slot_chunks = ImageShape::Chunks(head_->slots(), shape.slots_per_chunk);
   for (uint64_t chunk = 0; chunk < slot_chunks; ++chunk) {
@@ -98,15 +137,7 @@ Result<LoadedTable> TableImageLoad::Load(const TableState::Memory& memory) {
     GEARDB_RETURN_IF_ERROR(LoadPages(chunk));
   }
   GEARDB_RETURN_IF_ERROR(LinkPages());
-  GEARDB_RETURN_IF_ERROR(CountRows());
-  GEARDB_RETURN_IF_ERROR(LoadPriorityTables());
-  uint64_t slots = 1;
-  state_->trajectories().ForEach(
-      [&](Slot slot, const index::TrajectoryRecord&) { slots = uint64_t{slot} + 1; });
-  uint64_t lpns = 1;
-  for (const Lpn lpn : lpn_at_) lpns = std::max(lpns, uint64_t{lpn} + 1);
-  GEARDB_RETURN_IF_ERROR(table.plan->ReserveNumbers(lpns, slots));
-  return table;
+  return CountRows();
 }
 
 // ---- The head.
@@ -165,7 +196,7 @@ Status TableImageLoad::Create(const TableState::Memory& memory, LoadedTable* tab
   return Status::Ok();
 }
 
-Status TableImageLoad::LoadPriorityTables() {
+Status TableImageLoad::MakePriorityTables() {
   const auto* heads = head_->priority_tables();
   for (uint32_t i = 0; heads != nullptr && i < heads->size(); ++i) {
     const fb::PriorityTableHead& head = *heads->Get(i);
@@ -183,13 +214,28 @@ Status TableImageLoad::LoadPriorityTables() {
       return BadChunk(head_chunk_, "two priority tables are called '", spec->name, "'");
     }
     GEARDB_RETURN_IF_ERROR(state_->AddPriorityTable(*spec));
-    PriorityState& priority = state_->priority(i);
-    priority.selector().BeginBulk();
-    if (priority.groups() != nullptr) {
+    state_->priority(i).selector().BeginBulk();
+  }
+  return Status::Ok();
+}
+
+Status TableImageLoad::LoadItems(uint32_t first, uint32_t end,
+                                 std::span<PriorityState* const> priorities) const {
+  for (uint32_t i = first; i < end; ++i) {
+    const fb::PriorityTableHead& head = *head_->priority_tables()->Get(i);
+    PriorityState* const priority = priorities[i];
+    if (priority->groups() != nullptr) {
       GEARDB_RETURN_IF_ERROR(
-          GroupsImage(id_, i, chunk_bytes_).Load(head, lsn_, source_, *state_, priority.groups()));
+          GroupsImage(id_, i, chunk_bytes_).Load(head, lsn_, source_, *state_, priority->groups()));
     }
-    GEARDB_RETURN_IF_ERROR(ItemsImage(id_, i, chunk_bytes_).Load(head, lsn_, source_, &priority));
+    const ImageSource& source = items_ != nullptr ? *items_ : source_;
+    GEARDB_RETURN_IF_ERROR(ItemsImage(id_, i, chunk_bytes_).Load(head, lsn_, source, priority));
+  }
+  return Status::Ok();
+}
+
+Status TableImageLoad::CheckPriorityTables() {
+  for (uint32_t i = 0; i < state_->priority_table_count(); ++i) {
     GEARDB_RETURN_IF_ERROR(CheckItems(*state_, i, chunk_bytes_));
     state_->UseFilter(i);
   }

@@ -28,17 +28,21 @@ struct LoadedTable {
 /// Corruption naming the chunk; Unsupported for what a newer GearDB has written;
 /// ResourceExhausted where index memory or frames do not suffice; what the source says otherwise.
 /// `companion`, where it is not null, is the spec of what is loaded, whatever the image says of
-/// that: the table is a companion, whose owner was loaded before (companion.h).
+/// that: the table is a companion, whose owner was loaded before (companion.h). `items`, where it
+/// is not null, has the chunks of items, beside `source`: many are loaded by a thread of their own.
 Result<LoadedTable> LoadTable(const TableState::Memory& memory, TableId id, Lsn lsn,
-                              const ImageSource& source, const TableSpec* companion = nullptr);
+                              const ImageSource& source, const TableSpec* companion = nullptr,
+                              const ImageSource* items = nullptr);
 
 /// One load.
 class TableImageLoad {
  public:
-  TableImageLoad(TableId id, Lsn lsn, const ImageSource& source, const TableSpec* companion)
+  TableImageLoad(TableId id, Lsn lsn, const ImageSource& source, const TableSpec* companion,
+                 const ImageSource* items)
       : id_(id),
         lsn_(lsn),
         source_(source),
+        items_(items),
         companion_(companion),
         head_chunk_{id, ImageKind::kTable, 0} {}
 
@@ -49,7 +53,13 @@ class TableImageLoad {
 
   Status ReadHead();
   Status Create(const TableState::Memory& memory, LoadedTable* table);
-  Status LoadPriorityTables() GEARDB_REQUIRES(state_->mutex);
+  /// As the head says they are, without items.
+  Status MakePriorityTables() GEARDB_REQUIRES(state_->mutex);
+  /// Trajectories and their pages.
+  Status LoadRows() GEARDB_REQUIRES(state_->mutex);
+  /// Of priority tables [first, end).
+  Status LoadItems(uint32_t first, uint32_t end, std::span<PriorityState* const> priorities) const;
+  Status CheckPriorityTables() GEARDB_REQUIRES(state_->mutex);
   Status LoadTrajectories(uint64_t chunk);
   /// Where the pages of each trajectory have their places.
   Status CountPages();
@@ -62,6 +72,7 @@ class TableImageLoad {
   const TableId id_;
   const Lsn lsn_;
   const ImageSource& source_;
+  const ImageSource* const items_;
   const TableSpec* const companion_;
   const ImageChunk head_chunk_;
   uint64_t chunk_bytes_ = 0;

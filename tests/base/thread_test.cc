@@ -37,5 +37,27 @@ TEST(ThreadTest, WhereThereIsNoneItSaysWhatFor) {
   if (!ran) GTEST_SKIP() << "a process of a user of its own cannot be had";
 }
 
+TEST(ThreadConcurrentTest, WhatRunsBesideEndsWithItsScope) {
+  int value = 0;
+  const std::thread::id here = std::this_thread::get_id();
+  std::thread::id there = here;
+  {
+    const BesideThread beside(
+        "adds",
+        [&] {
+          there = std::this_thread::get_id();
+          ++value;
+        },
+        true);
+  }
+  EXPECT_EQ(value, 1);
+  EXPECT_NE(there, here);
+  {
+    const BesideThread beside(
+        "adds", [&] { ++value; }, false);
+  }
+  EXPECT_EQ(value, 1);
+}
+
 }  // namespace
 }  // namespace geardb

@@ -71,7 +71,7 @@ TEST(ImageReadAheadConcurrentTest, ReadsEachOnceAndNoFurtherAheadThanItsThreads)
         [&](const ImageChunk& chunk) {
           // What was read and not asked for, this one among it.
           const uint64_t now = ++calls;
-          if (now > asked + kReaders) ++too_many;
+          if (now > asked + kReaders * ImageReadAhead::kChunksPerThread) ++too_many;
           return BytesOf(chunk);
         },
         kReaders);
