@@ -58,7 +58,9 @@ Status Region::Commit(size_t part, uint64_t bytes) {
   if (bytes <= target.committed_bytes) return Status::Ok();
   if (bytes > target.reserved_bytes) {
     return Status::ResourceExhausted("index part ", part, " of '", name_, "' was laid out for ",
-                                     target.reserved_bytes, " bytes, ", bytes, " are asked for");
+                                     target.reserved_bytes, " bytes, ", bytes,
+                                     " are asked for: ", memory_->budget_name_, " = ",
+                                     memory_->budget_bytes_, " is too small for it");
   }
   const uint64_t step = bytes < kLargeStep ? kSmallStep : kLargeStep;
   const uint64_t wanted = std::min(AlignUp(bytes, step), target.reserved_bytes);

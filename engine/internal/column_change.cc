@@ -79,7 +79,8 @@ std::vector<uint64_t> FramesFor(const TableLayout& before, const TableHistory& a
 /// Frames that a call has made room for, held so that nobody else takes them before it does.
 class HeldFrames {
  public:
-  explicit HeldFrames(DatabaseCore* database) : database_(database) {}
+  explicit HeldFrames(DatabaseCore* database)
+      : database_(database), hold_(&database->frame_queue) {}
   ~HeldFrames() { Release(); }
   HeldFrames(const HeldFrames&) = delete;
   HeldFrames& operator=(const HeldFrames&) = delete;
@@ -89,7 +90,21 @@ class HeldFrames {
     for (const uint64_t size : bytes) {
       pools_.push_back(database_->arena->NewPool(size, "columns that are added"));
     }
-    *was_there = std::ranges::all_of(pools_, [this](FramePool* pool) {
+    *was_there = true;
+    return TakeInTurn(database_, &hold_, deadline,
+                      {.take = [&] { return TakeAll(deadline, was_there); },
+                       .give_back = [this] { GiveBack(); }});
+  }
+  void Release() {
+    GiveBack();
+    for (FramePool* pool : pools_) database_->arena->DropPool(pool);
+    pools_.clear();
+    hold_.End();
+  }
+
+ private:
+  Status TakeAll(Deadline deadline, bool* was_there) {
+    *was_there &= std::ranges::all_of(pools_, [this](FramePool* pool) {
       const auto frame = database_->arena->TryAllocate(pool);
       if (frame) frames_.push_back(*frame);
       return frame.has_value();
@@ -97,15 +112,13 @@ class HeldFrames {
     const std::span<FramePool* const> missing = std::span(pools_).subspan(frames_.size());
     return TakeOneEach(database_, missing, deadline, &frames_);
   }
-  void Release() {
+  void GiveBack() {
     for (size_t i = 0; i < frames_.size(); ++i) database_->arena->Free(pools_[i], frames_[i]);
-    for (FramePool* pool : pools_) database_->arena->DropPool(pool);
     frames_.clear();
-    pools_.clear();
   }
 
- private:
   DatabaseCore* const database_;
+  FrameQueue::Hold hold_;
   std::vector<FramePool*> pools_;
   std::vector<FrameRef> frames_;
 };

@@ -17,9 +17,17 @@ Status TakeOneEach(DatabaseCore* database, std::span<FramePool* const> pools, De
 
 Status MakeRoomForOneEach(DatabaseCore* database, std::span<FramePool* const> pools,
                           Deadline deadline) {
+  FrameQueue::Hold hold(&database->frame_queue);
   std::vector<FrameRef> frames;
-  const Status status = TakeOneEach(database, pools, deadline, &frames);
-  for (size_t i = 0; i < frames.size(); ++i) database->arena->Free(pools[i], frames[i]);
+  const auto give_back = [&] {
+    for (size_t i = 0; i < frames.size(); ++i) database->arena->Free(pools[i], frames[i]);
+    frames.clear();
+  };
+  const Status status =
+      TakeInTurn(database, &hold, deadline,
+                 {.take = [&] { return TakeOneEach(database, pools, deadline, &frames); },
+                  .give_back = give_back});
+  give_back();
   return status;
 }
 

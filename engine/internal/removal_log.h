@@ -13,6 +13,8 @@ namespace geardb::engine {
 struct RemovalCause {
   RemovalReason reason = RemovalReason::kByHand;
   uint32_t priority_table = 0;
+
+  friend auto operator<=>(const RemovalCause&, const RemovalCause&) = default;
 };
 
 /// Guarded by its table's mutex.

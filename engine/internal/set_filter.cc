@@ -1,6 +1,5 @@
 #include "engine/internal/set_filter.h"
 
-#include <map>
 #include <set>
 #include <vector>
 
@@ -11,26 +10,18 @@
 namespace geardb::engine {
 namespace {
 
-/// The priority table whose filter expires a trajectory; their number: none does.
-uint32_t FindExpiring(const TableState& state, Slot slot) GEARDB_REQUIRES(state.mutex) {
-  uint32_t number = 0;
-  while (number < state.priority_table_count() && !state.priority(number).Expires(slot)) ++number;
-  return number;
-}
-
-/// Those of the trajectories that are still to be removed, by the number of the priority table
-/// whose filter expires them; behind all of these what nobody can draw any more.
-std::map<uint32_t, std::vector<TrajectoryId>> StillFinished(
-    const TableState& state, const std::vector<SlotOfTrajectory>& finished)
+/// Those of the trajectories that are still to be removed.
+FinishedByCause StillFinished(const TableState& state,
+                              const std::vector<SlotOfTrajectory>& finished)
     GEARDB_REQUIRES(state.mutex) {
-  std::map<uint32_t, std::vector<TrajectoryId>> ids;
+  FinishedByCause ids;
   std::set<TrajectoryId> seen;
   for (const SlotOfTrajectory& found : finished) {
     const index::TrajectoryRecord& record = state.trajectories().record(found.slot);
     const bool there =
         record.generation == found.generation && record.state == index::TrajectoryState::kClosed;
     if (!there || !state.IsFinished(found.slot) || !seen.insert(record.id).second) continue;
-    ids[FindExpiring(state, found.slot)].push_back(record.id);
+    ids[state.CauseOfFinished(found.slot)].push_back(record.id);
   }
   return ids;
 }
@@ -41,31 +32,14 @@ void RemoveWhatIsFinished(DatabaseCore* database, const std::shared_ptr<TableCor
     MutexLock lock(&table->state->mutex);
     finished = table->state->TakeFinished();
   }
-  for (bool again = !finished.empty(); again;) {
-    again = false;
-    std::map<uint32_t, std::vector<TrajectoryId>> ids;
-    uint32_t filters_end = 0;
-    {
-      MutexLock lock(&table->state->mutex);
-      ids = StillFinished(*table->state, finished);
-      filters_end = static_cast<uint32_t>(table->state->priority_table_count());
-    }
-    for (const auto& [number, removed] : ids) {
-      RemovalCause cause{.reason = RemovalReason::kExhausted};
-      if (number < filters_end) {
-        cause = {.reason = RemovalReason::kFilter, .priority_table = number};
-      }
-      const Status status = RemoveMany(database, table, removed, cause);
-      if (status.ok()) continue;
-      if (status.code() == StatusCode::kNotFound) {  // Somebody else has removed one meanwhile.
-        again = true;
-        continue;
-      }
-      MutexLock lock(&table->state->mutex);
-      table->state->PutBackFinished(std::move(finished));
-      return;
-    }
-  }
+  if (finished.empty()) return;
+  const Status status =
+      RemoveAllOf(database, table, [&](const TableState& state) GEARDB_REQUIRES(state.mutex) {
+        return StillFinished(state, finished);
+      });
+  if (status.ok()) return;
+  MutexLock lock(&table->state->mutex);
+  table->state->PutBackFinished(std::move(finished));
 }
 
 }  // namespace

@@ -175,23 +175,38 @@ Status RemoveMany(DatabaseCore* database, const std::shared_ptr<TableCore>& tabl
   return Status::Ok();
 }
 
-void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                    std::span<const fb::Sampled> sampled) {
-  for (Status status = Status::NotFound(""); status.code() == StatusCode::kNotFound;) {
-    std::vector<TrajectoryId> ids;
+Status RemoveAllOf(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                   const std::function<FinishedByCause(const TableState& state)>& find) {
+  for (bool again = true; again;) {
+    again = false;
+    FinishedByCause finished;
     {
       MutexLock state_lock(&table->state->mutex);
-      if (!table->state->RemovesFinished()) return;
-      for (const fb::Sampled& seen : sampled) {
-        const index::TrajectoryRecord& record = table->state->trajectories().record(seen.slot());
-        const bool there =
-            record.generation == seen.generation() && record.state != index::TrajectoryState::kFree;
-        if (there && table->state->IsFinished(seen.slot())) ids.push_back(record.id);
-      }
+      finished = find(*table->state);
     }
-    // NotFound: somebody else has removed one meanwhile.
-    status = RemoveMany(database, table, ids, {RemovalReason::kExhausted});
+    for (const auto& [cause, ids] : finished) {
+      const Status status = RemoveMany(database, table, ids, cause);
+      again |= status.code() == StatusCode::kNotFound;
+      if (!status.ok() && status.code() != StatusCode::kNotFound) return status;
+    }
   }
+  return Status::Ok();
+}
+
+void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                    std::span<const fb::Sampled> sampled) {
+  (void)RemoveAllOf(database, table, [&](const TableState& state) GEARDB_REQUIRES(state.mutex) {
+    FinishedByCause finished;
+    if (!state.RemovesFinished()) return finished;
+    for (const fb::Sampled& seen : sampled) {
+      const index::TrajectoryRecord& record = state.trajectories().record(seen.slot());
+      const bool there =
+          record.generation == seen.generation() && record.state != index::TrajectoryState::kFree;
+      if (!there || !state.IsFinished(seen.slot())) continue;
+      finished[state.CauseOfFinished(seen.slot())].push_back(record.id);
+    }
+    return finished;
+  });
 }
 
 void RemoveAllFinished(DatabaseCore* database) {
@@ -200,17 +215,13 @@ void RemoveAllFinished(DatabaseCore* database) {
 }
 
 void RemoveAllFinishedOf(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
-  for (Status status = Status::NotFound(""); status.code() == StatusCode::kNotFound;) {
-    std::vector<TrajectoryId> ids;
-    {
-      MutexLock state_lock(&table->state->mutex);
-      for (const Slot slot : table->state->FinishedTrajectories()) {
-        ids.push_back(table->state->trajectories().record(slot).id);
-      }
+  (void)RemoveAllOf(database, table, [](const TableState& state) GEARDB_REQUIRES(state.mutex) {
+    FinishedByCause finished;
+    for (const Slot slot : state.FinishedTrajectories()) {
+      finished[state.CauseOfFinished(slot)].push_back(state.trajectories().record(slot).id);
     }
-    // NotFound: somebody else has removed one meanwhile.
-    status = RemoveMany(database, table, ids, {RemovalReason::kExhausted});
-  }
+    return finished;
+  });
 }
 
 void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {

@@ -1,8 +1,11 @@
 // Changes to a table that come from outside of writers and samplers.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "engine/internal/core.h"
 #include "engine/table.h"
@@ -52,6 +55,12 @@ void RememberColumn(const TableLayout& layout, size_t column, const std::byte* v
 Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                            const PriorityTableSpec& spec);
 
+/// Trajectories that are finished (TableState::IsFinished).
+using FinishedByCause = std::map<RemovalCause, std::vector<TrajectoryId>>;
+/// Removes what `find` finds, with the table's mutex, until all of that is gone: somebody else may
+/// remove some meanwhile.
+Status RemoveAllOf(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                   const std::function<FinishedByCause(const TableState& state)>& find);
 /// Removes those of the trajectories that nobody can draw any more (TableState::IsFinished), by a
 /// record of its own. Where the log refuses it they stay until the next open, as after a crash.
 void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,

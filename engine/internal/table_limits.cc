@@ -125,6 +125,14 @@ bool TableState::IsFinished(Slot slot) const {
   return removes;
 }
 
+RemovalCause TableState::CauseOfFinished(Slot slot) const {
+  for (uint32_t number = 0; number < priorities_.size(); ++number) {
+    if (!priorities_[number]->Expires(slot)) continue;
+    return {.reason = RemovalReason::kFilter, .priority_table = number};
+  }
+  return {.reason = RemovalReason::kExhausted};
+}
+
 std::vector<Slot> TableState::FinishedTrajectories() const {
   std::vector<Slot> slots;
   if (!RemovesFinished()) return slots;

@@ -352,6 +352,8 @@ class TableState {
   /// (PriorityTableSpec::remove_when_exhausted), an epoch has covered it
   /// (EpochSpec::remove_covered), or a standing filter expires it.
   bool IsFinished(Slot slot) const;
+  /// Why: the first filter that expires it, or else kExhausted.
+  RemovalCause CauseOfFinished(Slot slot) const;
   /// All of them. Looks at every trajectory, if any may be.
   std::vector<Slot> FinishedTrajectories() const;
   /// Of these, those that became so by changes that name no samples or deleted items: an end, a

@@ -4,6 +4,7 @@
 // commit mutex is held, are the call's own.
 
 #include <algorithm>
+#include <string>
 
 #include "base/break.h"
 #include "engine/internal/set_priorities.h"
@@ -268,8 +269,10 @@ Status WriteCall::AwaitRoom(ChangeScope* scope, bool* again) {
   const std::vector<wal::RecordSize> records = Records(body_bytes);
   const uint64_t record_max = database_->log->record_bytes_max();
   if (records.back().total() > record_max) {
-    return Status::InvalidArgument("a batch of ", batch_.operations.size(),
-                                   " operations needs a log record of ", records.back().total(),
+    const std::string what =
+        alone_ ? "the call"
+               : "a batch of " + std::to_string(batch_.operations.size()) + " operations";
+    return Status::InvalidArgument(what, " needs a log record of ", records.back().total(),
                                    " bytes", in_parts_ ? " without its rows" : "", "; at most ",
                                    record_max, " fit the ring (a quarter of it)");
   }

@@ -21,15 +21,15 @@ extern "C" int malloc_info(int options, FILE* file);
 namespace {
 
 /// What jemalloc would be asked; empty: there is none.
-std::map<std::string, ptrdiff_t>* settings = nullptr;
+std::map<std::string, ptrdiff_t>* jemalloc_settings = nullptr;
 
 }  // namespace
 
 /// As jemalloc's.
 extern "C" int mallctl(const char* name, void* old, size_t* old_size, void* set, size_t set_size) {
-  if (settings == nullptr) return ENOENT;
-  const auto found = settings->find(name);
-  if (found == settings->end()) return ENOENT;
+  if (jemalloc_settings == nullptr) return ENOENT;
+  const auto found = jemalloc_settings->find(name);
+  if (found == jemalloc_settings->end()) return ENOENT;
   if (old != nullptr) std::memcpy(old, &found->second, *old_size);
   if (set != nullptr) std::memcpy(&found->second, set, set_size);
   return 0;
@@ -68,7 +68,7 @@ TEST(MallocLimitsTest, JemallocIsAskedToGiveBackSoonUnlessSomebodyHasDecided) {
                                             {"arena.0.dirty_decay_ms", 10'000},
                                             {"arena.2.dirty_decay_ms", 10'000},
                                             {"arena.3.dirty_decay_ms", 10'000}};
-  settings = &of_it;
+  jemalloc_settings = &of_it;
   EXPECT_TRUE(LimitJemalloc());
   EXPECT_EQ(of_it["arenas.dirty_decay_ms"], 200);
   EXPECT_EQ(of_it["arena.0.dirty_decay_ms"], 200);
@@ -78,7 +78,7 @@ TEST(MallocLimitsTest, JemallocIsAskedToGiveBackSoonUnlessSomebodyHasDecided) {
   of_it["arenas.dirty_decay_ms"] = 0;
   EXPECT_FALSE(LimitJemalloc());
   EXPECT_EQ(of_it["arenas.dirty_decay_ms"], 0);
-  settings = nullptr;
+  jemalloc_settings = nullptr;
 }
 
 class MallocLimitsConcurrentTest : public ::testing::Test {

@@ -102,16 +102,28 @@ void Runner::OpenAfterCrash(Lsn least) {
     batches_.clear();
     last_end_ = 0;
   }
-  GoBackTo(history[at]);
-  OpenTables();
-  if (!different()) CompareAll();
+  CompareWith(history[at], history[at]);
   if (different() && lost && history[at].end < end && end < history[at + 1].end) {
     result_.difference.reset();
-    GoBackTo(history[at + 1]);
-    OpenTables();
-    if (!different()) CompareAll();
+    CompareWith(history[at + 1], history[at]);
   }
   Remember();
+}
+
+/// What was opened, with removals since `before`.
+void Runner::CompareWith(const PlainStore& then, const PlainStore& before) {
+  GoBackTo(then);
+  OpenTables();
+  if (!different()) CompareAll();
+  for (const auto& live : tables_) {
+    if (different()) return;
+    const auto known = std::ranges::find_if(before.tables, [&](const PlainTable& plain) {
+      return plain.spec.name == live->plain.spec.name;
+    });
+    if (known == before.tables.end()) continue;
+    live->removals_seen = known->removals.size();
+    CompareRemovals(live.get());
+  }
 }
 
 void Runner::DropHandles() {

@@ -68,11 +68,12 @@ void Runner::TakeOver(const OtherChanges& changes, const WriteOutcome& outcome) 
       for (const TrajectoryId id : changes.priority->TrajectoriesOf(key)) ids.insert(id);
     }
   }
-  if (!changes.removed.empty()) RemoveAll(changes.live, changes.removed, RemovalReason::kByHand);
   if (!changes.columns.empty()) {
     plain.SetColumns(changes.set_columns, changes.columns);
     ++result_.counts.shown["columns set by batches"];
   }
+  // Behind these: others may leave with them.
+  if (!changes.removed.empty()) RemoveAll(changes.live, changes.removed, RemovalReason::kByHand);
   if (!ids.empty()) plain.Finish(ids);
 }
 

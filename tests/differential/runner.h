@@ -236,6 +236,7 @@ class Runner {
   void Remember();
   void GoBackTo(const PlainStore& then);
   void OpenAfterCrash(Lsn least);
+  void CompareWith(const PlainStore& then, const PlainStore& before);
   void DropHandles();
   void Crash();
   void GoOnWith(std::unique_ptr<testing::FaultEnv> left);

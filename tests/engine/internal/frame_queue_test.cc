@@ -94,6 +94,17 @@ TEST_F(FrameQueueConcurrentTest, APatchWaitsForFramesOfOthersThatAreNotPublished
   EXPECT_EQ(outcome->applied, 4u);
 }
 
+TEST_F(FrameQueueConcurrentTest, ColumnsThatAreAddedWaitForFramesOfOthers) {
+  ASSERT_NO_FATAL_FAILURE(TakeAll());
+  const Column wide{.name = "wide", .dtype = DType::kU8, .shape = {50'000}, .default_value = 3};
+  Status added = Status::NotFound("");
+  std::thread changes([&] { added = table_->AddColumns({&wide, 1}); });
+  AwaitWaits(1);
+  Free();
+  changes.join();
+  EXPECT_OK(added);
+}
+
 TEST_F(FrameQueueConcurrentTest, WhoIsRefusedAtOnceHasTakenNothing) {
   ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({.lanes = 2, .admission_timeout_ms = 0}));
   ASSERT_NO_FATAL_FAILURE(TakeAll());
@@ -113,24 +124,24 @@ TEST_F(FrameQueueConcurrentTest, WhoIsRefusedAtOnceHasTakenNothing) {
 
 // Two of them fit; each takes what there is until none is left for another.
 TEST_F(FrameQueueConcurrentTest, LargeAppendsThatDoNotFitTogetherComeOneBehindAnother) {
-  constexpr int64_t kRows = 500;  // 2 MiB.
-  constexpr int kCalls = 8;
-  const std::vector<uint8_t> bytes(kRows * kFrameBytes, 3);
-  const std::vector<float> rewards(kRows);
+  constexpr int64_t kLargeRows = 500;  // 2 MiB.
+  constexpr int kCallsEach = 8;
+  const std::vector<uint8_t> bytes(kLargeRows * kFrameBytes, 3);
+  const std::vector<float> rewards(kLargeRows);
   const std::vector<ColumnValue> values = {
-      {"frame", TensorView(bytes.data(), DType::kU8, Shape({kRows, kFrameBytes}))},
+      {"frame", TensorView(bytes.data(), DType::kU8, Shape({kLargeRows, kFrameBytes}))},
       {"reward", TensorView::Of(std::span<const float>(rewards))}};
   std::vector<std::thread> actors;
   for (int actor = 0; actor < 4; ++actor) {
     actors.emplace_back([&] {
       ASSERT_OK_AND_ASSIGN(const auto writer, table_->NewWriter({}));
-      for (int call = 0; call < kCalls; ++call) {
+      for (int call = 0; call < kCallsEach; ++call) {
         ASSERT_OK(writer->AppendTrajectory(values, {.end = End::kTerminated}));
       }
     });
   }
   for (std::thread& actor : actors) actor.join();
-  EXPECT_EQ(table_->Stats().trajectories, 4u * kCalls);
+  EXPECT_EQ(table_->Stats().trajectories, 4u * kCallsEach);
 }
 
 TEST_F(FrameQueueConcurrentTest, SmallCallsWaitBehindALargeOneButNotForWhoIsKeptByLimits) {

@@ -23,7 +23,8 @@ class TableImageBesideConcurrentTest : public ImageFixture {
                                .selector = SelectorKind::kUniform};
     spec.priority_tables[3].selector = SelectorKind::kUniform;
     Create(spec);
-    for (int64_t first = 0; first < kRows; first += kRows / 10) AppendClosed(first, kRows / 10);
+    for (int64_t first = 0; first < kItemRows; first += kItemRows / 10)
+      AppendClosed(first, kItemRows / 10);
     std::vector<RowId> some = priority("per")->Items();
     some.resize(1000);
     std::vector<float> priorities;
@@ -44,7 +45,7 @@ class TableImageBesideConcurrentTest : public ImageFixture {
     return testing::DumpTable(table->state.get());
   }
 
-  static constexpr int64_t kRows = 110'000;
+  static constexpr int64_t kItemRows = 110'000;
   ImageCore core_;
   ImageChunks image_;
 };
@@ -56,7 +57,7 @@ TEST_F(TableImageBesideConcurrentTest, TheTableIsAsWithoutTheThread) {
     alone = Dump(&table);
   }
   ASSERT_OK_AND_ASSIGN(LoadedTable table, LoadBeside(&core_, image_));
-  EXPECT_EQ(table.state->priority(0).selector().count(), static_cast<uint64_t>(kRows));
+  EXPECT_EQ(table.state->priority(0).selector().count(), static_cast<uint64_t>(kItemRows));
   EXPECT_EQ(Dump(&table), alone);
 }
 
