@@ -31,7 +31,7 @@ TableStats StatsOf(const TableState& state) {
 
 std::vector<GroupPlaces> PlacesOf(const TableState& state) {
   /// Pages that are looked at while the mutex is held once.
-  constexpr uint64_t kLooks = 4096;
+  constexpr uint64_t kLooksEach = 4096;
   const TableLayout& layout = state.layout();
   std::vector<GroupPlaces> all;
   for (size_t g = 0; g < layout.group_count(); ++g) {
@@ -39,7 +39,7 @@ std::vector<GroupPlaces> PlacesOf(const TableState& state) {
                        .frame_bytes = layout.group(g).pages.frame_bytes()};
     for (Lpn next = 0; next != kNoLpn;) {
       MutexLock lock(&state.mutex);
-      state.frames().CountPlaces(g, kLooks, &next, &places);
+      state.frames().CountPlaces(g, kLooksEach, &next, &places);
     }
     all.push_back(std::move(places));
   }
@@ -56,7 +56,7 @@ std::vector<GroupPlaces> PlacesOf(const TableState& state) {
       there = companion != nullptr;
       if (!there) break;
       places.frame_bytes = companion->layout().page_bytes();
-      companion->frames().CountPlaces(0, kLooks, &next, &places);
+      companion->frames().CountPlaces(0, kLooksEach, &next, &places);
     }
     if (there) all.push_back(std::move(places));
   }

@@ -1,7 +1,11 @@
 // concurrent: engine/internal/frame_queue.cc
 #include "engine/internal/frame_queue.h"
 
+#include <atomic>
+#include <memory>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/engine/frames_fixture.h"
 
@@ -41,38 +45,48 @@ class FrameQueueConcurrentTest : public FramesTest {
     FramesTest::TearDown();
   }
   std::shared_ptr<engine::DatabaseCore> Core() { return testing::CoreOf(*database_); }
-  engine::FramePool* Pool() { return Core()->AllTables()[0]->state->pool(0); }
-  /// As a call does whose frames are not published yet: all that there are.
+  /// As a call does whose frames are not published yet: all that there are, of any group.
   void TakeAll() {
     hold_ = std::make_unique<FrameQueue::Hold>(&Core()->frame_queue);
     hold_->Begin();
-    for (;;) {
-      const auto frame = Core()->TakeFrame(Pool(), 1, Deadline::Now());
-      if (!frame.ok()) break;
-      taken_.push_back(*frame);
+    const auto table = Core()->AllTables()[0];
+    for (size_t g = 0; g < table->layout().group_count(); ++g) {
+      for (;;) {
+        // What was dropped may have readers: waits for them.
+        engine::FramePool* const pool = table->state->pool(g);
+        const auto frame = Core()->TakeFrame(pool, 1, Deadline::Infinite());
+        if (!frame.ok()) break;
+        taken_.emplace_back(pool, *frame);
+      }
     }
     ASSERT_GT(taken_.size(), 100u);
   }
   void Free() {
-    for (const FrameRef frame : taken_) Core()->arena->Free(Pool(), frame);
+    for (const auto& [pool, frame] : taken_) Core()->arena->Free(pool, frame);
     taken_.clear();
     hold_.reset();
   }
-  /// Until so many have a place in the queue.
-  void AwaitWaits(uint64_t waits) {
-    while (Core()->frame_queue.waiting() < waits) std::this_thread::yield();
+  /// `call`, in a thread of its own, has to wait in the queue until the frames are free.
+  template <typename Call>
+  void ExpectWaits(const Call& call) {
+    std::atomic<bool> done{false};
+    std::thread caller([&] {
+      call();
+      done.store(true);
+    });
+    while (Core()->frame_queue.waiting() == 0 && !done.load()) std::this_thread::yield();
+    EXPECT_FALSE(done.load());
+    Free();
+    caller.join();
   }
 
   std::unique_ptr<FrameQueue::Hold> hold_;
-  std::vector<FrameRef> taken_;
+  std::vector<std::pair<engine::FramePool*, FrameRef>> taken_;
 };
 
 TEST_F(FrameQueueConcurrentTest, AnAppendWaitsForFramesOfOthersThatAreNotPublishedYet) {
   ASSERT_NO_FATAL_FAILURE(TakeAll());
-  std::thread appends([this] { Add(40, 40); });
-  AwaitWaits(1);
-  Free();
-  appends.join();
+  ExpectWaits([this] { Add(40, 40); });
   ExpectAll();
 }
 
@@ -82,14 +96,11 @@ TEST_F(FrameQueueConcurrentTest, APatchWaitsForFramesOfOthersThatAreNotPublished
   const std::vector<float> targets(4, 7.0f);
   const RowSpan span{.id = id, .rows = 4};
   Result<PatchOutcome> outcome = Status::NotFound("");
-  std::thread patches([&] {
+  ExpectWaits([&] {
     outcome = table_->Patch(
         {&span, 1},
         std::vector<ColumnValue>{{"target", TensorView::Of(std::span<const float>(targets))}});
   });
-  AwaitWaits(1);
-  Free();
-  patches.join();
   ASSERT_OK(outcome);
   EXPECT_EQ(outcome->applied, 4u);
 }
@@ -98,10 +109,7 @@ TEST_F(FrameQueueConcurrentTest, ColumnsThatAreAddedWaitForFramesOfOthers) {
   ASSERT_NO_FATAL_FAILURE(TakeAll());
   const Column wide{.name = "wide", .dtype = DType::kU8, .shape = {50'000}, .default_value = 3};
   Status added = Status::NotFound("");
-  std::thread changes([&] { added = table_->AddColumns({&wide, 1}); });
-  AwaitWaits(1);
-  Free();
-  changes.join();
+  ExpectWaits([&] { added = table_->AddColumns({&wide, 1}); });
   EXPECT_OK(added);
 }
 
