@@ -12,7 +12,7 @@ using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
 /// What is put around the tables of a file, at most.
-constexpr uint64_t kAround = 128;
+constexpr uint64_t kAroundTables = 128;
 
 Offset<fb::TableSeen> Encode(const TableActivity& table, FlatBufferBuilder* builder) {
   std::vector<Offset<fb::PlacesSeen>> places;
@@ -89,7 +89,7 @@ std::vector<std::byte> EncodeTables(const TablesActivity& tables, uint64_t bytes
     FlatBufferBuilder alone;
     alone.Finish(Encode(table, &alone));
     const uint64_t places = (seen.size() + 1) * sizeof(Offset<fb::TableSeen>);
-    if (builder.GetSize() + alone.GetSize() + places + kAround > bytes_max) break;
+    if (builder.GetSize() + alone.GetSize() + places + kAroundTables > bytes_max) break;
     seen.push_back(Encode(table, &builder));
   }
   const uint64_t left_out = tables.left_out + tables.tables.size() - seen.size();

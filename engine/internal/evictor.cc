@@ -39,7 +39,11 @@ class LockUnlessHeld {
 uint64_t Evictor::DropOwn(const Owner& owner, const Need& need, bool* too_new) {
   uint64_t dropped = 0;
   // Twice round: the first time may find that all were used.
-  uint64_t looks_left = 2 * owner.state->pages().reserved();
+  uint64_t looks_left = 0;
+  {
+    const LockUnlessHeld lock(owner.state, need.held);
+    looks_left = 2 * owner.state->pages().reserved();
+  }
   while (dropped < need.frames && looks_left > 0) {
     const LockUnlessHeld lock(owner.state, need.held);
     const auto outcome = owner.state->frames().Drop({.group = owner.group,
