@@ -52,17 +52,18 @@ void ActivityKeeper::Begin(Opening opening) {
 
 DatabaseActivity ActivityKeeper::WithThis() const {
   const ActivityCounters done = opening_.collect();
+  DatabaseActivity activity{.known = true,
+                            .note = {},
+                            .opening = opening_.number,
+                            .since = found_.known ? found_.since : opening_.number,
+                            .opened_us = opened_us_,
+                            .written_us = 0,
+                            .last = done,
+                            .total = Sum(found_.total, done),
+                            .stats = opening_.stats ? opening_.stats() : DatabaseStats()};
   MutexLock lock(&mutex_);
-  return {.known = true,
-          .note = {},
-          .opening = opening_.number,
-          .since = found_.known ? found_.since : opening_.number,
-          .opened_us = opened_us_,
-          .written_us = 0,
-          .last = done,
-          .total = Sum(found_.total, done),
-          .stats = opening_.stats ? opening_.stats() : DatabaseStats(),
-          .tables = tables_};
+  activity.tables = tables_;
+  return activity;
 }
 
 void ActivityKeeper::CountTables() {
@@ -87,8 +88,11 @@ Status ActivityKeeper::Write() {
   MutexLock one(&write_mutex_);
   CountTables();
   DatabaseActivity activity = WithThis();
+  // Tables that are counted again and are as before are no change.
+  const int64_t seen_us = std::exchange(activity.tables.seen_us, 0);
   std::vector<std::byte> now = EncodeActivity(activity, place_.seed);
   if (now == last_written_) return Status::Ok();
+  activity.tables.seen_us = seen_us;
   activity.written_us = place_.clock->WallTimeUs();
   const std::string path = JoinPath(place_.directory, kCountersName);
   const std::string beside = path + ".new";

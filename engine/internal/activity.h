@@ -73,7 +73,7 @@ class ActivityKeeper {
   int64_t opened_us_ = 0;
 
   Mutex write_mutex_;                                                    // One writes at a time.
-  std::vector<std::byte> last_written_ GEARDB_GUARDED_BY(write_mutex_);  // But for the time.
+  std::vector<std::byte> last_written_ GEARDB_GUARDED_BY(write_mutex_);  // But for the times.
 
   std::chrono::steady_clock::time_point tables_due_ GEARDB_GUARDED_BY(write_mutex_);
 

@@ -76,6 +76,27 @@ TEST_F(ActivityTest, NothingIsWrittenWhereNothingHasChanged) {
   EXPECT_FALSE(std::filesystem::exists(path() + ".new"));
 }
 
+TEST_F(ActivityTest, TablesThatAreCountedAgainAndAreAsBeforeAreNotWritten) {
+  const auto keeper = Keeper();
+  uint64_t counts = 0;
+  uint64_t steps = 8;
+  keeper->Begin({.number = 1,
+                 .collect = [this] { return done_; },
+                 .tables =
+                     [&] {
+                       ++counts;
+                       return std::vector<TableActivity>{{.id = 1, .name = "t", .steps = steps}};
+                     }});
+  ASSERT_OK(keeper->Write());
+  EXPECT_GT(Keeper()->activity().tables.seen_us, 0);
+  std::filesystem::remove(path());
+  for (const uint64_t before = counts; counts < before + 3;) ASSERT_OK(keeper->Write());
+  EXPECT_FALSE(std::filesystem::exists(path()));
+  ++steps;
+  for (const uint64_t before = counts; counts < before + 1;) ASSERT_OK(keeper->Write());
+  EXPECT_TRUE(std::filesystem::exists(path()));
+}
+
 TEST_F(ActivityTest, TablesAreCountedAgainOnceThatTakesLittleOfTheTime) {
   const auto keeper = Keeper();
   int counts = 0;
