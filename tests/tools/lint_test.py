@@ -66,7 +66,9 @@ class LintTest(unittest.TestCase):
         places = [place for place in config.SYSTEM_HEADERS if not place.endswith("/")]
         for path in [*(path for _, path, _ in config.ALLOWED), *places]:
             files[path] = "// Allowed.\n#pragma once\n"
-            if path.endswith(".cc"):
+            if path.endswith("_test.cc"):
+                files[path] = "TEST(AllowedTest, IsThere) { F(); }\n"
+            elif path.endswith(".cc"):
                 files[f"tests/{path[:-3]}_test.cc"] = "TEST(AllowedTest, IsThere) { F(); }\n"
         return files
 
