@@ -77,8 +77,9 @@ Status ColdListener::ReadFlushed(rocksdb::DB* db) {
 Result<bool> ColdListener::WaitForFlush(rocksdb::DB* db, uint64_t batch) {
   GEARDB_RETURN_IF_ERROR(ReadFlushed(db));
   MutexLock lock(&mutex_);
-  if (flushed_.batch < batch && status_.ok()) {
-    changed_.WaitUntil(&mutex_, Deadline::AfterMs(kFlushLookMs));
+  // Others' looks wake, too: without the deadline all of them would be over in no time.
+  const Deadline deadline = Deadline::AfterMs(kFlushLookMs);
+  while (flushed_.batch < batch && status_.ok() && changed_.WaitUntil(&mutex_, deadline)) {
   }
   GEARDB_RETURN_IF_ERROR(status_);
   return flushed_.batch >= batch;

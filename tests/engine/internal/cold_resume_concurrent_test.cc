@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -111,6 +112,25 @@ TEST(ColdResumeConcurrentTest, AWriteThatWaitsForMemoryEndsWithTheFlushThatFails
   files->HoldSyncs(false);
   writer.join();
   EXPECT_STATUS(kIoError, written, "sync");
+}
+
+// Each look ended with anybody's, so that all that a flush has were over before it had begun.
+TEST(ColdResumeConcurrentTest, WhoWaitsForAFlushWaitsThoughOthersLookToo) {
+  const TempDir dir;
+  ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(dir.File("cold"), testing::SmallColdOptions()));
+  std::atomic<bool> ended{false};
+  std::thread other([&] {
+    while (!ended) EXPECT_OK(db->listener->ReadFlushed(db->db.get()));
+  });
+  const auto began = std::chrono::steady_clock::now();
+  for (int looks = 0; looks < 5; ++looks) {
+    ASSERT_OK_AND_ASSIGN(const bool flushed, db->listener->WaitForFlush(db->db.get(), 1));
+    EXPECT_FALSE(flushed);
+  }
+  const auto waited = std::chrono::steady_clock::now() - began;
+  EXPECT_GE(waited, std::chrono::milliseconds(250));
+  ended = true;
+  other.join();
 }
 
 }  // namespace
