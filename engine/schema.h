@@ -150,11 +150,13 @@ constexpr const char* ItemKindName(ItemKind item) {
 }
 
 /// Draw groups: trajectories that share a key (completions of one prompt, episodes of one level)
-/// and are drawn together. A member is a closed trajectory that has what `required` asks for; it
-/// joins the group of its key then, and begins one where none takes members. A group is an item
-/// from when it is *ready* until its last member has left the table. It takes no more members once
-/// it is complete or sealed, or can be drawn no more (exhausted, deleted): the next trajectory of
-/// the key begins the next group. A ready group that loses members goes on without them.
+/// and are drawn together. A member is a closed trajectory with steps that has what `required` asks
+/// for; it joins the group of its key then, and begins one where none takes members. It leaves with
+/// its trajectory, or with the last of its steps (a closed stream that is cut to where only final
+/// rows are left). A group is an item from when it is *ready* until its last member has left. It
+/// takes no more members once it is complete or sealed, or can be drawn no more (exhausted,
+/// deleted): the next trajectory of the key begins the next group. A ready group that loses members
+/// goes on without them.
 struct GroupSpec {
   /// A per-trajectory scalar of integers (not bool). It counts as it is when the trajectory joins;
   /// where nobody set it, its default is the key, unless `required` has it. u64: as the i64 of the

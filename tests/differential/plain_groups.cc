@@ -22,13 +22,16 @@ bool PlainTable::TakesMembers(const PlainPriority& priority, const ItemKey& key)
   return item == priority.items.end() || !priority.exhausted(item->second);
 }
 
-/// Members leave with their trajectories, and who is closed and ready joins: in the order of lanes,
-/// else of ids.
+/// Members leave with their trajectories, or with the last of their steps, and who is closed and
+/// ready joins: in the order of lanes, else of ids.
 void PlainTable::SettleGroups(PlainPriority* priority,
                               const std::map<TrajectoryId, int64_t>& lanes) const {
   std::set<TrajectoryId> members;
   for (auto& [key, group] : priority->groups) {
-    std::erase_if(group.members, [&](TrajectoryId id) { return !trajectories.contains(id); });
+    std::erase_if(group.members, [&](TrajectoryId id) {
+      const auto found = trajectories.find(id);
+      return found == trajectories.end() || Anchors(priority->spec, found->second).empty();
+    });
     members.insert(group.members.begin(), group.members.end());
   }
   std::erase_if(priority->groups, [](const auto& group) { return group.second.members.empty(); });
