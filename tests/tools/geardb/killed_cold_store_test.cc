@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "tests/testing/random_programs.h"
 #include "tests/tools/geardb/cli_fixture.h"
 #include "tools/geardb/command.h"
 #include "tools/geardb/text_table.h"
@@ -180,12 +181,14 @@ TEST_F(KilledColdStoreTest, AWholeStoreIsGood) {
 
 // With the ring as it was, and with one that a power loss has left empty.
 TEST_F(KilledColdStoreTest, VerifyFindsDamageWhereverAnOpenForWritingDoes) {
+  uint64_t cases = 0;
   for (const char* made : {"store", "behind"}) {
-    int refused = 0;
+    uint64_t refused = 0;
     Restore(made);
     const auto segments = Segments();
     for (const auto& [lsn, file] : segments) {
       for (const bool ring : {true, false}) {
+        if (!testing::InShare(cases++)) continue;
         SCOPED_TRACE(std::string(made) + " without the segment of " + std::to_string(lsn) +
                      (ring ? "" : " and an empty ring"));
         Restore(made);
@@ -207,7 +210,7 @@ TEST_F(KilledColdStoreTest, VerifyFindsDamageWhereverAnOpenForWritingDoes) {
             << verify.out << said;
       }
     }
-    EXPECT_GE(refused, 2) << made;
+    EXPECT_GE(refused, testing::ShareOf(2)) << made;
   }
 }
 
@@ -273,10 +276,11 @@ TEST_F(KilledColdStoreTest, WhatVerifyCallsDamageARepairMends) {
     ASSERT_OK_AND_ASSIGN(const auto closed, Database::Open(dir_.File("closed"), Options()));
     ASSERT_OK(closed->Close());
   }
-  int damaged = 0, notes = 0;
+  uint64_t cases = 0, damaged = 0, notes = 0;
   for (const bool closed : {false, true}) {
     size_t next = closed ? 1 : 0;
     for (const auto& [lsn, file] : Segments()) {
+      if (!testing::InShare(cases++)) continue;
       SCOPED_TRACE(file + ", loss " + std::to_string(next) + (closed ? ", closed" : ", killed"));
       fs::remove_all(store());
       fs::copy(closed ? dir_.File("closed") : made_dir_->File("store"), store(),
@@ -296,8 +300,8 @@ TEST_F(KilledColdStoreTest, WhatVerifyCallsDamageARepairMends) {
       EXPECT_EQ(Run("repair").out, "nothing to repair\n");
     }
   }
-  EXPECT_GT(damaged, 8);
-  EXPECT_GT(notes, 2);
+  EXPECT_GT(damaged, testing::ShareOf(8));
+  EXPECT_GT(notes, testing::ShareOf(2) - 1);
 }
 
 TEST_F(KilledColdStoreTest, ALostEndOfTheLogIsSaidOfTheTableThatHasTheColumn) {
