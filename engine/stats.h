@@ -51,6 +51,9 @@ struct ColdStats {
   uint64_t compaction_bytes = 0;  ///< Written to files by compactions.
   uint64_t disk_bytes = 0;        ///< Of all SST and blob files.
   uint64_t live_bytes = 0;        ///< Of those, not known to be garbage.
+  /// Beside them: of the files that hold room on the disk for removals and opens (RESERVE,
+  /// OPEN_RESERVE).
+  uint64_t reserve_bytes = 0;
   uint64_t pending_compaction_bytes = 0;
   bool compacting = false;  ///< A compaction is under way, or about to begin.
   uint64_t memory_bytes = 0;

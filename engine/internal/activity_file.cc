@@ -74,6 +74,7 @@ constexpr std::array kLevels = {
     Level{[](DatabaseStats* stats) { return &stats->batches.used_bytes; }},
     Level{[](DatabaseStats* stats) { return &stats->cold_memory.limit_bytes; }},
     Level{[](DatabaseStats* stats) { return &stats->cold_memory.used_bytes; }},
+    Level{[](DatabaseStats* stats) { return &stats->cold.reserve_bytes; }},
 };
 
 /// What stands before the counters.

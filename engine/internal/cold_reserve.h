@@ -53,10 +53,11 @@ class ColdReserve {
   /// Deletes it. Whether that made room.
   bool GiveUp();
   uint64_t bytes() const { return bytes_; }
+  /// Of the file, as it is; 0 where there is none.
+  uint64_t Size() const;
 
  private:
   Status KeepBytes(uint64_t wanted);
-  uint64_t Size() const;
   /// In place: a reserve that is there is never gone meanwhile, whatever ends the process. Not OK:
   /// it has what it had.
   rocksdb::IOStatus Grow(uint64_t bytes) GEARDB_REQUIRES(mutex_);

@@ -285,6 +285,7 @@ ColdStats ColdStore::stats() const {
   stats.flush_bytes = db_->statistics->getTickerCount(rocksdb::FLUSH_WRITE_BYTES);
   stats.compaction_bytes = db_->statistics->getTickerCount(rocksdb::COMPACT_WRITE_BYTES);
   stats.memory_bytes = memory_used();
+  stats.reserve_bytes = db_->reserve->Size() + db_->open_reserve->Size();
   return stats;
 }
 

@@ -98,17 +98,20 @@ TEST_F(DatabaseStatsTest, EveryPageIsWhereItsPlaceSays) {
   EXPECT_EQ(stats.image_lsn, reader->recovery().image);
   EXPECT_EQ(stats.log_synced, reader->recovery().end);
   EXPECT_EQ(stats.log_lag_bytes(), 0u);
-  uint64_t files = 0, disk = 0;
+  uint64_t files = 0, disk = 0, reserve = 0;
   for (const auto& entry : fs::directory_iterator(dir_->File("log"))) {
     files += entry.path().filename().string().starts_with("segment-") ? 1u : 0u;
   }
   for (const auto& entry : fs::directory_iterator(dir_->File("cold"))) {
     const auto extension = entry.path().extension();
     if (extension == ".sst" || extension == ".blob") disk += entry.file_size();
+    if (entry.path().filename().string().ends_with("RESERVE")) reserve += entry.file_size();
   }
   EXPECT_EQ(stats.log_segments_live + stats.log_segments_free, files);
   EXPECT_EQ(stats.cold.disk_bytes, disk);
   EXPECT_LE(stats.cold.live_bytes, disk);
+  EXPECT_GT(reserve, 0u);
+  EXPECT_EQ(stats.cold.reserve_bytes, reserve);
   table_.reset();
 }
 

@@ -173,7 +173,8 @@ void PrintStorePlaces(const DatabaseStats& stats, std::ostream* out) {
   if (stats.cold.disk_bytes == 0 && stats.image_lsn == 0) return;
   *out << "  cold      " << BytesText(stats.cold.disk_bytes) << " on disk for "
        << BytesText(stats.cold.live_bytes) << " that are live ("
-       << NumberText(SpaceAmplification(stats.cold), 3) << " times)\n";
+       << NumberText(SpaceAmplification(stats.cold), 3) << " times), "
+       << BytesText(stats.cold.reserve_bytes) << " kept for a full disk\n";
 }
 
 void PrintTablePlaces(std::span<const GroupPlaces> all, std::ostream* out) {
@@ -233,6 +234,7 @@ void WriteCold(const ColdStats& cold, JsonWriter* json) {
   json->Field("disk_bytes", cold.disk_bytes);
   json->Field("live_bytes", cold.live_bytes);
   json->Field("space_amplification", SpaceAmplification(cold));
+  json->Field("reserve_bytes", cold.reserve_bytes);
   json->EndObject();
 }
 

@@ -99,7 +99,7 @@ std::vector<std::byte> Sealed(std::vector<std::byte> bytes) {
 
 TEST(ActivityFileTest, ComesBackAsItWasWritten) {
   const auto bytes = EncodeActivity(Example(), kSeed);
-  constexpr size_t kLevels = 19;
+  constexpr size_t kLevels = 20;
   EXPECT_GT(bytes.size(), 48 + 2 * 8 * kNumbers + 8 + 8 * kLevels + 8 + 8);
   EXPECT_EQ(bytes.size() % 8, 0u);
   ASSERT_OK_AND_ASSIGN(const DatabaseActivity decoded, DecodeActivity(bytes, kSeed));
@@ -170,7 +170,7 @@ TEST(ActivityFileTest, TablesForWhichThereIsNoRoomAreCounted) {
 
 TEST(ActivityFileTest, AFileOfTheVersionBeforeHasNoTables) {
   const auto bytes = EncodeActivity(Example(), kSeed);
-  const size_t end = 48 + 2 * 8 * kNumbers + 8 + 8 * 19;
+  const size_t end = 48 + 2 * 8 * kNumbers + 8 + 8 * 20;
   std::vector<std::byte> before(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(end) + 8);
   before[8] = std::byte{2};
   const auto length = static_cast<uint32_t>(before.size());

@@ -132,6 +132,7 @@ TEST_F(ActivityTest, HowThingsStandIsWrittenToo) {
   now.log_synced = 50;
   now.image_lsn = 20;
   now.cold.disk_bytes = 9;
+  now.cold.reserve_bytes = 8;
   now.cold_memory = {.limit_bytes = 5, .used_bytes = 4};
   ASSERT_OK(keeper->Write());
   const DatabaseActivity found = ReadActivity(Env::Posix(), dir_.path(), 5);
@@ -139,6 +140,7 @@ TEST_F(ActivityTest, HowThingsStandIsWrittenToo) {
   EXPECT_EQ(found.stats.log_lag_bytes(), 20u);
   EXPECT_EQ(found.stats.cleaner_lag_bytes(), 50u);
   EXPECT_EQ(found.stats.cold.disk_bytes, 9u);
+  EXPECT_EQ(found.stats.cold.reserve_bytes, 8u);
   EXPECT_EQ(found.stats.cold_memory.limit_bytes, 5u);
   EXPECT_EQ(found.stats.cold_memory.used_bytes, 4u);
   now.log_synced = 70;

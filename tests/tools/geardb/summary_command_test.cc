@@ -38,7 +38,8 @@ TEST_F(SummaryCommandTest, KeysOfJsonAreStable) {
             (Keys{"start", "end", "segment_bytes", "segment_files", "ring_bytes", "synced",
                   "lag_bytes", "pages_from", "released", "segments_live", "segments_free", "image",
                   "cleaner_lag_bytes"}));
-  EXPECT_EQ(json["cold"].keys(), (Keys{"disk_bytes", "live_bytes", "space_amplification"}));
+  EXPECT_EQ(json["cold"].keys(),
+            (Keys{"disk_bytes", "live_bytes", "space_amplification", "reserve_bytes"}));
   EXPECT_EQ(json["activity"].keys(), (Keys{"known", "note", "opening", "since", "opened_us",
                                            "written_us", "last", "total", "budgets"}));
   EXPECT_EQ(json["recovery"].keys(),
