@@ -23,9 +23,10 @@ struct Budgets {
   /// each column of values) new tables and columns, and an open for writing, are refused with the
   /// bytes that would do.
   uint64_t frames_bytes = 0;
-  /// Records, page tables, trees and bitmaps. With 64 MiB a database has up to 55 tables, with
-  /// 512 MiB 247: each takes addresses for what it may hold, of which there are 1024 times as many.
-  /// 0: an eighth of `frames_bytes`, at least 64 MiB.
+  /// Records, page tables, trees and bitmaps. An empty table takes some 130 KiB. Whatever this is,
+  /// a database has at most some 390 tables with a priority table each: they lay out addresses for
+  /// what they may hold, of which there are 1024 times as many. 0: an eighth of `frames_bytes`, at
+  /// least 64 MiB.
   uint64_t index_bytes = 0;
   /// Buffers of batches, of all samplers together.
   uint64_t batch_bytes = uint64_t{1} << 30;

@@ -16,7 +16,7 @@ namespace geardb::index {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
-constexpr uint64_t kSmallStep = uint64_t{64} << 10;
+constexpr uint64_t kMediumStep = uint64_t{64} << 10;
 constexpr uint64_t kLargeStep = uint64_t{1} << 20;
 constexpr uint64_t kReservePerBudget = 1024;
 constexpr uint64_t kReserveMax = uint64_t{1} << 45;
@@ -62,7 +62,9 @@ Status Region::Commit(size_t part, uint64_t bytes) {
                                      " are asked for: ", memory_->budget_name_, " = ",
                                      memory_->budget_bytes_, " is too small for it");
   }
-  const uint64_t step = bytes < kLargeStep ? kSmallStep : kLargeStep;
+  const uint64_t step = bytes <= kMediumStep ? kPageBytes
+                        : bytes < kLargeStep ? kMediumStep
+                                             : kLargeStep;
   const uint64_t wanted = std::min(AlignUp(bytes, step), target.reserved_bytes);
   GEARDB_RETURN_IF_ERROR(memory_->Charge(wanted - target.committed_bytes, name_));
   target.committed_bytes = wanted;

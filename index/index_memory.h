@@ -36,9 +36,10 @@ class Region {
   Region(Region&& other) noexcept;
   Region& operator=(Region&& other) noexcept;
 
-  /// Makes the first `bytes` bytes of part `part` usable. Charged in steps of 64 KiB below 1 MiB
-  /// and of 1 MiB above; less than is committed already is OK. ResourceExhausted, with no change,
-  /// when the budget or the part's reserved size does not allow it.
+  /// Makes the first `bytes` bytes of part `part` usable. Charged in steps of 4 KiB up to 64 KiB,
+  /// of 64 KiB below 1 MiB and of 1 MiB above; less than is committed already is OK.
+  /// ResourceExhausted, with no change, when the budget or the part's reserved size does not allow
+  /// it.
   Status Commit(size_t part, uint64_t bytes);
 
   bool valid() const { return memory_ != nullptr; }

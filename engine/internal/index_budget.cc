@@ -1,8 +1,10 @@
 #include "engine/internal/index_budget.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "base/concatenate.h"
 #include "base/epoch.h"
 
 namespace geardb::engine {
@@ -63,9 +65,14 @@ Status NameIndexBudget(const Status& refused, const DatabaseCore& core, const Ta
   const uint64_t used = core.index_memory->used_bytes();
   uint64_t enough = AlignUp(budget + 1, kStepBytes);
   while (enough <= kBudgetBytesMax && !Fits(tables, arena.get(), used, enough)) enough *= 2;
-  if (enough > kBudgetBytesMax) return refused;
-  return Status::ResourceExhausted("table '", wanted.name, "' with ", wanted.priority_tables.size(),
-                                   " priority tables does not fit budgets.index_bytes = ", budget,
+  const std::string what = Concatenate("table '", wanted.name, "' with ",
+                                       wanted.priority_tables.size(), " priority tables");
+  if (enough > kBudgetBytesMax) {
+    return Status::ResourceExhausted(what, " does not fit beside the ", tables.size() - 1,
+                                     " tables that there are, whatever budgets.index_bytes is: ",
+                                     "drop some, or use another database");
+  }
+  return Status::ResourceExhausted(what, " does not fit budgets.index_bytes = ", budget,
                                    ", of which ", used, " are used: raise it to ", enough);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/break.h"
 #include "engine/internal/remover_rule.h"
+#include "engine/internal/table_capacity.h"
 #include "index/lifo_remover.h"
 #include "index/uniform_remover.h"
 
@@ -14,10 +15,11 @@ Result<std::unique_ptr<TablePlan>> TablePlan::Create(index::IndexMemory* memory,
                                                      TableState* state) {
   std::unique_ptr<TablePlan> plan(new TablePlan(state));
   const std::string& name = state->layout().spec().name;
-  GEARDB_ASSIGN_OR_RETURN(plan->lpns_,
-                          index::LpnAllocator::Create(memory, name + " LPNs", UINT32_MAX - 1));
+  const uint64_t slot_capacity = SlotCapacityOf(*memory);
+  GEARDB_ASSIGN_OR_RETURN(
+      plan->lpns_, index::LpnAllocator::Create(memory, name + " LPNs", LpnCapacityOf(*memory)));
   GEARDB_ASSIGN_OR_RETURN(plan->slots_,
-                          index::LpnAllocator::Create(memory, name + " slots", UINT32_MAX - 1));
+                          index::LpnAllocator::Create(memory, name + " slots", slot_capacity));
   const TableSpec& spec = state->layout().spec();
   if (spec.trajectories_max == 0 && spec.steps_max == 0 && spec.bytes_max == 0) return plan;
   if (spec.remover == Remover::kLifo) {
@@ -25,10 +27,8 @@ Result<std::unique_ptr<TablePlan>> TablePlan::Create(index::IndexMemory* memory,
   } else if (spec.remover == Remover::kUniform) {
     GEARDB_ASSIGN_OR_RETURN(
         plan->remover_,
-        index::UniformRemover::Create(
-            memory, name + " remover",
-            {.slot_capacity = std::clamp<uint64_t>(memory->budget_bytes() / 16, 1024, kNoSlot),
-             .seed = spec.remover_seed}));
+        index::UniformRemover::Create(memory, name + " remover",
+                                      {.slot_capacity = slot_capacity, .seed = spec.remover_seed}));
   } else if (RemovesByPriority(spec.remover)) {
     auto heap = std::make_unique<index::HeapRemover>(
         spec.remover == Remover::kMinHeap ? index::HeapRemover::Order::kSmallestFirst

@@ -6,30 +6,19 @@
 #include "base/break.h"
 #include "engine/internal/anchors.h"
 #include "engine/internal/append_plan.h"
+#include "engine/internal/table_capacity.h"
 
 namespace geardb::engine {
 namespace {
 
 constexpr uint64_t kLpnGrowth = 64;
 constexpr uint64_t kSlotGrowth = 64;
-constexpr uint64_t kNumbersMax = UINT32_MAX - 1;
-
-/// How many numbers an index budget could ever hold, at `bytes` each.
-uint64_t CapacityOf(const index::IndexMemory& memory, uint64_t bytes) {
-  return std::clamp<uint64_t>(memory.budget_bytes() / bytes, 1024, kNumbersMax);
-}
-uint64_t LpnCapacity(const index::IndexMemory& memory) {
-  return CapacityOf(memory, sizeof(index::PageRecord) + sizeof(index::GroupPageRecord));
-}
-uint64_t SlotCapacity(const index::IndexMemory& memory) {
-  return CapacityOf(memory, sizeof(index::TrajectoryRecord));
-}
 
 uint64_t LeafCapacity(const index::IndexMemory& memory, const TableLayout& layout,
                       const PriorityTableSpec& spec) {
   const uint64_t places = spec.item == ItemKind::kWindow
-                              ? LpnCapacity(memory) * layout.steps_per_page()
-                              : SlotCapacity(memory);
+                              ? LpnCapacityOf(memory) * layout.steps_per_page()
+                              : SlotCapacityOf(memory);
   // A uniform leaf takes a bit and its share of a count, any other 8 bytes and a bit.
   uint64_t affordable = spec.selector == SelectorKind::kUniform ? memory.budget_bytes() * 8
                                                                 : memory.budget_bytes() / 8;
@@ -80,12 +69,12 @@ Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, Tab
   const TableLayout& layout = state->layout();
   const TableSpec& spec = layout.spec();
   auto pages = index::PageTable::Create(memory.index, spec.name + " pages",
-                                        {.lpn_capacity = LpnCapacity(*memory.index),
+                                        {.lpn_capacity = LpnCapacityOf(*memory.index),
                                          .group_count = layout.group_count(),
                                          .row_flags = spec.stream ? layout.steps_per_page() : 0});
   auto trajectories = index::TrajectoryIndex::Create(
       memory.index, spec.name + " trajectories",
-      {.slot_capacity = SlotCapacity(*memory.index), .column_bytes = layout.place_bytes()});
+      {.slot_capacity = SlotCapacityOf(*memory.index), .column_bytes = layout.place_bytes()});
   if (!pages.ok() || !trajectories.ok()) {
     return pages.ok() ? trajectories.status() : pages.status();
   }
@@ -111,7 +100,7 @@ Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
   if (spec.item == ItemKind::kGroup) {
     // Whoever asks has seen that there is such a column.
     GEARDB_RETURN_IF_ERROR(priority->PrepareGroups(*layout().FindTrajectoryColumn(spec.group.key),
-                                                   SlotCapacity(*memory_.index)));
+                                                   SlotCapacityOf(*memory_.index)));
   }
   const uint64_t leaves = priority->draws_windows() ? pages_->reserved() * layout().steps_per_page()
                                                     : trajectories_->reserved();
@@ -128,7 +117,7 @@ Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
 }
 
 Status TableState::PrepareFilter(size_t priority_table) {
-  return priorities_[priority_table]->PrepareFilter(SlotCapacity(*memory_.index),
+  return priorities_[priority_table]->PrepareFilter(SlotCapacityOf(*memory_.index),
                                                     trajectories_->reserved());
 }
 

@@ -39,7 +39,7 @@ TEST_F(TableColumnsStateTest, WhatIsPreparedIsSeenOnceItIsApplied) {
 }
 
 TEST_F(TableColumnsStateTest, AFailureLeavesTheNextOneItsPlace) {
-  options_.budgets.index_bytes = 6 << 20;
+  options_.budgets.index_bytes = 1 << 20;
   OpenEmpty();
   Create(testing::StepSpec());
   for (int k = 0; k < 3; ++k) AppendClosed(0, 6);
