@@ -270,8 +270,9 @@ Status WriteCall::AwaitRoom(ChangeScope* scope, bool* again) {
   const uint64_t record_max = database_->log->record_bytes_max();
   if (records.back().total() > record_max) {
     const std::string what =
-        alone_ ? "the call"
-               : "a batch of " + std::to_string(batch_.operations.size()) + " operations";
+        alone_ || batch_.operations.empty()
+            ? "the call"
+            : "a batch of " + std::to_string(batch_.operations.size()) + " operations";
     return Status::InvalidArgument(what, " needs a log record of ", records.back().total(),
                                    " bytes", in_parts_ ? " without its rows" : "", "; at most ",
                                    record_max, " fit the ring (a quarter of it)");

@@ -72,6 +72,26 @@ class ValuesRoomTest : public testing::StoreTest {
   }
 };
 
+// It was called a batch of no operations.
+TEST_F(ValuesRoomTest, ACallThatNoRecordTakesIsCalledOne) {
+  writer_.reset();
+  options_.ring_bytes = 256 << 10;
+  options_.budgets.frames_bytes = 64 << 20;
+  OpenEmpty();
+  TableSpec spec{.name = "values"};
+  spec.steps_per_page = 1;
+  spec.columns = {{.name = "row", .dtype = DType::kI64},
+                  {.name = "text", .dtype = DType::kU8, .kind = ColumnKind::kRagged}};
+  ASSERT_OK_AND_ASSIGN(table_, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({}));
+  // A page each: without the text, they just fit.
+  const std::vector<int64_t> rows(1350);
+  const std::vector<uint64_t> offsets(rows.size() + 1);
+  const std::vector<ColumnValue> values = {{"row", TensorView::Of(std::span<const int64_t>(rows))},
+                                           {"text", TensorView(&rows, DType::kU8, {0}), offsets}};
+  EXPECT_STATUS(kInvalidArgument, writer_->AppendSteps(values), "the call needs a log record of ");
+}
+
 TEST_F(ValuesRoomTest, PagesOfOthersMakeRoom) {
   std::vector<TrajectoryId> ids;
   for (size_t i = 0; i < kTrajectories; ++i) {
