@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "base/malloc_limits.h"
-#include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/cold_check.h"
 #include "engine/internal/cold_tier.h"
@@ -13,9 +12,9 @@
 #include "engine/internal/index_budget.h"
 #include "engine/internal/log_sizes.h"
 #include "engine/internal/recovery.h"
-#include "engine/internal/remover_rule.h"
 #include "engine/internal/reopen.h"
 #include "engine/internal/table_change.h"
+#include "engine/internal/table_create.h"
 #include "engine/internal/table_fits.h"
 #include "engine/internal/write_call.h"
 
@@ -183,7 +182,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   GEARDB_ASSIGN_OR_RETURN(impl->index_memory,
                           index::IndexMemory::Create({.budget_bytes = budgets.index_bytes,
                                                       .name = "geardb-index",
-                                                      .budget_name = "budgets.index_bytes"}));
+                                                      .budget_name = engine::kIndexBudgetName}));
   GEARDB_ASSIGN_OR_RETURN(wal::CreatedLog found, FindOrCreate(impl->env, directory, options, log));
   const LockMode mode = options.read_only ? LockMode::kShared : LockMode::kExclusive;
   GEARDB_ASSIGN_OR_RETURN(impl->manifest, wal::LockAndReadManifest(found.directory.get(), directory,
@@ -243,51 +242,6 @@ std::shared_ptr<Table::Impl> HandleOf(const std::shared_ptr<Database::Impl>& dat
   return impl;
 }
 
-/// One record for a table and its priority tables: a crash leaves all of them or none.
-void BuildCreateTable(const TableSpec& spec, TableId id, engine::Change* change) {
-  auto& body = change->body;
-  body.Clear();
-  std::vector<flatbuffers::Offset<fb::Operation>> operations;
-  const auto stored = engine::EncodeTableSpec(&body, spec);
-  const auto table = fb::CreateCreateTable(body, stored, engine::kFirstRange, engine::kFirstRange);
-  operations.push_back(fb::CreateOperation(body, id, 0, fb::Change::CreateTable, table.Union()));
-  for (const PriorityTableSpec& priority : spec.priority_tables) {
-    const auto number = static_cast<uint32_t>(operations.size() - 1);
-    const auto stored_priority = engine::EncodePriorityTableSpec(&body, priority);
-    const auto created =
-        fb::CreateCreatePriorityTable(body, stored_priority, engine::FirstPriority(priority));
-    operations.push_back(
-        fb::CreateOperation(body, id, number, fb::Change::CreatePriorityTable, created.Union()));
-  }
-  body.Finish(fb::CreateBody(body, body.CreateVector(operations)));
-}
-
-/// Adds the table, empty, with its priority tables; nothing is left of it after an error.
-Result<std::shared_ptr<engine::TableCore>> AddTable(engine::DatabaseCore* core, TableSpec spec,
-                                                    TableId id) {
-  const std::vector<PriorityTableSpec> priorities = std::move(spec.priority_tables);
-  spec.priority_tables.clear();
-  GEARDB_ASSIGN_OR_RETURN(auto table, core->MakeTable(spec, id));
-  table->plan->ids_end = engine::kFirstRange;
-  table->plan->generations_end = engine::kFirstRange;
-  {
-    MutexLock lock(&table->state->mutex);
-    for (const PriorityTableSpec& priority : priorities) {
-      GEARDB_RETURN_IF_ERROR(engine::CheckStandingFilter(priority, table->layout()));
-      GEARDB_RETURN_IF_ERROR(
-          table->state->AddPriorityTable(priority).WithContext("table '" + spec.name + "'"));
-    }
-  }
-  GEARDB_RETURN_IF_ERROR(table->plan->TakeOver(/*created=*/true));
-  for (const auto& companion : table->companions) {
-    companion->plan->ids_end = engine::kFirstRange;
-    companion->plan->generations_end = engine::kFirstRange;
-    GEARDB_RETURN_IF_ERROR(companion->plan->TakeOver(/*created=*/true));
-  }
-  core->AddTable(table);
-  return table;
-}
-
 Status NoSuchTable(const Database& database, std::string_view name) {
   std::string names;
   for (const std::string& other : database.Tables()) names += (names.empty() ? "" : ", ") + other;
@@ -298,42 +252,8 @@ Status NoSuchTable(const Database& database, std::string_view name) {
 }  // namespace
 
 Result<std::shared_ptr<Table>> Database::CreateTable(const TableSpec& spec) {
-  engine::DatabaseCore& core = *impl_;
-  GEARDB_RETURN_IF_ERROR(core.CheckWritable());
-  GEARDB_RETURN_IF_ERROR(ValidateTableSpec(spec));
-  GEARDB_RETURN_IF_ERROR(engine::CheckRemoverTable(spec));
-  const TableSpec chosen = engine::WithChosenSteps(core, spec);
-  GEARDB_RETURN_IF_ERROR(engine::CheckTableFits(core, engine::TableLayout(chosen, 0)));
-  GEARDB_RETURN_IF_ERROR(engine::CheckCompanionsFit(core, engine::TableLayout(chosen, 0)));
-  if (core.timekeeper != nullptr) GEARDB_RETURN_IF_ERROR(core.timekeeper->Watch(chosen));
-  std::shared_ptr<engine::TableCore> table;
-  engine::FunctionChange change([](Lsn, Lsn) {});
-  const engine::CommitOptions how{.deadline = Deadline::AfterMs(engine::kAdmissionMs)};
-  wal::Reservation reservation;
-  {
-    engine::ChangeScope scope(&core, nullptr, how);
-    TableId id = 0;
-    wal::RecordSize size;
-    for (bool waited = true; waited;) {
-      id = core.NextTableId();  // Another table may take it while this one waits.
-      BuildCreateTable(chosen, id, &change);
-      size = wal::RecordSize::For(change.body_bytes().size(), {});
-      GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, how, &waited));
-    }
-    if (core.FindTable(spec.name) != nullptr) {
-      return Status::AlreadyExists("database '", core.directory, "' has a table '", spec.name, "'");
-    }
-    GEARDB_RETURN_IF_ERROR(engine::CheckFitsBesideOthers(core, engine::TableLayout(chosen, id)));
-    GEARDB_RETURN_IF_ERROR(engine::CheckAllFit(core, engine::TableLayout(chosen, id)));
-    auto added = AddTable(&core, chosen, id);
-    if (!added.ok()) return engine::NameIndexBudget(added.status(), core, chosen);
-    table = std::move(*added);
-    reservation = scope.Reserve({.size = size});
-  }
-  core.Finish(reservation, {}, &change);
-  // Ids may be handed out once the record that promises them is synced.
-  GEARDB_RETURN_IF_ERROR(core.Acknowledge(reservation.end, Ack::kSync));
-  return std::shared_ptr<Table>(new Table(HandleOf(impl_, table)));
+  GEARDB_ASSIGN_OR_RETURN(auto table, engine::CreateTable(impl_.get(), spec));
+  return std::shared_ptr<Table>(new Table(HandleOf(impl_, std::move(table))));
 }
 
 Result<std::shared_ptr<Table>> Database::OpenTable(std::string_view name) {

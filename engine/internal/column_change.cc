@@ -5,7 +5,7 @@
 #include "base/crash_point.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/companion.h"
-#include "engine/internal/frame_room.h"
+#include "engine/internal/held_frames.h"
 #include "engine/internal/stored_schema.h"
 #include "engine/internal/table_fits.h"
 
@@ -22,10 +22,6 @@ struct CompanionChange {
   std::vector<std::shared_ptr<TableCore>> come;
   std::vector<size_t> leave;  ///< By number.
 };
-
-/// Another may take the frames that a call has made room for, between two steps. Where they were
-/// there so often, it is index memory that it lacks.
-constexpr int kTriesWithRoom = 64;
 
 /// Nothing has changed yet.
 Result<CompanionChange> PrepareCompanions(DatabaseCore* database, const TableCore& table,
@@ -75,53 +71,6 @@ std::vector<uint64_t> FramesFor(const TableLayout& before, const TableHistory& a
   }
   return bytes;
 }
-
-/// Frames that a call has made room for, held so that nobody else takes them before it does.
-class HeldFrames {
- public:
-  explicit HeldFrames(DatabaseCore* database)
-      : database_(database), hold_(&database->frame_queue) {}
-  ~HeldFrames() { Release(); }
-  HeldFrames(const HeldFrames&) = delete;
-  HeldFrames& operator=(const HeldFrames&) = delete;
-
-  /// As TakeOneEach, by sizes. `*was_there`: nobody had to make room.
-  Status Take(std::span<const uint64_t> bytes, Deadline deadline, bool* was_there) {
-    for (const uint64_t size : bytes) {
-      pools_.push_back(database_->arena->NewPool(size, "columns that are added"));
-    }
-    *was_there = true;
-    return TakeInTurn(database_, &hold_, deadline,
-                      {.take = [&] { return TakeAll(deadline, was_there); },
-                       .give_back = [this] { GiveBack(); }});
-  }
-  void Release() {
-    GiveBack();
-    for (FramePool* pool : pools_) database_->arena->DropPool(pool);
-    pools_.clear();
-    hold_.End();
-  }
-
- private:
-  Status TakeAll(Deadline deadline, bool* was_there) {
-    *was_there &= std::ranges::all_of(pools_, [this](FramePool* pool) {
-      const auto frame = database_->arena->TryAllocate(pool);
-      if (frame) frames_.push_back(*frame);
-      return frame.has_value();
-    });
-    const std::span<FramePool* const> missing = std::span(pools_).subspan(frames_.size());
-    return TakeOneEach(database_, missing, deadline, &frames_);
-  }
-  void GiveBack() {
-    for (size_t i = 0; i < frames_.size(); ++i) database_->arena->Free(pools_[i], frames_[i]);
-    frames_.clear();
-  }
-
-  DatabaseCore* const database_;
-  FrameQueue::Hold hold_;
-  std::vector<FramePool*> pools_;
-  std::vector<FrameRef> frames_;
-};
 
 /// As ChangeColumns, where there is memory now, that of `held` included. `*lacking`: for want of it
 /// nothing has changed; the frames that are needed.
@@ -187,17 +136,9 @@ Status ChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& t
   // What is refused is refused without waiting for room; it may be another's turn before ours.
   GEARDB_RETURN_IF_ERROR(decide(table->state->HistoryNow()).status());
   const Deadline deadline = Deadline::AfterMs(kAdmissionMs);
-  HeldFrames held(database);
-  for (int with_room = 0;;) {
-    std::vector<uint64_t> lacking;
-    const Status status = TryChangeColumns(database, table, decide, say, deadline, &held, &lacking);
-    if (status.code() != StatusCode::kResourceExhausted || lacking.empty()) return status;
-    // Pages of others are dropped where nobody waits for the commit mutex, and readers may leave.
-    bool was_there = false;
-    GEARDB_RETURN_IF_ERROR(held.Take(lacking, deadline, &was_there));
-    with_room = was_there ? with_room + 1 : 0;
-    if (with_room == kTriesWithRoom) return status;
-  }
+  return TryWithFrames(database, deadline, [&](HeldFrames* held, std::vector<uint64_t>* lacking) {
+    return TryChangeColumns(database, table, decide, say, deadline, held, lacking);
+  });
 }
 
 }  // namespace

@@ -50,8 +50,13 @@ bool Fits(std::span<const TableSpec> tables, HostArena* arena, uint64_t used_byt
 
 }  // namespace
 
+bool IsOfIndexBudget(const Status& refused) {
+  return refused.code() == StatusCode::kResourceExhausted &&
+         refused.message().find(kIndexBudgetName) != std::string_view::npos;
+}
+
 Status NameIndexBudget(const Status& refused, const DatabaseCore& core, const TableSpec& wanted) {
-  if (refused.code() != StatusCode::kResourceExhausted) return refused;
+  if (!IsOfIndexBudget(refused)) return refused;
   EpochRegistry epochs;
   GEARDB_ASSIGN_OR_RETURN(const auto arena,
                           HostArena::Create({.budget_bytes = kArenaBytes}, &epochs));

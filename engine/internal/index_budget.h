@@ -8,6 +8,12 @@
 
 namespace geardb::engine {
 
+/// What IndexMemory's errors call it.
+inline constexpr const char* kIndexBudgetName = "budgets.index_bytes";
+
+/// Whether it is index memory, or addresses of it, that was lacking.
+bool IsOfIndexBudget(const Status& refused);
+
 /// What to say when `wanted`, a new table or one with a new priority table, was refused with
 /// `refused`: where that is for want of index memory, ResourceExhausted with a budgets.index_bytes
 /// that is enough beside what is used and all other tables. It is found by making the tables in

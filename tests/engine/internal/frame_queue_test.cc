@@ -113,6 +113,17 @@ TEST_F(FrameQueueConcurrentTest, ColumnsThatAreAddedWaitForFramesOfOthers) {
   EXPECT_OK(added);
 }
 
+// It was refused at once, and the index budget blamed for it.
+TEST_F(FrameQueueConcurrentTest, ATableThatIsCreatedWaitsForFramesOfOthers) {
+  ASSERT_NO_FATAL_FAILURE(TakeAll());
+  TableSpec spec{.name = "other"};
+  spec.groups = {{.name = "late", .late = true}};
+  spec.columns = {{.name = "x"}, {.name = "target", .group = "late"}};
+  Status created = Status::NotFound("");
+  ExpectWaits([&] { created = database_->CreateTable(spec).status(); });
+  EXPECT_OK(created);
+}
+
 TEST_F(FrameQueueConcurrentTest, WhoIsRefusedAtOnceHasTakenNothing) {
   ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({.lanes = 2, .admission_timeout_ms = 0}));
   ASSERT_NO_FATAL_FAILURE(TakeAll());
