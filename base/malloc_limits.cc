@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <string>
@@ -24,6 +25,7 @@ constexpr ptrdiff_t kDefaultDecayMs = 10'000;
 /// saves another 1 %, a third slower.
 constexpr ptrdiff_t kDecayMs = 200;
 
+std::atomic<bool> jemalloc_limited{false};
 Mutex arenas_mutex;
 int arenas_asked GEARDB_GUARDED_BY(arenas_mutex) = 0;  // 0: none yet.
 
@@ -55,7 +57,14 @@ bool LimitJemalloc() {
     const std::string name = "arena." + std::to_string(arena) + ".dirty_decay_ms";
     (void)mallctl(name.c_str(), nullptr, nullptr, &wanted, sizeof(wanted));
   }
+  jemalloc_limited.store(true, std::memory_order_relaxed);
   return true;
+}
+
+void KeepNoThreadCache() {
+  if (!jemalloc_limited.load(std::memory_order_relaxed)) return;
+  bool enabled = false;
+  (void)mallctl("thread.tcache.enabled", nullptr, nullptr, &enabled, sizeof(enabled));
 }
 
 int MallocArenasFor(uint64_t budget_bytes) {

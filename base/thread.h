@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/errno_status.h"
+#include "base/malloc_limits.h"
 
 namespace geardb {
 
@@ -15,7 +16,10 @@ namespace geardb {
 template <typename Function>
 Result<std::thread> StartThread(std::string_view purpose, Function function) {
   try {
-    return std::thread(std::move(function));
+    return std::thread([function = std::move(function)]() mutable {
+      KeepNoThreadCache();
+      function();
+    });
   } catch (const std::system_error& error) {
     return ErrnoStatus(error.code().value(), "starting the thread that ", purpose);
   }

@@ -68,8 +68,13 @@ TEST(MallocLimitsTest, JemallocIsAskedToGiveBackSoonUnlessSomebodyHasDecided) {
                                             {"arena.0.dirty_decay_ms", 10'000},
                                             {"arena.2.dirty_decay_ms", 10'000},
                                             {"arena.3.dirty_decay_ms", 10'000}};
+  of_it["thread.tcache.enabled"] = 1;
   jemalloc_settings = &of_it;
+  KeepNoThreadCache();
+  EXPECT_EQ(of_it["thread.tcache.enabled"], 1);
   EXPECT_TRUE(LimitJemalloc());
+  KeepNoThreadCache();
+  EXPECT_EQ(of_it["thread.tcache.enabled"], 0);
   EXPECT_EQ(of_it["arenas.dirty_decay_ms"], 200);
   EXPECT_EQ(of_it["arena.0.dirty_decay_ms"], 200);
   EXPECT_EQ(of_it["arena.2.dirty_decay_ms"], 200);
