@@ -328,9 +328,11 @@ void PlainTable::Truncate(TrajectoryId id, int64_t first_row) {
                 [&](const PlainRow& row) { return row.number < first_row; });
 }
 
-void PlainTable::SetColumns(TrajectoryId id, const Values& values) {
+void PlainTable::SetColumns(TrajectoryId id, const Values& values,
+                            const std::vector<TrajectoryId>& removed) {
   ++moment;
   for (const auto& [number, value] : values) trajectories.at(id).columns[number] = value;
+  for (const TrajectoryId gone : removed) Remove(gone, RemovalReason::kByHand);
   Settle({{id, 0}});
 }
 

@@ -218,7 +218,9 @@ class PlainTable {
   void Remove(TrajectoryId id, RemovalReason reason, const std::string& priority_table = "");
   void Truncate(TrajectoryId id, int64_t first_row);
   void Orphan(TrajectoryId id);
-  void SetColumns(TrajectoryId id, const Values& values);
+  /// And what is removed by hand with it.
+  void SetColumns(TrajectoryId id, const Values& values,
+                  const std::vector<TrajectoryId>& removed = {});
   void Patch(TrajectoryId id, int64_t first, const std::vector<Values>& rows);
   void CreatePriority(const PriorityTableSpec& spec);
   void SetPriority(PlainPriority* priority, const ItemKey& key, float value);

@@ -68,12 +68,13 @@ void Runner::TakeOver(const OtherChanges& changes, const WriteOutcome& outcome) 
       for (const TrajectoryId id : changes.priority->TrajectoriesOf(key)) ids.insert(id);
     }
   }
+  // All at once: what is deleted finishes nothing that is removed, and others may leave with both.
   if (!changes.columns.empty()) {
-    plain.SetColumns(changes.set_columns, changes.columns);
+    plain.SetColumns(changes.set_columns, changes.columns, changes.removed);
     ++result_.counts.shown["columns set by batches"];
+  } else if (!changes.removed.empty()) {
+    RemoveAll(changes.live, changes.removed, RemovalReason::kByHand);
   }
-  // Behind these: others may leave with them.
-  if (!changes.removed.empty()) RemoveAll(changes.live, changes.removed, RemovalReason::kByHand);
   if (!ids.empty()) plain.Finish(ids);
 }
 
