@@ -86,7 +86,7 @@ ColdKeyRange ColdKeysOfTable(uint32_t table) {
 }
 
 std::string ColdKeyText(const ColdPageKey& key) {
-  return Concatenate("page ", key.page, " of trajectory ", key.trajectory, " (table ", key.table,
+  return Concatenate("page ", key.page, " of number ", key.trajectory, " (table ", key.table,
                      ", partition ", key.partition, ", group ", key.group, ")");
 }
 

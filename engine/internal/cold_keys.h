@@ -58,7 +58,8 @@ std::optional<ColdChunkKey> DecodeColdChunkKey(std::string_view bytes);
 ColdKeyRange ColdKeysOf(const ColdTrajectoryRange& range);
 ColdKeyRange ColdKeysOfTable(uint32_t table);
 
-/// "page 4 of trajectory 77 (table 3, partition 0, group 1)", "chunk 5 of kind 2 (table 3, …)".
+/// "page 4 of number 77 (table 3, partition 0, group 1)", "chunk 5 of kind 2 (table 3, …)". The
+/// number is a trajectory's, or one of a companion that no user knows.
 std::string ColdKeyText(const ColdPageKey& key);
 std::string ColdKeyText(const ColdChunkKey& key);
 

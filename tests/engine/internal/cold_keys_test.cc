@@ -90,7 +90,7 @@ TEST(ColdKeysTest, RangesHoldExactlyTheirKeys) {
 
 TEST(ColdKeysTest, TextsNameAllMembers) {
   EXPECT_EQ(ColdKeyText(ColdPageKey{3, 1, 2, 77, 4}),
-            "page 4 of trajectory 77 (table 3, partition 1, group 2)");
+            "page 4 of number 77 (table 3, partition 1, group 2)");
   EXPECT_EQ(ColdKeyText(ColdChunkKey{3, 1, 2, 5}), "chunk 5 of kind 2 (table 3, partition 1)");
 }
 

@@ -84,7 +84,7 @@ class ColdStoreDamageTest : public ::testing::Test {
       const Status page = CheckColdPage(store->get(), KeyOf(id), {2, 2});
       if (page.ok()) continue;
       found.damaged.insert(id);
-      EXPECT_STATUS(kCorruption, page, "page 0 of trajectory " + std::to_string(id) + " (table 1");
+      EXPECT_STATUS(kCorruption, page, "page 0 of number " + std::to_string(id) + " (table 1");
     }
     found.damage = (*store)->damage();
     return found;

@@ -40,7 +40,7 @@ TEST_F(ColdStoreTest, ANewStoreIsEmptyAndCovered) {
   EXPECT_EQ(store_->flushed_lsn(), 0u);
   EXPECT_EQ(store_->written_lsn(), 0u);
   EXPECT_STATUS(kNotFound, CheckColdPage(store_.get(), {3, 0, 1, 77, 4}, {}),
-                "page 4 of trajectory 77 (table 3, partition 0, group 1)");
+                "page 4 of number 77 (table 3, partition 0, group 1)");
   EXPECT_STATUS(kNotFound, store_->ReadChunk({3, 0, 2, 5}), "chunk 5 of kind 2 (table 3");
   EXPECT_OK(store_->Flush());
   EXPECT_EQ(store_->flushed_lsn(), 0u);
@@ -68,7 +68,7 @@ TEST_F(ColdStoreTest, WhatIsFlushedIsFoundAndTheRestIsNot) {
   EXPECT_EQ(store_->written_lsn(), 100u);
   EXPECT_OK(CheckColdPage(store_.get(), {1, 0, 0, uint64_t{1} << 33, 0}, {7, 8}));
   EXPECT_OK(CheckColdPage(store_.get(), large, {8, 1}));
-  EXPECT_STATUS(kNotFound, CheckColdPage(store_.get(), {1, 0, 0, 1, 0}, {}), "trajectory 1 ");
+  EXPECT_STATUS(kNotFound, CheckColdPage(store_.get(), {1, 0, 0, 1, 0}, {}), "number 1 ");
 }
 
 TEST_F(ColdStoreTest, CallersMistakesChangeNothing) {
