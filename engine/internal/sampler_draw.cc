@@ -244,6 +244,14 @@ void Sampler::Impl::AuditPart(Drawn* batch, size_t part, size_t begin) const {
                          .probabilities = std::span(rep.probabilities).subspan(begin, count)});
 }
 
+void Sampler::Impl::TakeNumbers() GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
+  if (options_.observer) {
+    ++observer_draw_;
+    return;
+  }
+  for (const engine::SamplerSource& source : sources_) ++source.priority().next_ahead;
+}
+
 Status Sampler::Impl::DrawLocked(Drawn* batch) {
   for (const engine::SamplerSource& source : sources_) {
     const engine::TableLayout& now = source.state()->layout();
@@ -257,8 +265,11 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
   }
   CheckCarried();
   Status status = DrawParts(batch);
-  if (status.ok()) status = BuildBatch(batch);
+  const bool drawn = status.ok();
+  if (drawn) status = BuildBatch(batch);
   if (!status.ok()) {
+    // As with a page that cannot be gathered, the next is another draw, which need not show it.
+    if (drawn && batch->builder->waits().failed() != nullptr) TakeNumbers();
     for (size_t p = 0; p < batch->parts.size(); ++p) {
       GiveBack(sources_[p], &batch->parts[p].reservation);
       auto& carried = batch->parts[p].carried;
@@ -275,13 +286,10 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
     all.uncounted.insert(all.uncounted.end(), carried.uncounted.begin(), carried.uncounted.end());
   }
   carried_ = std::exchange(batch->parts[0].carried, std::nullopt);
-  if (options_.observer) {
-    ++observer_draw_;
-    return Status::Ok();
-  }
+  TakeNumbers();
+  if (options_.observer) return Status::Ok();
   size_t begin = 0;
   for (size_t p = 0; p < sources_.size(); ++p) {
-    ++sources_[p].priority().next_ahead;
     const size_t end = begin + batch->parts[p].leaves.size();
     CollectSampled(batch, p, begin, end);
     if (options_.audit) AuditPart(batch, p, begin);

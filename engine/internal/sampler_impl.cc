@@ -10,6 +10,13 @@ namespace geardb {
 
 namespace {
 
+/// Whether a draw that was made ahead has to say so once those before it were handed over: memory
+/// that was too small, and pages that could not be read, which the next draw need not show again.
+bool IsSaidLater(const Status& status) {
+  return status.code() == StatusCode::kResourceExhausted ||
+         status.code() == StatusCode::kCorruption || status.code() == StatusCode::kIoError;
+}
+
 /// For the pages of so many batches room is made ahead.
 constexpr int64_t kReadAheadMax = 3;
 
@@ -252,7 +259,7 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
     const Status status = TryDraw();
     if (status.ok()) continue;
     const bool ahead = queued() > 0;
-    if (ahead && status.code() == StatusCode::kResourceExhausted) not_ahead_ = status;
+    if (ahead && IsSaidLater(status)) not_ahead_ = status;
     if (ahead && status.code() != StatusCode::kCancelled) break;
     if (status.code() != StatusCode::kDeadlineExceeded) return status;
     GEARDB_ASSIGN_OR_RETURN(const bool left_out, LeaveOutRest());
@@ -261,9 +268,10 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
     WaitForChange(seen, deadline);
   }
   if (queued() == 0) {
-    return std::exchange(not_ahead_, Status::Ok())
-        .WithContext("no batch was drawn ahead (prefetch " + std::to_string(options_.prefetch) +
-                     ")");
+    const Status status = std::exchange(not_ahead_, Status::Ok());
+    if (status.code() != StatusCode::kResourceExhausted) return status;
+    return status.WithContext("no batch was drawn ahead (prefetch " +
+                              std::to_string(options_.prefetch) + ")");
   }
   Drawn* front = nullptr;
   {
@@ -284,7 +292,7 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
   if (options_.prefetch > 0 && not_ahead_.ok()) {
     const Status status = TryDraw();
     // Any other failure shows at the next call, which draws again.
-    if (status.code() == StatusCode::kResourceExhausted) not_ahead_ = status;
+    if (IsSaidLater(status)) not_ahead_ = status;
   }
   return rep;
 }

@@ -62,6 +62,8 @@ class Sampler::Impl {
   Status TryDrawOnce();
   // With the mutexes of all tables: DrawLocked and what it calls.
   Status DrawLocked(Drawn* batch);
+  /// The draw has its numbers: the next has others.
+  void TakeNumbers();
   Status DrawParts(Drawn* batch);
   /// How many rows each part has of a batch.
   Status ShareRows(std::vector<uint64_t>* rows) const;
