@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "base/malloc_limits.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/cold_check.h"
+#include "engine/internal/cold_first_use.h"
 #include "engine/internal/cold_tier.h"
 #include "engine/internal/core.h"
 #include "engine/internal/exit_close.h"
@@ -31,7 +33,7 @@ constexpr uint64_t kDefaultColdBytesMax = uint64_t{64} << 20;
 /// Of each budget: what no machine has, and its address space still holds.
 constexpr uint64_t kBudgetBytesMax = uint64_t{1} << 44;
 /// A tag with a blob of at most this may use the log's reserve beyond its bound.
-constexpr size_t kSmallTagBytes = size_t{64} << 10;
+constexpr size_t kReserveTagBytes = size_t{64} << 10;
 
 /// The directory of the database that there is, not locked yet, or that is created now.
 Result<wal::CreatedLog> FindOrCreate(Env* env, const std::string& directory,
@@ -153,6 +155,26 @@ Status WatchTimes(const engine::DatabaseCore& core) {
   return Status::Ok();
 }
 
+/// For frames and index; says how long it took to fault the frames in.
+Status MakeMemory(engine::DatabaseCore* core) {
+  const auto began = std::chrono::steady_clock::now();
+  const Budgets& budgets = core->options.budgets;
+  const bool prefault = core->options.prefault;
+  GEARDB_ASSIGN_OR_RETURN(
+      core->arena,
+      engine::HostArena::Create({.budget_bytes = budgets.frames_bytes, .prefault = prefault},
+                                &core->epochs));
+  if (prefault) {
+    core->recovery.prefault_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
+  GEARDB_ASSIGN_OR_RETURN(core->index_memory,
+                          index::IndexMemory::Create({.budget_bytes = budgets.index_bytes,
+                                                      .name = "geardb-index",
+                                                      .budget_name = engine::kIndexBudgetName}));
+  return Status::Ok();
+}
+
 }  // namespace
 
 Database::Database(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -166,23 +188,19 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
     return Status::InvalidArgument("the directory of the database is '': expected a path");
   }
   GEARDB_RETURN_IF_ERROR(CheckBudgets(options));
+  // What it stands on lives as long as the process only where it is the process's.
+  const bool ours = options.env == nullptr && options.clock == nullptr;
+  std::optional<engine::OpeningBeforeExit> opening;
+  if (ours) {
+    opening.emplace();
+    GEARDB_RETURN_IF_ERROR(opening->status());
+    engine::UseColdStoreOnce();
+  }
   std::shared_ptr<Impl> impl(new Impl(options), DeleteUnlessForked<Impl>());
   impl->directory = directory;
   ChooseSizes(impl->env, directory, &impl->options);
-  const Budgets& budgets = impl->options.budgets;
   wal::LogOptions log = LogOptionsOf(impl->options);
-  GEARDB_ASSIGN_OR_RETURN(
-      impl->arena,
-      engine::HostArena::Create(
-          {.budget_bytes = budgets.frames_bytes, .prefault = options.prefault}, &impl->epochs));
-  const double prefault_seconds =
-      options.prefault
-          ? std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()
-          : 0;
-  GEARDB_ASSIGN_OR_RETURN(impl->index_memory,
-                          index::IndexMemory::Create({.budget_bytes = budgets.index_bytes,
-                                                      .name = "geardb-index",
-                                                      .budget_name = engine::kIndexBudgetName}));
+  GEARDB_RETURN_IF_ERROR(MakeMemory(impl.get()));
   GEARDB_ASSIGN_OR_RETURN(wal::CreatedLog found, FindOrCreate(impl->env, directory, options, log));
   const LockMode mode = options.read_only ? LockMode::kShared : LockMode::kExclusive;
   GEARDB_ASSIGN_OR_RETURN(impl->manifest, wal::LockAndReadManifest(found.directory.get(), directory,
@@ -216,7 +234,6 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   GEARDB_RETURN_IF_ERROR(recovery.Finish());
   if (!options.read_only) GEARDB_RETURN_IF_ERROR(engine::CheckOpenFits(*impl));
   report.image = image.lsn;
-  report.prefault_seconds = prefault_seconds;
   engine::NoteRecovery(opened.report, recovery, &report);
   GEARDB_RETURN_IF_ERROR(engine::RemoveDamaged(impl.get(), recovery));
   engine::RemoveAllFinished(impl.get());
@@ -224,8 +241,6 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   GEARDB_RETURN_IF_ERROR(WatchTimes(*impl));
   impl->KeepActivity(found.directory);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  // What it stands on lives as long only where it is the process's.
-  const bool ours = options.env == nullptr && options.clock == nullptr;
   if (ours) engine::CloseAtExit(impl.get(), [core = impl.get()] { (void)core->Close(); });
   return std::unique_ptr<Database>(new Database(std::move(impl)));
 }
@@ -346,7 +361,7 @@ Result<Tag> Database::WriteTag(std::string_view name, std::span<const std::byte>
   });
   const engine::CommitOptions how{
       .type = wal::RecordType::kTag,
-      .urgency = blob.size() <= kSmallTagBytes ? wal::Urgency::kReserve : wal::Urgency::kAppend,
+      .urgency = blob.size() <= kReserveTagBytes ? wal::Urgency::kReserve : wal::Urgency::kAppend,
       .deadline = Deadline::AfterMs(engine::kAdmissionMs)};
   const auto reserve = [&] {
     engine::ChangeScope scope(&core, nullptr, how);

@@ -114,9 +114,10 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  /// Creates a table and its priority tables. AlreadyExists when there is one of that name;
-  /// ResourceExhausted, with what would do, when it does not fit the budgets: for frames it waits
-  /// up to ten seconds, in which others' pages leave memory. Durable (synced) when it returns.
+  /// Creates a table and its priority tables. AlreadyExists when there is one of that name.
+  /// InvalidArgument where the frame budget has not the pages that all tables have to have at once,
+  /// ResourceExhausted where the index budget is full, with what would do. For frames that others
+  /// have it waits up to ten seconds. Durable (synced) when it returns.
   Result<std::shared_ptr<Table>> CreateTable(const TableSpec& spec);
   /// NotFound names the tables that there are.
   Result<std::shared_ptr<Table>> OpenTable(std::string_view name);

@@ -114,8 +114,11 @@ Result<std::shared_ptr<PriorityTable>> Table::OpenPriorityTable(std::string_view
 }
 
 std::shared_ptr<PriorityTable> Table::priority_table(std::string_view name) {
-  auto found = OpenPriorityTable(name);
-  return found.ok() ? *found : nullptr;
+  if (!impl_->database->CheckProcess().ok()) return nullptr;
+  std::string names;
+  auto found = FindPriority(*impl_, name, &names);
+  if (found == nullptr) return nullptr;
+  return std::shared_ptr<PriorityTable>(new PriorityTable(std::move(found)));
 }
 
 Result<std::shared_ptr<PriorityTable>> Table::CreatePriorityTable(const PriorityTableSpec& spec) {

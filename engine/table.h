@@ -191,7 +191,9 @@ class Table {
   std::vector<std::string> PriorityTables() const;
   /// NotFound names the priority tables that there are.
   Result<std::shared_ptr<PriorityTable>> OpenPriorityTable(std::string_view name);
-  /// As OpenPriorityTable, or null. Each call makes a handle of its own: keep the shared_ptr.
+  /// As OpenPriorityTable; null where there is none of that name. Of a closed database (an exit may
+  /// have closed it) the handle is there, and its calls say so. Each call makes a handle of its
+  /// own: keep the shared_ptr.
   std::shared_ptr<PriorityTable> priority_table(std::string_view name);
   /// Adds a priority table; what is stored becomes drawable by it with its initial priorities.
   Result<std::shared_ptr<PriorityTable>> CreatePriorityTable(const PriorityTableSpec& spec);

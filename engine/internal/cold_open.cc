@@ -14,7 +14,6 @@
 #include "engine/internal/cold_chunks.h"
 #include "engine/internal/cold_db.h"
 #include "engine/internal/cold_sizes.h"
-#include "engine/internal/exit_close.h"
 
 namespace geardb::engine {
 namespace {
@@ -207,7 +206,6 @@ rocksdb::Status OpenRocks(ColdDb* store, bool degraded) {
           : rocksdb::DB::Open(options, store->directory, families, &handles, &db);
   if (!opened.ok()) return opened;
   store->db.reset(db);
-  ArmExit();
   store->empty = handles[0];
   store->pages = handles[1];
   for (size_t i = 0; i < copies.size(); ++i) store->chunks[copies[i]] = handles[2 + i];

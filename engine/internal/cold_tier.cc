@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "engine/internal/cold_check.h"
-#include "engine/internal/cold_first_use.h"
 
 namespace geardb::engine {
 namespace {
@@ -56,10 +55,7 @@ Status NextImage::Put(const ImageChunk& chunk, std::span<const std::byte> bytes,
 Status ColdTier::OpenExisting(uint64_t log_start) {
   GEARDB_ASSIGN_OR_RETURN(const bool found, HoldsColdStore(env_, directory_));
   if (!found) {
-    if (log_start == 0) {
-      if (!options_.read_only) UseColdStoreOnce();
-      return Status::Ok();
-    }
+    if (log_start == 0) return Status::Ok();
     return Status::Corruption("the log begins at LSN ", log_start, ", and there is no cold store '",
                               directory_, "' with what was before it");
   }

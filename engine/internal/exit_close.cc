@@ -22,6 +22,7 @@ struct Open {
   CondVar changed;
   std::map<const void*, Closing> owners GEARDB_GUARDED_BY(mutex);
   const void* closing GEARDB_GUARDED_BY(mutex) = nullptr;
+  bool ended GEARDB_GUARDED_BY(mutex) = false;  // Nothing is opened any more.
 };
 
 /// Never destroyed: threads may close databases to the end.
@@ -47,11 +48,32 @@ std::function<void()> TakeOne(bool* inherited) {
   return nullptr;
 }
 
+/// Unless something was opened meanwhile.
+bool EndOpening() {
+  Open& open = AllOpen();
+  MutexLock lock(&open.mutex);
+  open.ended = open.owners.empty();
+  return open.ended;
+}
+
+/// What is closed stays so. As CloseAllForExit.
+bool CloseForGood() {
+  bool inherited = CloseAllForExit();
+  while (!EndOpening()) inherited |= CloseAllForExit();
+  return inherited;
+}
+
 void AtExit(int status, void* /*unused*/) {
-  if (!CloseAllForExit()) return;
+  if (!CloseForGood()) return;
   (void)std::fflush(nullptr);
   ::_exit(status);
 }
+
+/// Made as the library is loaded, destroyed before what RocksDB has made then: for an exit before
+/// anything was armed.
+const struct LoadedLibrary {
+  ~LoadedLibrary() { (void)CloseForGood(); }
+} kLoaded;
 
 }  // namespace
 
@@ -68,9 +90,29 @@ void ForgetAtExit(const void* owner) {
 }
 
 // In the reverse order static objects are destroyed, too: those that RocksDB has made come later.
-void ArmExit() {
-  static const bool armed = ::on_exit(AtExit, nullptr) == 0;
-  (void)armed;
+void ArmExit() { (void)::on_exit(AtExit, nullptr); }
+
+OpeningBeforeExit::OpeningBeforeExit() {
+  Open& open = AllOpen();
+  MutexLock lock(&open.mutex);
+  if (open.ended) {
+    status_ = Status::Cancelled("the process exits: nothing is opened any more");
+    return;
+  }
+  const auto await = [this] {
+    MutexLock opening(&mutex_);
+    while (!opened_) changed_.WaitUntil(&mutex_, Deadline::Infinite());
+  };
+  open.owners.insert_or_assign(this, Closing{await, ForkMark()});
+}
+
+OpeningBeforeExit::~OpeningBeforeExit() {
+  {
+    MutexLock lock(&mutex_);
+    opened_ = true;
+    changed_.NotifyAll();
+  }
+  ForgetAtExit(this);
 }
 
 bool CloseAllForExit() {

@@ -67,7 +67,7 @@ SYSTEM_HEADERS = {
     "engine/internal/cold_db.h": {"rocksdb/cache.h", "rocksdb/db.h", "rocksdb/listener.h",
                                   "rocksdb/statistics.h", "rocksdb/write_batch.h",
                                   "rocksdb/write_buffer_manager.h"},
-    "engine/internal/cold_first_use.cc": {"rocksdb/env.h"},
+    "engine/internal/cold_first_use.cc": {"rocksdb/env.h", "rocksdb/file_system.h"},
     "engine/internal/cold_manifest.h": {"rocksdb/file_system.h"},
     "engine/internal/cold_salvage.cc": {"rocksdb/file_system.h", "rocksdb/sst_file_reader.h"},
     "engine/internal/cold_tables.h": {"rocksdb/file_system.h"},

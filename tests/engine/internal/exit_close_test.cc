@@ -115,6 +115,37 @@ TEST(ExitCloseTest, AForkLeavesItToTheProcessThatOpenedIt) {
   EXPECT_EQ(closed, 1);
 }
 
+TEST(ExitCloseTest, AForkWhileADatabaseIsOpenedHasInheritedIt) {
+  const engine::OpeningBeforeExit opening;
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(engine::CloseAllForExit() ? 5 : 7);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 5) << status;
+}
+
+// It went on under the open, and destroyed what that used.
+TEST(ExitCloseConcurrentTest, AnExitWaitsForWhatIsOpenedAndClosesIt) {
+  for (int i = 0; i < 50; ++i) {
+    std::atomic<int> closed{0};
+    std::atomic<bool> exits{false};
+    std::thread exit;
+    {
+      const engine::OpeningBeforeExit opening;
+      exit = std::thread([&] {
+        exits.store(true);
+        engine::CloseAllForExit();
+      });
+      while (!exits.load()) std::this_thread::yield();
+      engine::CloseAtExit(&closed, [&closed] { ++closed; });
+    }
+    exit.join();
+    // It may have come before the exit began, and then it waits for nothing.
+    engine::CloseAllForExit();
+    EXPECT_EQ(closed.load(), 1);
+  }
+}
+
 TEST(ExitCloseConcurrentTest, WhoForgetsWaitsForAnExitThatCloses) {
   for (int i = 0; i < 50; ++i) {
     std::atomic<bool> alive{true};

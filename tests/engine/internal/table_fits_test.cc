@@ -14,7 +14,7 @@ namespace {
 using testing::StoreTest;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr int64_t kRowBytes = 64 << 10;
+constexpr int64_t kFitsRowBytes = 64 << 10;
 
 class TableFitsTest : public StoreTest {
  protected:
@@ -26,12 +26,12 @@ class TableFitsTest : public StoreTest {
     return spec;
   }
   static TableSpec BoundedTo(const std::string& name, uint64_t pages) {
-    TableSpec spec = Spec(name, kRowBytes);
-    spec.bytes_max = pages * kRowBytes;
+    TableSpec spec = Spec(name, kFitsRowBytes);
+    spec.bytes_max = pages * kFitsRowBytes;
     return spec;
   }
   static Status AppendRow(Writer* writer) {
-    static const std::vector<uint8_t> row(kRowBytes, 7);
+    static const std::vector<uint8_t> row(kFitsRowBytes, 7);
     return writer->Append({{"x", TensorView::Of<uint8_t>(row)}}, {.end = End::kTerminated})
         .status();
   }
@@ -101,11 +101,11 @@ TEST_F(TableFitsTest, TheBoundsOfAllTablesLeaveFramesToTheCallsUnderWay) {
   EXPECT_STATUS(kInvalidArgument, database_->CreateTable(BoundedTo("b", 2)),
                 "may hold 2 pages of 65536 bytes: at most 0, since other tables may hold 8388608 "
                 "bytes, in whole slabs of 2097152, of the frame budget of 8388608 bytes");
-  TableSpec steps = Spec("b", kRowBytes);
+  TableSpec steps = Spec("b", kFitsRowBytes);
   steps.steps_max = 2;
   EXPECT_STATUS(kInvalidArgument, database_->CreateTable(steps), "may hold 2 pages");
   // Of others nobody knows what they will hold, but that it is something.
-  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(Spec("b", kRowBytes)),
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(Spec("b", kFitsRowBytes)),
                 "use at least 10485760");
   // What is there is opened, with fewer frames, too.
   EXPECT_OK(database_->OpenOrCreateTable(BoundedTo("a", 120)));
@@ -136,7 +136,7 @@ TEST_F(TableFitsTest, ATableComesToItsBoundBesideOneWithout) {
   options_.resident = true;
   OpenEmpty();
   ASSERT_OK(database_->CreateTable(BoundedTo("bounded", 60)));  // 64 frames are kept.
-  ASSERT_OK(database_->CreateTable(Spec("other", kRowBytes)));
+  ASSERT_OK(database_->CreateTable(Spec("other", kFitsRowBytes)));
   const auto fill = [&](const char* name, int rows_max) {
     ASSERT_OK_AND_ASSIGN(const auto table, database_->OpenTable(name));
     ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
@@ -156,11 +156,11 @@ TEST_F(TableFitsTest, ATableComesToItsBoundBesideOneWithout) {
   fill("bounded", 200);
   // Nothing is kept for a table that is gone, and in a smaller budget only what fits.
   ASSERT_OK(database_->DropTable("other"));
-  ASSERT_OK(database_->CreateTable(Spec("other", kRowBytes)));
+  ASSERT_OK(database_->CreateTable(Spec("other", kFitsRowBytes)));
   fill("other", 64);
   ASSERT_OK(database_->DropTable("bounded"));
   ASSERT_OK(database_->DropTable("other"));
-  ASSERT_OK(database_->CreateTable(Spec("other", kRowBytes)));
+  ASSERT_OK(database_->CreateTable(Spec("other", kFitsRowBytes)));
   {
     ASSERT_OK_AND_ASSIGN(const auto table, database_->OpenTable("other"));
     ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
@@ -249,7 +249,7 @@ TEST_F(TableFitsTest, FramesOfSeveralSlabsNeedNoNeighbours) {
   options_.budgets.frames_bytes = 24 * kMiB;
   options_.resident = true;
   OpenEmpty();
-  Create(Spec("small", kRowBytes));
+  Create(Spec("small", kFitsRowBytes));
   for (int i = 0; i < 384; ++i) ASSERT_OK(AppendRow(writer_.get()));
   std::vector<TrajectoryId> odd;
   const auto all = table_->Scan({});
@@ -310,7 +310,7 @@ TEST_F(TableFitsTest, AReopenTakesWhatIsKeptForOthers) {
   options_.resident = true;
   OpenEmpty();
   ASSERT_OK(database_->CreateTable(BoundedTo("bounded", 150)));
-  Create(Spec("other", kRowBytes));
+  Create(Spec("other", kFitsRowBytes));
   for (int i = 0; i < 256; ++i) ASSERT_OK(AppendRow(writer_.get()));
   options_.budgets.frames_bytes = 16 * kMiB;  // Eight slabs, of which five are kept.
   options_.resident = true;
@@ -325,18 +325,18 @@ TEST_F(TableFitsTest, AReopenPutsPagesIntoFewSlabs) {
   OpenEmpty();
   const auto append = [&](int count, uint8_t first) {
     for (int i = 0; i < count; ++i) {
-      const std::vector<uint8_t> row(kRowBytes, static_cast<uint8_t>(first + i));
+      const std::vector<uint8_t> row(kFitsRowBytes, static_cast<uint8_t>(first + i));
       ASSERT_OK(writer_->Append({{"x", TensorView::Of<uint8_t>(row)}}, {.end = End::kTerminated}));
     }
   };
-  Create(Spec("sparse", kRowBytes));
+  Create(Spec("sparse", kFitsRowBytes));
   append(64, 0);
   std::vector<TrajectoryId> most;
   for (const TrajectoryRecord& one : table_->Scan({})) {
     if (one.id != 7 && one.id != 40) most.push_back(one.id);
   }
   ASSERT_OK(table_->Remove(most));
-  Create(Spec("full", kRowBytes));
+  Create(Spec("full", kFitsRowBytes));
   append(64, 100);
   options_.budgets.frames_bytes = 6 * kMiB;
   options_.resident = true;
@@ -349,7 +349,7 @@ TEST_F(TableFitsTest, AReopenPutsPagesIntoFewSlabs) {
     for (const TrajectoryRecord& one : there) {
       ASSERT_OK_AND_ASSIGN(const auto rows, table_->Read(one.id, {}, {}));
       const auto expected = static_cast<uint8_t>(one.id - 1 + (there.size() == 64 ? 100 : 0));
-      EXPECT_EQ(rows[0].bytes, std::vector<std::byte>(kRowBytes, std::byte{expected}));
+      EXPECT_EQ(rows[0].bytes, std::vector<std::byte>(kFitsRowBytes, std::byte{expected}));
     }
   }
 }
