@@ -59,7 +59,7 @@ class ColdBlobsTest : public ::testing::Test {
       if (place.offset + place.bytes <= end) {
         EXPECT_OK(read) << id;
       } else {
-        EXPECT_STATUS(kCorruption, read, "page 0 of trajectory " + std::to_string(id) + " ");
+        EXPECT_STATUS(kCorruption, read, "page 0 of number " + std::to_string(id) + " ");
         const std::string where = "at offset " + std::to_string(place.offset);
         EXPECT_EQ(read.message().find(where) != std::string::npos, read_only) << read;
       }

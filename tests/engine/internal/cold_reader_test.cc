@@ -84,9 +84,9 @@ TEST_F(ColdReaderConcurrentTest, EachReadOfAListHasItsOwnOutcome) {
     frames[i].assign(reads[i].layout->frame_bytes(), std::byte{0xEE});
     reads[i].frame = frames[i];
   }
-  EXPECT_STATUS(kNotFound, store_->ReadPages(reads), "trajectory 37 ");
+  EXPECT_STATUS(kNotFound, store_->ReadPages(reads), "number 37 ");
   for (size_t i = 0; i < reads.size(); ++i) {
-    const std::string text = "page 0 of trajectory " + std::to_string(reads[i].key.trajectory);
+    const std::string text = "page 0 of number " + std::to_string(reads[i].key.trajectory);
     if (reads[i].key.trajectory % 2 == 1) {
       EXPECT_STATUS(kNotFound, reads[i].status, text);
     } else if (i >= kIds) {

@@ -232,7 +232,7 @@ TEST_F(ColdStoreFailureTest, AFailingReadIsIoErrorAndPasses) {
   Open();
   files_->FailReads(true);
   EXPECT_STATUS(kIoError, CheckColdPage(store_.get(), {1, 0, 0, 7, 0}, {7, 8}),
-                "page 0 of trajectory 7 ");
+                "page 0 of number 7 ");
   files_->FailReads(false);
   EXPECT_OK(CheckColdPage(store_.get(), {1, 0, 0, 7, 0}, {7, 8}));
   EXPECT_EQ(store_->stats().pages_failed, 1u);
