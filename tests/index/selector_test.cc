@@ -349,7 +349,7 @@ TEST_P(SelectorTest, AllHiddenIsNothingToDraw) {
 
 TEST_P(SelectorTest, BudgetsAreRefusedAtEveryCommitWithoutChange) {
   // Every budget from too small for anything to enough: where one is refused, all is as before.
-  constexpr uint64_t kStep = uint64_t{64} << 10;
+  constexpr uint64_t kStep = uint64_t{4} << 10;
   bool refused_to_grow = false;
   bool refused_to_hide = false;
   bool done = false;
