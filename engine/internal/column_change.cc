@@ -57,21 +57,6 @@ Status CheckFits(const DatabaseCore& database, const TableCore& table, const Tab
   return CheckAllFit(database, layout);
 }
 
-/// The frames that a table takes at once for columns that come: one for the defaults of each group,
-/// of its own and of companions.
-std::vector<uint64_t> FramesFor(const TableLayout& before, const TableHistory& after) {
-  const TableLayout layout(after, after.version, before.id());
-  std::vector<uint64_t> bytes;
-  for (size_t g = before.group_count(); g < layout.group_count(); ++g) {
-    bytes.push_back(layout.group(g).pages.frame_bytes());
-  }
-  for (size_t k = before.companions().size(); k < layout.companions().size(); ++k) {
-    const CompanionColumn& column = layout.companions()[k];
-    bytes.push_back(TableLayout(column.spec, column.id).group(0).pages.frame_bytes());
-  }
-  return bytes;
-}
-
 /// As ChangeColumns, where there is memory now, that of `held` included. `*lacking`: for want of it
 /// nothing has changed; the frames that are needed.
 Status TryChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
@@ -97,7 +82,9 @@ Status TryChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>
       GEARDB_RETURN_IF_ERROR(CheckDroppable(*table->state, *after));
     }
     GEARDB_RETURN_IF_ERROR(CheckFits(*database, *table, *after));
-    *lacking = FramesFor(table->layout(), *after);
+    const TableLayout& now = table->layout();
+    *lacking = DefaultFrames(TableLayout(*after, after->version, now.id()), now.group_count(),
+                             now.companions().size());
     held->Release();
     GEARDB_ASSIGN_OR_RETURN(const CompanionChange companions,
                             PrepareCompanions(database, *table, *after));

@@ -13,6 +13,21 @@ constexpr int kTriesWithRoom = 64;
 
 }  // namespace
 
+std::vector<uint64_t> DefaultFrames(const TableLayout& layout, size_t first_group,
+                                    size_t first_companion) {
+  std::vector<uint64_t> bytes;
+  for (size_t g = first_group; g < layout.group_count(); ++g) {
+    const GroupLayout& group = layout.group(g);
+    if (group.may_be_unwritten()) bytes.push_back(group.pages.frame_bytes());
+  }
+  for (size_t k = first_companion; k < layout.companions().size(); ++k) {
+    const CompanionColumn& column = layout.companions()[k];
+    const std::vector<uint64_t> theirs = DefaultFrames(TableLayout(column.spec, column.id));
+    bytes.insert(bytes.end(), theirs.begin(), theirs.end());
+  }
+  return bytes;
+}
+
 Status HeldFrames::Take(std::span<const uint64_t> bytes, Deadline deadline, bool* was_there) {
   for (const uint64_t size : bytes) {
     pools_.push_back(database_->arena->NewPool(size, "a change of a table"));

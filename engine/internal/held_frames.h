@@ -15,6 +15,11 @@
 
 namespace geardb::engine {
 
+/// Bytes of the frames that a table takes for defaults as it comes; or as groups and companions
+/// from these on come.
+std::vector<uint64_t> DefaultFrames(const TableLayout& layout, size_t first_group = 0,
+                                    size_t first_companion = 0);
+
 /// Frames that a change has made room for, held so that nobody else takes them before it does. Of
 /// one thread.
 class HeldFrames {

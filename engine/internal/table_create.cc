@@ -55,20 +55,6 @@ Result<std::shared_ptr<TableCore>> AddTable(DatabaseCore* core, TableSpec spec, 
   return table;
 }
 
-/// Of the defaults of all groups that may be unwritten, of companions, too.
-std::vector<uint64_t> DefaultFrames(const TableLayout& layout) {
-  std::vector<uint64_t> bytes;
-  for (size_t g = 0; g < layout.group_count(); ++g) {
-    const GroupLayout& group = layout.group(g);
-    if (group.may_be_unwritten()) bytes.push_back(group.pages.frame_bytes());
-  }
-  for (const CompanionColumn& column : layout.companions()) {
-    const std::vector<uint64_t> theirs = DefaultFrames(TableLayout(column.spec, column.id));
-    bytes.insert(bytes.end(), theirs.begin(), theirs.end());
-  }
-  return bytes;
-}
-
 /// As CreateTable, where there is memory now, that of `held` included (FrameAttempt).
 Status TryCreate(DatabaseCore* database, const TableSpec& spec, Deadline deadline, HeldFrames* held,
                  std::vector<uint64_t>* lacking, std::shared_ptr<TableCore>* created) {
