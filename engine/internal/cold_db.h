@@ -227,10 +227,12 @@ struct LostFile {
 std::string RangeText(const rocksdb::LiveFileMetaData& file);
 /// What keeps RocksDB from reading anything of an SST file, or all of it; empty: nothing.
 std::string WhyLost(const ColdDb& store, const rocksdb::LiveFileMetaData& table, LostPages which);
-/// Reads all keys of pages that lie in files; with `key` only files through which a read of this
-/// page may pass. Files in `looked` (by number) are passed over, and those that were read are
-/// added. Not by RocksDB's iterators: one through a file that cannot be opened ends the process
-/// in 7.8 (GetAllKeyVersions frees it twice).
+/// The SST files of pages; with `key` only those through which a read of this page may pass.
+std::vector<rocksdb::LiveFileMetaData> FilesOfPages(const ColdDb& store,
+                                                    const ColdPageKey* key = nullptr);
+/// Reads all keys of pages that lie in files, those of FilesOfPages. Files in `looked` (by number)
+/// are passed over, and those that were read are added. Not by RocksDB's iterators: one through a
+/// file that cannot be opened ends the process in 7.8 (GetAllKeyVersions frees it twice).
 std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which,
                                     const ColdPageKey* key = nullptr,
                                     std::set<uint64_t>* looked = nullptr);

@@ -107,22 +107,34 @@ bool ColdReader::ReadFrom(const ColdDb& without, ColdRead* read) {
          read->header.lsn >= read->lsn;
 }
 
+bool ColdReader::Salvage(ColdRead* read) {
+  const auto value = salvage_.Find(read->key, read->lsn);
+  if (!value || !Decode(*value, read).ok()) return false;
+  salvaged_.Add();
+  return true;
+}
+
+bool ColdReader::LookBeside(const ColdRead& read) {
+  if (read.lsn == kNoLsn || db_->format < kColdFormat) return false;
+  bool all = true;
+  for (const rocksdb::LiveFileMetaData& file : FilesOfPages(*db_, &read.key)) {
+    all = salvage_.LookBeside(file) && all;
+  }
+  return all;
+}
+
 Status ColdReader::AfterDamage(const Status& why, ColdRead* read) {
   const ColdDb* const without = Without();
   if (without != nullptr && ReadFrom(*without, read)) return Status::Ok();
-  auto value = salvage_.Find(read->key, read->lsn);
-  if (!value) {
-    const std::vector<LostFile> lost = LostFilesOf(read->key);
-    if (lost.empty()) return Status::Corruption(why.message(), WhereItIs(read->key));
-    salvage_.LookFor(lost);
-    value = salvage_.Find(read->key, read->lsn);
-  }
-  if (value && Decode(*value, read).ok()) {
-    salvaged_.Add();
-    return Status::Ok();
-  }
+  if (Salvage(read)) return Status::Ok();
+  const std::vector<LostFile> lost = LostFilesOf(read->key);
+  if (lost.empty()) return Status::Corruption(why.message(), WhereItIs(read->key));
+  salvage_.LookFor(lost);
+  if (Salvage(read)) return Status::Ok();
+  const bool all_looked_at = LookBeside(*read);
+  if (Salvage(read)) return Status::Ok();
   // A file that is only away comes back, and nothing may be removed for it.
-  if (without != nullptr && db_->options.read_only) {
+  if (all_looked_at || (without != nullptr && db_->options.read_only)) {
     return Status::Corruption(why.message(), "; nothing else has the page");
   }
   read->of_file = true;

@@ -44,6 +44,11 @@ class ColdReader {
   const ColdDb* Without();
   /// Whether the page was found there, no older than it is asked for.
   bool ReadFrom(const ColdDb& without, ColdRead* read);
+  /// The page from where it was found beside a bad block; false: it was not, or its value is bad.
+  bool Salvage(ColdRead* read);
+  /// Looks for the page in all files that a read of it passes through. False where not all of them
+  /// could be read, or where versions cannot be told apart: the page may be good.
+  bool LookBeside(const ColdRead& read);
   /// The damaged files through which a read of this page may pass. Each file is read whole once,
   /// not again for each page that one of them hides.
   std::vector<LostFile> LostFilesOf(const ColdPageKey& key);

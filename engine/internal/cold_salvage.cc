@@ -10,7 +10,6 @@
 
 #include "base/concatenate.h"
 #include "engine/internal/cold_checksum.h"
-#include "engine/internal/cold_db.h"
 #include "engine/internal/cold_page.h"
 #include "engine/internal/cold_table_keys.h"
 
@@ -41,20 +40,20 @@ std::string ReadSome(const rocksdb::FSRandomAccessFile& file, uint64_t offset, u
   return status.ok() ? read.ToString() : std::string();
 }
 
-std::string PathOf(const ColdDb& db, const LostFile& lost) {
-  return Concatenate(db.directory, "/", lost.file.relative_filename);
+std::string PathOf(const ColdDb& db, const rocksdb::LiveFileMetaData& file) {
+  return Concatenate(db.directory, "/", file.relative_filename);
 }
 
 /// All that there is of an SST file.
-std::string ReadTable(const ColdDb& db, const LostFile& lost) {
-  const std::string path = PathOf(db, lost);
+std::string ReadTable(const ColdDb& db, const rocksdb::LiveFileMetaData& file) {
+  const std::string path = PathOf(db, file);
   uint64_t bytes = 0;
-  std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+  std::unique_ptr<rocksdb::FSRandomAccessFile> opened;
   if (!db.tables->GetFileSize(path, rocksdb::IOOptions(), &bytes, nullptr).ok() ||
-      !db.tables->NewRandomAccessFile(path, {}, &file, nullptr).ok()) {
+      !db.tables->NewRandomAccessFile(path, {}, &opened, nullptr).ok()) {
     return {};
   }
-  return ReadSome(*file, 0, bytes);
+  return ReadSome(*opened, 0, bytes);
 }
 
 /// A record's header and key; nothing where they are bad, or no page's.
@@ -102,15 +101,21 @@ std::string WhyLost(const ColdDb& store, const rocksdb::LiveFileMetaData& table,
   return read.IsCorruption() ? Concatenate(path, " cannot be read: ", read.ToString()) : "";
 }
 
-std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which, const ColdPageKey* key,
-                                    std::set<uint64_t>* looked) {
+std::vector<rocksdb::LiveFileMetaData> FilesOfPages(const ColdDb& store, const ColdPageKey* key) {
   const std::string bytes = key == nullptr ? "" : EncodeColdKey(*key);
   std::vector<rocksdb::LiveFileMetaData> tables;
   store.db->GetLiveFilesMetaData(&tables);
+  std::erase_if(tables, [&](const rocksdb::LiveFileMetaData& table) {
+    return table.column_family_name != store.pages->GetName() ||
+           (key != nullptr && (bytes < table.smallestkey || table.largestkey < bytes));
+  });
+  return tables;
+}
+
+std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which, const ColdPageKey* key,
+                                    std::set<uint64_t>* looked) {
   std::vector<LostFile> lost;
-  for (const rocksdb::LiveFileMetaData& table : tables) {
-    if (table.column_family_name != store.pages->GetName()) continue;
-    if (key != nullptr && (bytes < table.smallestkey || table.largestkey < bytes)) continue;
+  for (const rocksdb::LiveFileMetaData& table : FilesOfPages(store, key)) {
     if (looked != nullptr && !looked->insert(table.file_number).second) continue;
     const std::string why = WhyLost(store, table, which);
     if (why.empty()) continue;
@@ -123,7 +128,7 @@ std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which, const 
 
 std::set<std::string> GoodKeysOf(const ColdDb& db, const LostFile& file) {
   std::set<std::string> keys;
-  const std::string bytes = ReadTable(db, file);
+  const std::string bytes = ReadTable(db, file.file);
   KeyBlocks blocks(bytes);
   while (const auto block = blocks.Next()) {
     for (const TableEntry& entry : block->entries) {
@@ -135,12 +140,14 @@ std::set<std::string> GoodKeysOf(const ColdDb& db, const LostFile& file) {
 }
 
 void ColdSalvage::LookInto(const LostFile& file) {
-  const std::string path = PathOf(*db_, file);
+  const std::string path = PathOf(*db_, file.file);
   KeySpan bad{.first = file.file.smallestkey, .last = file.file.largestkey};
   uint64_t end = 0;
   bool some_bad = false;
-  const std::string bytes = ReadTable(*db_, file);
-  if (bytes.size() != file.file.size) spans_.push_back(bad);  // RocksDB reads nothing of it.
+  const std::string bytes = ReadTable(*db_, file.file);
+  const bool whole = bytes.size() == file.file.size;
+  files_.insert_or_assign(file.file.file_number, whole);
+  if (!whole) spans_.push_back(bad);  // RocksDB reads nothing of it.
   KeyBlocks blocks(bytes);
   while (const auto block = blocks.Next()) {
     if (block->place.offset > end) {
@@ -150,11 +157,7 @@ void ColdSalvage::LookInto(const LostFile& file) {
     }
     bad.first = UserKeyOf(block->entries.back().key);
     end = block->place.end();
-    for (const TableEntry& entry : block->entries) {
-      const auto page = DecodeColdPageKey(UserKeyOf(entry.key));
-      if (!page || TypeOfKey(entry.key) != TableKeyType::kValue) continue;
-      Note(*page, entry.value, {path, block->place.offset, block->place.bytes, /*in_block=*/true});
-    }
+    NoteValues(path, *block);
   }
   bad.last = file.file.largestkey;
   // Of a file with good blocks alone, bad is what leads to them.
@@ -167,6 +170,28 @@ void ColdSalvage::Note(const ColdPageKey& key, std::string_view value, const Val
   if (page.ok() && page->lsn != kNoLsn) found_[key].insert_or_assign(page->lsn, place);
 }
 
+void ColdSalvage::NoteValues(const std::string& path, const TableBlock& block) {
+  for (const TableEntry& entry : block.entries) {
+    const auto page = DecodeColdPageKey(UserKeyOf(entry.key));
+    if (!page || TypeOfKey(entry.key) != TableKeyType::kValue) continue;
+    Note(*page, entry.value, {path, block.place.offset, block.place.bytes, /*in_block=*/true});
+  }
+}
+
+bool ColdSalvage::LookBeside(const rocksdb::LiveFileMetaData& file) {
+  MutexLock lock(&mutex_);
+  if (const auto looked = files_.find(file.file_number); looked != files_.end()) {
+    return looked->second;
+  }
+  if (beside_.contains(file.file_number)) return true;
+  const std::string bytes = ReadTable(*db_, file);
+  if (bytes.size() != file.size) return false;
+  beside_.insert(file.file_number);
+  KeyBlocks blocks(bytes);
+  while (const auto block = blocks.Next()) NoteValues(PathOf(*db_, file), *block);
+  return true;
+}
+
 bool ColdSalvage::IsLookedFor(const std::string& key) const {
   return std::ranges::any_of(
       spans_, [&](const KeySpan& span) { return span.first <= key && key <= span.last; });
@@ -176,7 +201,7 @@ void ColdSalvage::LookFor(std::span<const LostFile> files) {
   MutexLock lock(&mutex_);
   bool more = false;
   for (const LostFile& lost : files) {
-    if (!files_.insert(lost.file.file_number).second) continue;
+    if (files_.contains(lost.file.file_number)) continue;
     db_->listener->AddDamage(lost.why);
     LookInto(lost);
     more = true;

@@ -3,7 +3,8 @@
 // file itself, which RocksDB does not read where it was cut. A value names the LSN that tells it
 // from the page's other versions.
 //
-// So what is lost costs only pages whose values it had itself (ColdStoreOptions::blob_bytes_min).
+// So what is lost costs only pages whose values it had itself (ColdStoreOptions::blob_bytes_min),
+// unless another file has them: those that a read of the page may pass through are looked at, too.
 // What was deleted is found, too: only what the index says is there may be asked for.
 #pragma once
 
@@ -20,11 +21,11 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/internal/cold_blobs.h"
+#include "engine/internal/cold_db.h"
 #include "engine/internal/cold_keys.h"
+#include "engine/internal/cold_table_keys.h"
 
 namespace geardb::engine {
-
-struct LostFile;
 
 /// The keys of the values in an SST file's good blocks.
 std::set<std::string> GoodKeysOf(const ColdDb& db, const LostFile& file);
@@ -39,6 +40,9 @@ class ColdSalvage {
   /// files, where that was not done yet: one read of each, and of the keys in all blob files of
   /// pages.
   void LookFor(std::span<const LostFile> files);
+  /// Looks into an SST file that has no bad blocks, too, where that was not done yet. False where
+  /// not all of it can be read: it is only away, perhaps, or has left meanwhile.
+  bool LookBeside(const rocksdb::LiveFileMetaData& file);
   /// The value of the page's oldest version that is not older than `lsn`. Nothing where there is
   /// none among what was looked for, or where no version has an LSN.
   std::optional<std::string> Find(const ColdPageKey& key, Lsn lsn) const;
@@ -66,6 +70,7 @@ class ColdSalvage {
   void LookInto(const LostFile& file) GEARDB_REQUIRES(mutex_);
   void Note(const ColdPageKey& key, std::string_view value, const ValuePlace& place)
       GEARDB_REQUIRES(mutex_);
+  void NoteValues(const std::string& path, const TableBlock& block) GEARDB_REQUIRES(mutex_);
   void LookInto(const BlobFile& file) GEARDB_REQUIRES(mutex_);
   bool IsLookedFor(const std::string& key) const GEARDB_REQUIRES(mutex_);
   /// Nothing where its checksum does not fit.
@@ -74,7 +79,9 @@ class ColdSalvage {
 
   const ColdDb* const db_;
   mutable Mutex mutex_;
-  std::set<uint64_t> files_ GEARDB_GUARDED_BY(mutex_);  // SST files that were looked at.
+  /// SST files that LookFor has read, and whether they could be read whole, but for bad blocks.
+  std::map<uint64_t, bool> files_ GEARDB_GUARDED_BY(mutex_);
+  std::set<uint64_t> beside_ GEARDB_GUARDED_BY(mutex_);  // That LookBeside has read.
   std::vector<KeySpan> spans_ GEARDB_GUARDED_BY(mutex_);
   std::map<ColdPageKey, Versions> found_ GEARDB_GUARDED_BY(mutex_);
 };

@@ -26,13 +26,14 @@
 // **Damage.** What a read finds damaged is said of the pages that were read, by name. A value that
 // does not fit its checksum and a bad blob record are the page's own. What a bad block of an SST
 // file hides, or a file that is missing or bad as a whole, is looked for in the blob files
-// (cold_salvage.h), and in the store as it is without these files. Where it is not there, all reads
-// fail that pass through the file, also those of pages that other files have (ColdRead::of_file),
-// unless the store was opened for reading, which knows then that they are lost. Never is it an
-// older version: RocksDB asks the newest file first and stops at an error. Once a file was dropped,
-// an older version may come up, which has another LSN than the one that is asked for
-// (ColdPageHeader::lsn). Index chunks and the LSN are in two files each (cold_chunks.h), so that
-// one bad file costs none. A blob file without its header or footer is read as if it had them
+// (cold_salvage.h), in the other files that a read passes through, and in the store as it is
+// without these files. Where it is in none, it is lost, if all of them could be read but for bad
+// blocks, or the store was opened for reading. Else reads fail that pass through the file, also
+// those of pages that other files have (ColdRead::of_file): one that is missing may come back.
+// Never is it an older version: RocksDB asks the newest file first and stops at an error. Once a
+// file was dropped, an older version may come up, which has another LSN than the one that is asked
+// for (ColdPageHeader::lsn). Index chunks and the LSN are in two files each (cold_chunks.h), so
+// that one bad file costs none. A blob file without its header or footer is read as if it had them
 // (cold_blobs.h). A compaction that meets damage is given up and compaction switched off (reads and
 // writes go on) until the next open; `damage()` says what was found. Where RocksDB cannot open the
 // directory for bad files, but for those of one copy, it is opened for reading; writes are
@@ -168,8 +169,8 @@ struct ColdRead {
   ColdPageHeader header = {};
   /// NotFound, Corruption (the frame's rows mean nothing then) and IoError name the page.
   Status status = {};
-  /// Of Corruption: a file through which the read passes cannot be read, which may have another
-  /// version of the page, or a deletion of another; the page itself may be good.
+  /// Of Corruption: a file through which the read passes is missing or cut, and may have the page,
+  /// another version, or a deletion of another; the page itself may be good.
   bool of_file = false;
 };
 

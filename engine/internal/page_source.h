@@ -57,7 +57,7 @@ class PageSource {
 
   /// Copies the rows into a frame of the group, which keeps what it has beyond them. Corruption,
   /// naming table, trajectory and page, where they are damaged or not to be found; IoError. With
-  /// `of_file` what is damaged is a file of the cold store through which reads pass, and the page
+  /// `of_file` a file of the cold store through which reads pass is missing or cut, and the page
   /// itself may be good: nothing may be removed for it.
   Status Read(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame,
               bool* of_file = nullptr);
