@@ -175,14 +175,10 @@ Status MakeMemory(engine::DatabaseCore* core) {
   return Status::Ok();
 }
 
-}  // namespace
-
-Database::Database(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-
-Database::~Database() { Close().ok(); }
-
-Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
-                                                 const DatabaseOptions& options) {
+/// `index_bytes` is set to the budget that it is opened with, or was to be.
+Result<std::shared_ptr<Database::Impl>> OpenImpl(const std::string& directory,
+                                                 const DatabaseOptions& options,
+                                                 uint64_t* index_bytes) {
   const auto began = std::chrono::steady_clock::now();
   if (directory.empty()) {
     return Status::InvalidArgument("the directory of the database is '': expected a path");
@@ -196,9 +192,11 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
     GEARDB_RETURN_IF_ERROR(opening->status());
     engine::UseColdStoreOnce();
   }
-  std::shared_ptr<Impl> impl(new Impl(options), DeleteUnlessForked<Impl>());
+  std::shared_ptr<Database::Impl> impl(new Database::Impl(options),
+                                       DeleteUnlessForked<Database::Impl>());
   impl->directory = directory;
   ChooseSizes(impl->env, directory, &impl->options);
+  *index_bytes = impl->options.budgets.index_bytes;
   wal::LogOptions log = LogOptionsOf(impl->options);
   GEARDB_RETURN_IF_ERROR(MakeMemory(impl.get()));
   GEARDB_ASSIGN_OR_RETURN(wal::CreatedLog found, FindOrCreate(impl->env, directory, options, log));
@@ -242,7 +240,24 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   impl->KeepActivity(found.directory);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   if (ours) engine::CloseAtExit(impl.get(), [core = impl.get()] { (void)core->Close(); });
-  return std::unique_ptr<Database>(new Database(std::move(impl)));
+  return impl;
+}
+
+}  // namespace
+
+Database::Database(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Database::~Database() { Close().ok(); }
+
+Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
+                                                 const DatabaseOptions& options) {
+  uint64_t index_bytes = 0;
+  auto impl = OpenImpl(directory, options, &index_bytes);
+  if (!impl.ok()) {
+    Env* const env = options.env == nullptr ? Env::Posix() : options.env;
+    return engine::NameIndexBudget(impl.status(), env, directory, index_bytes);
+  }
+  return std::unique_ptr<Database>(new Database(std::move(*impl)));
 }
 
 // ---- Tables.

@@ -6,6 +6,8 @@
 
 #include "base/concatenate.h"
 #include "base/epoch.h"
+#include "engine/internal/activity.h"
+#include "wal/manifest.h"
 
 namespace geardb::engine {
 namespace {
@@ -79,6 +81,20 @@ Status NameIndexBudget(const Status& refused, const DatabaseCore& core, const Ta
   }
   return Status::ResourceExhausted(what, " does not fit budgets.index_bytes = ", budget,
                                    ", of which ", used, " are used: raise it to ", enough);
+}
+
+Status NameIndexBudget(const Status& refused, Env* env, const std::string& directory,
+                       uint64_t budget_bytes) {
+  if (!IsOfIndexBudget(refused)) return refused;
+  const auto manifest = wal::ReadManifest(env, directory);
+  if (!manifest.ok()) return refused;
+  const DatabaseActivity last = ReadActivity(env, directory, manifest->Seed());
+  const uint64_t used = last.stats.index.used_bytes;
+  if (!last.known || used <= budget_bytes) return refused;
+  return Status::ResourceExhausted("database '", directory,
+                                   "' does not fit budgets.index_bytes = ", budget_bytes,
+                                   ": when it was open last, it used ", used, ": raise it to ",
+                                   AlignUp(used + 1, kStepBytes), " at least");
 }
 
 }  // namespace geardb::engine

@@ -2,6 +2,10 @@
 // enough.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
+#include "base/env.h"
 #include "base/status.h"
 #include "engine/internal/core.h"
 #include "engine/schema.h"
@@ -19,5 +23,11 @@ bool IsOfIndexBudget(const Status& refused);
 /// that is enough beside what is used and all other tables. It is found by making the tables in
 /// memory of their own, with larger and larger budgets. Takes the tables' state mutexes.
 Status NameIndexBudget(const Status& refused, const DatabaseCore& core, const TableSpec& wanted);
+
+/// What to say when an open of the database in `directory` with `budget_bytes` of index was refused
+/// with `refused`: where that is for want of index memory, ResourceExhausted with what it used when
+/// it was open last, if that is known and more.
+Status NameIndexBudget(const Status& refused, Env* env, const std::string& directory,
+                       uint64_t budget_bytes);
 
 }  // namespace geardb::engine

@@ -25,18 +25,18 @@ class IndexBudgetTest : public StoreTest {
     options_.background = false;
   }
   void TearDown() override { Close(); }
+  static uint64_t EnoughOf(const Status& refused) {
+    const std::string text(refused.message());
+    const std::string before = "raise it to ";
+    const size_t at = text.find(before);
+    EXPECT_NE(at, std::string::npos) << refused;
+    return at == std::string::npos ? 64 * kMiB : std::stoull(text.substr(at + before.size()));
+  }
 
   FaultEnv env_{1};
 };
 
 TEST_F(IndexBudgetTest, TheIndexBudgetThatAnErrorNamesIsEnough) {
-  const auto enough = [](const Status& status) {
-    const std::string text(status.message());
-    const std::string before = "raise it to ";
-    const size_t at = text.find(before);
-    EXPECT_NE(at, std::string::npos) << status;
-    return at == std::string::npos ? 64 * kMiB : std::stoull(text.substr(at + before.size()));
-  };
   for (const int tables : {1, 3}) {
     for (const int priority_tables : {0, 1, 20}) {
       for (const uint64_t budget : {uint64_t{64} << 10, kMiB, 2 * kMiB}) {
@@ -51,7 +51,7 @@ TEST_F(IndexBudgetTest, TheIndexBudgetThatAnErrorNamesIsEnough) {
           spec.name = "t" + std::to_string(i);
           const Status first = database_->CreateTable(spec).status();
           if (!first.ok()) {
-            options_.budgets.index_bytes = enough(first);
+            options_.budgets.index_bytes = EnoughOf(first);
             EXPECT_GT(options_.budgets.index_bytes, budget);
             Reopen();
             ASSERT_OK(database_->CreateTable(spec));
@@ -65,12 +65,34 @@ TEST_F(IndexBudgetTest, TheIndexBudgetThatAnErrorNamesIsEnough) {
           later = table_->CreatePriorityTable(WindowSpec("later" + std::to_string(i))).status();
         }
         if (later.ok()) continue;
-        options_.budgets.index_bytes = enough(later);
+        options_.budgets.index_bytes = EnoughOf(later);
         Reopen();
         OpenAgain(spec.name);
         EXPECT_OK(table_->CreatePriorityTable(WindowSpec("last")));
       }
     }
+  }
+}
+
+// It named the next piece of memory alone, and so hundreds of opens later that of the last one.
+TEST_F(IndexBudgetTest, AnOpenNamesWhatWasUsedWhenItWasOpenLast) {
+  OpenEmpty();
+  for (int i = 0; i < 8; ++i) {
+    TableSpec spec = StepSpec();
+    spec.name = "t" + std::to_string(i);
+    spec.priority_tables = {WindowSpec("p")};
+    ASSERT_OK(database_->CreateTable(spec));
+  }
+  OpenAgain("t0");
+  for (int64_t i = 0; i < 4000; ++i) AppendClosed(i, 1);
+  Close();
+  for (const uint64_t budget : {kMiB / 16, kMiB}) {
+    options_.budgets.index_bytes = budget;
+    const Status refused = Database::Open(dir_->path(), options_).status();
+    EXPECT_STATUS(kResourceExhausted, refused, "when it was open last, it used ");
+    options_.budgets.index_bytes = EnoughOf(refused);
+    EXPECT_GT(options_.budgets.index_bytes, budget);
+    EXPECT_OK(Database::Open(dir_->path(), options_));
   }
 }
 
