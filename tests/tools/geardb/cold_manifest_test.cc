@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/testing/random_programs.h"
 #include "tests/tools/geardb/cli_fixture.h"
 #include "tests/tools/geardb/large_store_fixture.h"
 #include "tools/geardb/command.h"
@@ -53,9 +54,11 @@ class ColdManifestCommandsTest : public testing::LargeStoreTest {
 
 TEST_F(ColdManifestCommandsTest, DamageIsNamedAndRepairedAndCostsNothing) {
   ExpectGood();
+  uint64_t cases = 0;
   for (const char* begin : {"CURRENT", "MANIFEST-"}) {
     for (const char* way : {"flipped", "cut", "missing"}) {
       for (const bool repairs : {true, false}) {
+        if (!testing::InShare(cases++)) continue;
         Restore();
         const std::string file = FileIn(begin);
         SCOPED_TRACE(file + " " + way + (repairs ? ", repaired" : ", opened"));

@@ -235,7 +235,9 @@ TEST_F(RepairColdFilesTest, AFileOfDeletionsAloneCostsNothing) {
 }
 
 TEST_F(RepairColdFilesTest, AFileWithABadEndCostsNothingNotEvenBeforeItsRepair) {
+  uint64_t files = 0;
   for (const auto& of_pages : PageFiles()) {
+    if (!testing::InShare(files++)) continue;
     const std::string& file = of_pages.first;
     SCOPED_TRACE(file);
     const auto flip = [&] { testing::FlipByte(file, fs::file_size(file) - 3); };
