@@ -113,7 +113,8 @@ struct DatabaseStats {
   /// ahead, and one page for each call that reads.
   uint64_t pages_beside_bytes = 0;
   uint64_t pages_beside_most_bytes = 0;
-  std::string frame_pages = {};  ///< "huge", "4 KiB": the pages behind the frames.
+  /// The pages behind the frames: "huge (advised)", "huge (asked for)" (some of them), "4 KiB".
+  std::string frame_pages = {};
   // Pages read because they were not in memory, since the open.
   uint64_t log_page_reads = 0;   ///< From the log; a page in several pieces counts each.
   uint64_t cold_page_reads = 0;  ///< From the cold store.

@@ -67,6 +67,10 @@ Status Region::Commit(size_t part, uint64_t bytes) {
                                              : kLargeStep;
   const uint64_t wanted = std::min(AlignUp(bytes, step), target.reserved_bytes);
   GEARDB_RETURN_IF_ERROR(memory_->Charge(wanted - target.committed_bytes, name_));
+  const uint64_t begin = offset_ + target.offset;
+  // Pieces that were whole before have theirs.
+  const uint64_t from = std::max(begin, AlignDown(begin + target.committed_bytes, kHugePageBytes));
+  memory_->huge_pages_.Take(memory_->base_ + from, begin + wanted - from);
   target.committed_bytes = wanted;
   return Status::Ok();
 }
@@ -92,13 +96,11 @@ Result<std::unique_ptr<IndexMemory>> IndexMemory::Create(const Options& options)
                        memory->reserve_bytes_, " bytes, for ", options.budget_name, " = ",
                        options.budget_bytes);
   }
-  void* base = ::mmap(nullptr, memory->reserve_bytes_, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_NORESERVE, memory->fd_, 0);
-  if (base == MAP_FAILED) {
+  memory->base_ = MapShared(memory->fd_, memory->reserve_bytes_);
+  if (memory->base_ == nullptr) {
     return ErrnoStatus(errno, "mapping ", memory->reserve_bytes_, " bytes of index memory '",
                        options.name, "', for ", options.budget_name, " = ", options.budget_bytes);
   }
-  memory->base_ = static_cast<std::byte*>(base);
   MutexLock lock(&memory->mutex_);
   memory->free_ranges_[0] = memory->reserve_bytes_;
   return memory;

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "base/mutex.h"
 #include "base/status.h"
 
@@ -125,6 +126,7 @@ class IndexMemory {
   std::string name_;
   std::string budget_name_;
   std::atomic<uint64_t> used_bytes_{0};
+  HugePages huge_pages_;
   Mutex mutex_;
   std::map<uint64_t, uint64_t> free_ranges_ GEARDB_GUARDED_BY(mutex_);  // offset -> bytes
 };

@@ -36,16 +36,20 @@ uint64_t ReadNumber(const char* path, uint64_t otherwise) {
   return file >> value ? value : otherwise;
 }
 
-/// What the kernel does for shared memory that asks for huge pages.
-std::string SharedMemoryPageKind() {
+/// Whether the kernel gives huge pages to shared memory that is advised to have them.
+bool GivesHugePagesIfAdvised() {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
   std::string line;
   std::getline(file, line);
   for (const char* enabled : {"[always]", "[within_size]", "[advise]", "[force]"}) {
-    if (line.find(enabled) != std::string::npos) return "huge (advised)";
+    if (line.find(enabled) != std::string::npos) return true;
   }
-  return "4 KiB";
+  return false;
 }
+
+/// Pools with fewer slabs ask for no huge pages: most of theirs may never be written.
+constexpr uint64_t kHugeFromSlabs = 8;
+static_assert(kSlabBytes == kHugePageBytes);
 
 }  // namespace
 
@@ -73,16 +77,14 @@ Result<std::unique_ptr<HostArena>> HostArena::Create(const ArenaOptions& options
     close(fd);
     return ErrnoStatus(error, "sizing the frame arena to budgets.frames_bytes = ", budget);
   }
-  void* base =
-      mmap(nullptr, MappedBytes(budget), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (base == MAP_FAILED) {
+  std::byte* const base = MapShared(fd, MappedBytes(budget));
+  if (base == nullptr) {
     const int error = errno;
     close(fd);
     return ErrnoStatus(error, "mapping the frame arena of budgets.frames_bytes = ", budget);
   }
-  madvise(base, budget, MADV_HUGEPAGE);
-  std::unique_ptr<HostArena> arena(
-      new HostArena(fd, static_cast<std::byte*>(base), budget, epochs));
+  std::unique_ptr<HostArena> arena(new HostArena(fd, base, budget, epochs));
+  if (arena->advised_) madvise(base, budget, MADV_HUGEPAGE);
   if (options.prefault) arena->Prefault();
   return arena;
 }
@@ -92,8 +94,9 @@ HostArena::HostArena(int fd, std::byte* base, uint64_t budget_bytes, EpochRegist
       base_(base),
       budget_bytes_(budget_bytes),
       epochs_(epochs),
-      page_kind_(SharedMemoryPageKind()),
+      advised_(GivesHugePagesIfAdvised()),
       slabs_((1 + kBehindPerBudget) * slab_count()),
+      asked_huge_(slabs_.size()),
       free_slabs_(static_cast<uint32_t>(slab_count())),
       behind_(static_cast<uint32_t>(kBehindPerBudget * slab_count())) {}
 
@@ -108,6 +111,7 @@ void HostArena::Prefault() {
   std::vector<std::thread> workers;
   for (uint64_t begin = 0; begin < budget_bytes_; begin += share) {
     const auto touch = [this, begin, end = std::min(begin + share, budget_bytes_)] {
+      if (!advised_) huge_pages_.Take(base_ + begin, end - begin);
       for (uint64_t offset = begin; offset < end; offset += 4096) base_[offset] = std::byte{0};
     };
     auto worker = StartThread("faults in frames", touch);
@@ -118,6 +122,20 @@ void HostArena::Prefault() {
     }
   }
   for (std::thread& worker : workers) worker.join();
+  MutexLock lock(&mutex_);
+  std::fill_n(asked_huge_.begin(), slab_count(), true);
+}
+
+void HostArena::TakeHugePages(uint32_t first, uint32_t count) {
+  for (uint32_t slab = first; slab < first + count; ++slab) {
+    if (asked_huge_[slab]) continue;
+    asked_huge_[slab] = true;
+    huge_pages_.Take(base_ + uint64_t{slab} * kSlabBytes, kSlabBytes);
+  }
+}
+
+std::string HostArena::page_kind() const {
+  return advised_ ? "huge (advised)" : huge_pages_.taken_bytes() > 0 ? "huge (asked for)" : "4 KiB";
 }
 
 FramePool* HostArena::NewPool(uint64_t frame_bytes, std::string owner) {
@@ -177,6 +195,7 @@ std::optional<uint32_t> HostArena::TakeSlabs(FramePool* pool, Kept kept) {
   if (!first) return std::nullopt;
   pool->owned_ += run;
   for (uint32_t slab = *first; slab < *first + run; ++slab) slabs_[slab].owner = pool;
+  if (!advised_ && pool->owned_ >= kHugeFromSlabs) TakeHugePages(*first, run);
   return first;
 }
 
@@ -197,6 +216,7 @@ void HostArena::Discard(uint32_t first, uint32_t count) {
   const auto bytes = static_cast<off_t>(uint64_t{count} * kSlabBytes);
   // A memfd can; and without, memory would come to more than the budget, no frame to harm.
   (void)fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+  std::fill_n(asked_huge_.begin() + first, count, false);
 }
 
 bool HostArena::FreeSpareRun() {
@@ -433,8 +453,9 @@ uint64_t HostArena::FramesUsed(uint32_t part) const {
   return found == parts_.end() ? 0 : found->second.used;
 }
 
-uint64_t HostArena::used_bytes() const {
+uint64_t HostArena::used_bytes() {
   MutexLock lock(&mutex_);
+  ReclaimRetired();
   return used_bytes_;
 }
 

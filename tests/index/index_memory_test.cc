@@ -150,6 +150,24 @@ TEST(IndexMemoryTest, ReleasedRangesGrowTogetherAgain) {
   }
 }
 
+TEST(IndexMemoryTest, WhatGrowsBeyondHugePagesKeepsItsBytes) {
+  const auto memory = IndexMemory::Create({.budget_bytes = 32 * kMiB}).value();
+  for (int round = 0; round < 2; ++round) {
+    auto region = memory->Reserve("grows", {4 * kKiB, 16 * kMiB}).value();
+    for (uint64_t bytes = kMiB / 2; bytes <= 16 * kMiB; bytes += 700'000) {
+      const uint64_t before = region.committed_bytes(1);
+      ASSERT_OK(region.Commit(1, bytes));
+      for (uint64_t at = before; at < region.committed_bytes(1); at += 4096) {
+        EXPECT_EQ(region.part_base(1)[at], std::byte{0}) << at;
+      }
+      region.part_base(1)[bytes - 1] = std::byte{2};
+    }
+    for (uint64_t bytes = kMiB / 2; bytes <= 16 * kMiB; bytes += 700'000) {
+      EXPECT_EQ(region.part_base(1)[bytes - 1], std::byte{2});
+    }
+  }
+}
+
 TEST(IndexMemoryTest, MovedRegionKeepsItsBytes) {
   const auto memory = TestMemory();
   ASSERT_OK_AND_ASSIGN(Region a, memory->Reserve("a", {4096}));

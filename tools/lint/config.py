@@ -52,6 +52,7 @@ SYSTEM_HEADERS = {
     "engine/internal/exit_close.cc": {"unistd.h"},
     "base/hash.cc": {"xxhash.h"},
     "index/draw_points.cc": {"immintrin.h"},
+    "base/huge_pages.cc": {"sys/mman.h"},
     "base/large_memory.cc": {"sys/mman.h"},
     "base/malloc_limits.cc": {"malloc.h"},
     "index/index_memory.cc": {"fcntl.h", "sys/mman.h", "unistd.h"},

@@ -151,6 +151,23 @@ TEST_F(ArenaTest, ARunDoesNotSkipAGap) {
   EXPECT_EQ(Take(one), slabs[1]);
 }
 
+TEST_F(ArenaTest, PoolsOfManySlabsAskForHugePages) {
+  Create(24);
+  if (arena_->page_kind() != "4 KiB") GTEST_SKIP() << "all memory has them";
+  FramePool* small = arena_->NewPool(kSlabBytes, "small");
+  for (int i = 0; i < 7; ++i) Take(small);
+  const uint64_t before = ResidentBytes();
+  FramePool* large = arena_->NewPool(kSlabBytes / 2, "large");
+  for (int i = 0; i < 14; ++i) Take(large);
+  EXPECT_EQ(arena_->page_kind(), "4 KiB");
+  EXPECT_LT(ResidentBytes(), before + kSlabBytes) << "of slabs that nobody has written";
+  const FrameRef first = Take(large);
+  if (arena_->page_kind() == "4 KiB") GTEST_SKIP() << "the system has none to give";
+  EXPECT_EQ(arena_->page_kind(), "huge (asked for)");
+  EXPECT_GE(ResidentBytes(), before + kSlabBytes);
+  EXPECT_EQ(arena_->Resolve(first)[kSlabBytes / 2 - 1], std::byte{0});
+}
+
 TEST_F(ArenaTest, RetiredFramesWaitForTheirReaders) {
   Create(1);
   FramePool* pool = arena_->NewPool(kSlabBytes, "a");
@@ -161,6 +178,7 @@ TEST_F(ArenaTest, RetiredFramesWaitForTheirReaders) {
   EXPECT_FALSE(arena_->Allocate(pool, Deadline::Now()).ok());
   auto late = epochs_.Enter();  // Began after it was retired: does not hold it.
   reader.Leave();
+  EXPECT_EQ(arena_->used_bytes(), 0u) << "though nobody has asked for a frame since";
   EXPECT_EQ(Take(pool), frame);
 }
 
