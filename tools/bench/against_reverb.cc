@@ -15,6 +15,7 @@ constexpr uint64_t kTableBytes = uint64_t{256} << 20;
 constexpr uint64_t kBatchBytesMax = uint64_t{64} << 20;
 constexpr int64_t kBatch = 256;
 constexpr int64_t kTrajectorySteps = 1000;
+constexpr int64_t kAhead = 2;  // Batches; the peer reads as many.
 
 /// Appends at memory ack, since Reverb's items are in memory; the ceiling copies the same bytes.
 class InsertScene final : public Scene {
@@ -52,9 +53,10 @@ class SampleScene final : public Scene {
     GEARDB_ASSIGN_OR_RETURN(scene->store_, MakeStore(settings, options, spec));
     GEARDB_RETURN_IF_ERROR(FillWithSteps(scene->store_.get(), kind.items,
                                          std::min(kind.items, scene->steps_of_trajectory())));
-    GEARDB_ASSIGN_OR_RETURN(scene->sampler_,
-                            scene->store_->table->priority_table("prioritized")
-                                ->NewSampler({.batch = kind.batch, .views = {{.column = "obs"}}}));
+    GEARDB_ASSIGN_OR_RETURN(
+        scene->sampler_,
+        scene->store_->table->priority_table("prioritized")
+            ->NewSampler({.batch = kind.batch, .views = {{.column = "obs"}}, .prefetch = kAhead}));
     return std::unique_ptr<Scene>(std::move(scene));
   }
 
@@ -123,8 +125,8 @@ Row SampleRow(const SampleKind& kind) {
       .size = static_cast<int64_t>(kind.payload_bytes),
       .size_of = "bytes a step",
       .what =
-          "Sampler::Next of 256 steps (at most 64 MiB), gather included, from 256 MiB, or a "
-          "million steps where that is less",
+          "Sampler::Next of 256 steps (at most 64 MiB), gather included, two batches ahead, from "
+          "256 MiB, or a million steps where that is less",
       .ceiling = "memcpy of as many rows from random places",
       .unit = Unit::kBytesPerSecond,
       .target = {Target::Kind::kTimesPeerAtLeast, 50, 0.70},
