@@ -60,7 +60,13 @@ class BatchItems {
   const std::vector<DrawnItem>& items() const { return items_; }
 
  private:
-  uint32_t ResolveOne(size_t i, const Reach& reach);
+  // Of rows of one part, which begin there in the batch.
+  /// Where leaves are rows the page of each, else its trajectory.
+  void FindPages(const BatchPart& part, std::span<const DrawnLeaf> leaves, size_t begin);
+  void FindTrajectories(const BatchPart& part, std::span<const DrawnLeaf> leaves, size_t begin);
+  void PlaceWindows(const BatchPart& part, size_t begin, size_t end);
+  void List(const BatchPart& part, std::span<const DrawnLeaf> leaves, size_t begin,
+            Batch::Rep* rep) const;
   /// Which rows are of which group; `parts` draw groups, all of them or none.
   static void ListGroups(std::span<const BatchPart> parts, std::span<const DrawnLeaf> leaves,
                          Batch::Rep* rep);

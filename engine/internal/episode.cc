@@ -7,25 +7,6 @@ namespace {
 
 constexpr int64_t kNoLimit = int64_t{1} << 62;
 
-/// Without final rows, the last row of a truncated or cut episode stands in for one.
-bool PlaysFinalRow(const TableLayout& layout, const WindowRule& rule, End end) {
-  return !layout.spec().final_row && rule.extent.after >= 1 &&
-         (end == End::kTruncated || end == End::kCut);
-}
-
-Episode WholeTrajectory(const RowCursor& cursor, const WindowRule& rule) {
-  const index::TrajectoryRecord& record = cursor.record();
-  Episode episode;
-  episode.begin = static_cast<int64_t>(record.first_row);
-  episode.rows_end = static_cast<int64_t>(record.rows_end);
-  episode.open = record.state != index::TrajectoryState::kClosed;
-  episode.head_missing = record.first_row > 0;
-  const bool last_is_final = (record.flags & index::kFinalRowStored) != 0 ||
-                             PlaysFinalRow(cursor.state().layout(), rule, record.end);
-  episode.steps_end = episode.rows_end - (last_is_final ? 1 : 0);
-  return episode;
-}
-
 }  // namespace
 
 Lpn RowCursor::PageOf(int64_t row) {
@@ -55,7 +36,7 @@ uint8_t RowCursor::FlagsOf(int64_t row) {
 Episode FindEpisode(RowCursor* cursor, const WindowRule& rule, int64_t row, Reach reach) {
   const TableLayout& layout = cursor->state().layout();
   const bool bounded_by_flags = layout.spec().stream && !rule.cross_ends;
-  Episode episode = WholeTrajectory(*cursor, rule);
+  Episode episode = EpisodeOfAll(layout, cursor->record(), rule);
   if (layout.spec().stream && !bounded_by_flags && episode.rows_end > episode.begin) {
     // The last row is a step, or not, by what it carries itself.
     RowCursor tail(cursor->state(), cursor->record(), cursor->record().tail_lpn);

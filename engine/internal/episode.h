@@ -46,6 +46,26 @@ struct Reach {
   int64_t right = 0;
 };
 
+/// Without final rows, the last row of a truncated or cut episode stands in for one.
+inline bool PlaysFinalRow(const TableLayout& layout, const WindowRule& rule, End end) {
+  return !layout.spec().final_row && rule.extent.after >= 1 &&
+         (end == End::kTruncated || end == End::kCut);
+}
+
+/// A whole trajectory as one episode, which it is but in a stream.
+inline Episode EpisodeOfAll(const TableLayout& layout, const index::TrajectoryRecord& record,
+                            const WindowRule& rule) {
+  Episode episode;
+  episode.begin = static_cast<int64_t>(record.first_row);
+  episode.rows_end = static_cast<int64_t>(record.rows_end);
+  episode.open = record.state != index::TrajectoryState::kClosed;
+  episode.head_missing = record.first_row > 0;
+  const bool last_is_final =
+      (record.flags & index::kFinalRowStored) != 0 || PlaysFinalRow(layout, rule, record.end);
+  episode.steps_end = episode.rows_end - (last_is_final ? 1 : 0);
+  return episode;
+}
+
 /// The episode of `row` (which is there) under `rule`. In a stream, its flags are looked at no
 /// further than `reach`: an edge beyond is given as if it lay just beyond the reach.
 Episode FindEpisode(RowCursor* cursor, const WindowRule& rule, int64_t row, Reach reach);

@@ -8,11 +8,14 @@
 namespace geardb::engine {
 namespace {
 
-/// Rows of a draw, until it is known which of them are wanted.
+/// Rows of a draw, until it is known which of them are wanted. In buffers of `rows`.
 class DrawAttempt {
  public:
-  explicit DrawAttempt(const PartRequest& request)
-      : request_(request), priority_(&request.source->priority()) {}
+  DrawAttempt(const PartRequest& request, PartRows* rows)
+      : request_(request),
+        priority_(&request.source->priority()),
+        leaves_(rows->drawn_leaves),
+        probabilities_(rows->drawn_probabilities) {}
 
   const std::vector<uint64_t>& leaves() const { return leaves_; }
   double probability(size_t i) const { return probabilities_[i]; }
@@ -47,6 +50,14 @@ class DrawAttempt {
     (held ? reservation->items : reservation->uncounted).emplace_back(leaves_[i], GenerationOf(i));
     reservation->mark = priority_->epoch_mark();
   }
+  /// Hands over what all rows have reserved.
+  void KeepAll(DrawReservation* reservation) const {
+    if (priority_->names_items()) {
+      for (size_t i = 0; i < leaves_.size(); ++i) Keep(i, reservation);
+    } else if (!request_.options->observer) {
+      reservation->rows += leaves_.size();
+    }
+  }
   uint32_t GenerationOf(size_t i) const {
     uint32_t generation = 0;
     GEARDB_CHECK(request_.part->state->GenerationOfLeaf(*priority_, leaves_[i], &generation));
@@ -61,8 +72,8 @@ class DrawAttempt {
  private:
   const PartRequest& request_;
   PriorityState* const priority_;
-  std::vector<uint64_t> leaves_;
-  std::vector<double> probabilities_;
+  std::vector<uint64_t>& leaves_;
+  std::vector<double>& probabilities_;
 };
 
 /// Rows that the selector can give.
@@ -86,13 +97,18 @@ Status DrawPlain(const PartRequest& request, PartRows* rows) {
   if (!priority.CanDraw(request.rows) || !Admits(request, priority.limiter(), request.rows)) {
     return NotEnoughFor(request, request.rows);
   }
-  DrawAttempt attempt(request);
+  DrawAttempt attempt(request, rows);
   attempt.Draw(request.rows);
-  rows->leaves.reserve(request.rows);
-  for (size_t i = 0; i < request.rows; ++i) {
-    attempt.Keep(i, &rows->reservation);
-    AddItem(*request.part, attempt.LeafAt(i), attempt.probability(i), rows);
+  attempt.KeepAll(&rows->reservation);
+  if (request.part->groups != nullptr) {
+    for (size_t i = 0; i < request.rows; ++i) {
+      AddItem(*request.part, attempt.LeafAt(i), attempt.probability(i), rows);
+    }
+    return Status::Ok();
   }
+  rows->leaves.resize(request.rows);
+  for (size_t i = 0; i < request.rows; ++i) rows->leaves[i] = attempt.LeafAt(i);
+  rows->probabilities.swap(rows->drawn_probabilities);
   return Status::Ok();
 }
 
@@ -108,7 +124,7 @@ Status DrawWithin(const PartRequest& request, PartRows* rows) {
   if (!Admits(request, limiter, request.rows)) return NotEnoughFor(request, request.rows);
   const uint64_t there = RowsThere(priority, TriesMax(request.rows));
   uint64_t most = there;
-  DrawAttempt attempt(request);
+  DrawAttempt attempt(request, rows);
   std::vector<ItemAnchors> anchors;
   std::vector<size_t> kept;
   for (uint64_t tries = request.rows;; tries *= 2) {
@@ -251,7 +267,7 @@ Status DrawTokens(const PartRequest& request, PartRows* rows) {
   if (!Admits(request, limiter, fewest)) return NotEnoughFor(request, 1);
   // One more: the carried item may come again, and is passed over.
   const uint64_t most = RowsThere(priority, request.rows + 1);
-  DrawAttempt attempt(request);
+  DrawAttempt attempt(request, rows);
   TokenCount count = begun;
   TokenCut cut{.filled = begun.full()};
   for (uint64_t tries = 16; !cut.filled; tries *= 2) {
@@ -295,6 +311,23 @@ Status DrawTokens(const PartRequest& request, PartRows* rows) {
 }
 
 }  // namespace
+
+void PartRows::Clear() {
+  draw_number = 0;
+  leaves.clear();
+  probabilities.clear();
+  reservation.rows = 0;
+  reservation.items.clear();
+  reservation.uncounted.clear();
+  reservation.mark = {};
+  sampled.clear();
+  carried.reset();
+  audit = {};
+  drawable = 0;
+  smallest_probability = 0;
+  drawn_leaves.clear();
+  drawn_probabilities.clear();
+}
 
 std::string SamplerSource::Name() const {
   return "priority table '" + priority_table->spec.name + "' of table '" +

@@ -44,7 +44,7 @@ struct AuditedDraw {
   uint64_t first_draw = 0;
 };
 
-/// The rows of one part of one batch.
+/// The rows of one part of one batch. Kept from batch to batch for its buffers (Clear).
 struct PartRows {
   uint64_t draw_number = 0;
   std::vector<DrawnLeaf> leaves;  ///< Of each row of the batch.
@@ -56,6 +56,12 @@ struct PartRows {
   // As of before the draw.
   uint64_t drawable = 0;
   double smallest_probability = 0;
+  // Of the selector's draw, and not for others.
+  std::vector<uint64_t> drawn_leaves = {};
+  std::vector<double> drawn_probabilities = {};
+
+  /// As new, but for the memory.
+  void Clear();
 };
 
 /// How the rows of a part are drawn.

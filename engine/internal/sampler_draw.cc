@@ -127,7 +127,8 @@ void Sampler::Impl::CheckCarried() {
 Status Sampler::Impl::DrawParts(Drawn* batch) {
   std::vector<uint64_t> rows;
   GEARDB_RETURN_IF_ERROR(ShareRows(&rows));
-  batch->parts.clear();
+  batch->parts.resize(sources_.size());
+  for (engine::PartRows& part : batch->parts) part.Clear();
   for (size_t p = 0; p < sources_.size(); ++p) {
     const engine::PartRequest request{.source = &sources_[p],
                                       .part = &batch_parts_[p],
@@ -136,7 +137,7 @@ Status Sampler::Impl::DrawParts(Drawn* batch) {
                                       .key = KeyOf(p),
                                       .rows = rows[p],
                                       .carried = carried_ ? &*carried_ : nullptr};
-    GEARDB_RETURN_IF_ERROR(engine::DrawPart(request, &batch->parts.emplace_back()));
+    GEARDB_RETURN_IF_ERROR(engine::DrawPart(request, &batch->parts[p]));
   }
   return Status::Ok();
 }
@@ -147,7 +148,7 @@ Status Sampler::Impl::BuildBatch(Drawn* batch) GEARDB_THREAD_ANNOTATION(no_threa
   std::vector<engine::DrawnLeaf> joined;
   std::span<const engine::DrawnLeaf> leaves = batch->parts[0].leaves;
   if (batch->parts.size() == 1) {
-    rep.probabilities = std::move(batch->parts[0].probabilities);
+    rep.probabilities.swap(batch->parts[0].probabilities);
   } else {
     rep.probabilities.clear();
     for (const engine::PartRows& part : batch->parts) {
@@ -207,7 +208,12 @@ void Sampler::Impl::CollectSampled(Drawn* batch, size_t part, size_t begin, size
   const uint32_t mask = (uint32_t{1} << bits) - 1;
   seen_.assign(size_t{mask} + 1, 0);
   counted_.clear();
-  const auto add = [&](Slot slot) {
+  // A drawn group is one sample of each of its members, whatever it shows; the windows of a drawn
+  // trajectory are one sample of it.
+  const size_t stride = options_.within ? static_cast<size_t>(options_.within->count) : 1;
+  const size_t drawn = groups != nullptr ? members.size() : (items.size() + stride - 1) / stride;
+  for (size_t i = 0; i < drawn; ++i) {
+    const Slot slot = groups != nullptr ? members[i] : items[i * stride].slot;
     uint32_t at = (slot * 0x9E3779B1u) >> (32 - bits);
     while (seen_[at] != 0 && counted_[seen_[at] - 1].first != slot) at = (at + 1) & mask;
     if (seen_[at] == 0) {
@@ -215,14 +221,6 @@ void Sampler::Impl::CollectSampled(Drawn* batch, size_t part, size_t begin, size
       seen_[at] = static_cast<uint32_t>(counted_.size());
     }
     ++counted_[seen_[at] - 1].second;
-  };
-  if (groups != nullptr) {
-    // A drawn group is one sample of each of its members, whatever it shows.
-    for (const Slot slot : members) add(slot);
-  } else {
-    // The windows of a drawn trajectory are one sample of it.
-    const size_t stride = options_.within ? static_cast<size_t>(options_.within->count) : 1;
-    for (size_t i = 0; i < items.size(); i += stride) add(items[i].slot);
   }
   std::vector<fb::Sampled>& sampled = batch->parts[part].sampled;
   sampled.reserve(counted_.size());

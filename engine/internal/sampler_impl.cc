@@ -141,15 +141,17 @@ Status Sampler::Impl::TryDraw() {
 
 Status Sampler::Impl::TryDrawOnce() {
   GEARDB_RETURN_IF_ERROR(CheckTables());
-  auto batch = std::make_unique<Drawn>();
-  batch->rep = pool_->Take();
+  std::unique_ptr<Drawn> batch;
   {
     MutexLock lock(&mutex_);
-    if (!spare_builders_.empty()) {
-      batch->builder = std::move(spare_builders_.back());
-      spare_builders_.pop_back();
+    if (!spare_.empty()) {
+      batch = std::move(spare_.back());
+      spare_.pop_back();
     }
   }
+  if (batch == nullptr) batch = std::make_unique<Drawn>();
+  batch->gathered = false;
+  batch->rep = pool_->Take();
   if (batch->builder == nullptr) {
     batch->builder = std::make_unique<engine::BatchBuilder>(
         batch_parts_, options_.layout,
@@ -285,7 +287,7 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
   {
     MutexLock lock(&mutex_);
     rep = std::move(front->rep);
-    spare_builders_.push_back(std::move(front->builder));
+    spare_.push_back(std::move(queue_.front()));
     queue_.pop_front();
     if (gatherer_.joinable()) --next_to_gather_;
   }

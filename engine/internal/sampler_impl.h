@@ -37,7 +37,8 @@ class Sampler::Impl {
   const PriorityTableSpec& spec() const { return sources_[0].priority_table->spec; }
 
  private:
-  /// A batch that was drawn. `builder` and `guard` belong to whoever gathers until `gathered`.
+  /// A batch that was drawn. `builder` and `guard` belong to whoever gathers until `gathered`. Once
+  /// it was handed over, another one takes what it has but for `rep`.
   struct Drawn {
     std::unique_ptr<Batch::Rep> rep;
     std::unique_ptr<engine::BatchBuilder> builder;
@@ -125,7 +126,7 @@ class Sampler::Impl {
   std::deque<std::unique_ptr<Drawn>> queue_ GEARDB_GUARDED_BY(mutex_);
   size_t next_to_gather_ GEARDB_GUARDED_BY(mutex_) = 0;
   bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
-  std::vector<std::unique_ptr<engine::BatchBuilder>> spare_builders_ GEARDB_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Drawn>> spare_ GEARDB_GUARDED_BY(mutex_);  // Handed over.
   std::thread gatherer_;
 };
 
