@@ -346,7 +346,9 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
 Result<std::vector<Appended>> Writer::Impl::AppendOnce(Calls calls, Priorities priorities, Ack ack,
                                                        Deadline deadline) {
   engine::FrameQueue::Hold hold(&database_->frame_queue);
-  AppendPlan plan;
+  std::unique_ptr<AppendPlan> made =
+      reused_plan_ ? std::move(reused_plan_) : std::make_unique<AppendPlan>();
+  AppendPlan& plan = *made;
   plan.hold = &hold;
   const uint64_t pieces = CountRows(calls, &plan);
   GEARDB_RETURN_IF_ERROR(CheckFits(plan, pieces));
@@ -393,6 +395,8 @@ Result<std::vector<Appended>> Writer::Impl::AppendOnce(Calls calls, Priorities p
                         .rows = static_cast<int64_t>(calls[i].rows),
                         .end_lsn = reservation.end});
   }
+  plan.Clear();
+  reused_plan_ = std::move(made);
   return appended;
 }
 

@@ -259,6 +259,7 @@ class Writer::Impl {
   std::vector<std::unique_ptr<engine::Lane>> lanes_;
   std::vector<std::unique_ptr<Impl>> companions_;  // Writers of the table's companions; null: none.
   std::unique_ptr<AppendChange> reused_;           // Of a call that has been waited for.
+  std::unique_ptr<AppendPlan> reused_plan_;        // Cleared.
 };
 
 }  // namespace geardb

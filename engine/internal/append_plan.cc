@@ -54,6 +54,25 @@ wal::RecordSize AppendPlan::SizeWith(uint64_t body_bytes) const {
   return wal::RecordSize::For(body_bytes, piece_bytes);
 }
 
+void AppendPlan::Clear() {
+  constexpr size_t kPagesKept = 64;
+  AppendPlan was = std::exchange(*this, AppendPlan());
+  if (was.pages.capacity() > kPagesKept || was.calls.capacity() > kPagesKept) return;
+  const auto keep = [](auto* memory, auto* vector) {
+    memory->clear();
+    vector->swap(*memory);
+  };
+  keep(&was.calls, &calls);
+  keep(&was.pages, &pages);
+  keep(&was.frames, &frames);
+  keep(&was.new_frames, &new_frames);
+  keep(&was.previous_lsns, &previous_lsns);
+  keep(&was.places, &places);
+  keep(&was.runs, &runs);
+  keep(&was.pieces, &pieces);
+  keep(&was.piece_bytes, &piece_bytes);
+}
+
 void CopyRowsIntoPage(const PageCopy& copy) {
   const TableLayout& layout = *copy.layout;
   const LaneRows& call = *copy.call;

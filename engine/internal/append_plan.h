@@ -86,6 +86,8 @@ struct AppendPlan {
   /// The largest initial priority given, by number of priority table: raises "max" once admitted.
   std::vector<std::pair<uint32_t, float>> largest_given;
 
+  /// As new, with the memory of what it was, where that is little.
+  void Clear();
   /// Fills `runs`, `pieces` and `piece_bytes` from `pages` and `frames`.
   void DescribePieces(const TableLayout& layout, const HostArena& arena);
   /// The pieces in parts, none over `record_bytes_max`.
