@@ -20,6 +20,8 @@ Result<std::unique_ptr<TablePlan>> TablePlan::Create(index::IndexMemory* memory,
       plan->lpns_, index::LpnAllocator::Create(memory, name + " LPNs", LpnCapacityOf(*memory)));
   GEARDB_ASSIGN_OR_RETURN(plan->slots_,
                           index::LpnAllocator::Create(memory, name + " slots", slot_capacity));
+  plan->pages_in_use_ = {memory, name + " pages in use"};
+  plan->slots_in_use_ = {memory, name + " slots in use"};
   const TableSpec& spec = state->layout().spec();
   if (spec.trajectories_max == 0 && spec.steps_max == 0 && spec.bytes_max == 0) return plan;
   if (spec.remover == Remover::kLifo) {
@@ -242,8 +244,8 @@ void TablePlan::EmptyCompanion(size_t companion, Slot slot) {
 }
 
 void TablePlan::EmptyCompanion(size_t companion) {
-  const size_t slots = companions_[companion]->slots_in_use_.size();
-  for (size_t slot = 0; slot < slots; ++slot) EmptyCompanion(companion, static_cast<Slot>(slot));
+  const uint64_t slots = companions_[companion]->slots_in_use_.size();
+  for (uint64_t slot = 0; slot < slots; ++slot) EmptyCompanion(companion, static_cast<Slot>(slot));
 }
 
 void TablePlan::TrimCompanion(size_t number, Slot slot, uint64_t first_row) {
@@ -285,8 +287,8 @@ Status TablePlan::ReserveNumbers(uint64_t lpn_count, uint64_t slot_count) {
   if (lpn_count > lpns_.reserved()) GEARDB_RETURN_IF_ERROR(lpns_.Reserve(lpn_count));
   if (slot_count > slots_.reserved()) GEARDB_RETURN_IF_ERROR(slots_.Reserve(slot_count));
   if (remover_ != nullptr) GEARDB_RETURN_IF_ERROR(remover_->Reserve(slots_.reserved()));
-  if (lpn_count > pages_in_use_.size()) pages_in_use_.resize(lpn_count + lpn_count / 8);
-  if (slot_count > slots_in_use_.size()) slots_in_use_.resize(slot_count + slot_count / 8);
+  GEARDB_RETURN_IF_ERROR(pages_in_use_.Reserve(lpn_count));
+  GEARDB_RETURN_IF_ERROR(slots_in_use_.Reserve(slot_count));
   return state_->Reserve(lpn_count, slot_count);
 }
 

@@ -21,6 +21,7 @@
 
 #include "base/status.h"
 #include "engine/internal/eviction.h"
+#include "engine/internal/number_array.h"
 #include "engine/internal/table_state.h"
 #include "index/heap_remover.h"
 #include "index/lpn_allocator.h"
@@ -210,8 +211,8 @@ class TablePlan {
   const TablePlan* owner_ = nullptr;
   index::LpnAllocator lpns_;
   index::LpnAllocator slots_;
-  std::vector<PageInUse> pages_in_use_;
-  std::vector<SlotInUse> slots_in_use_;
+  NumberArray<PageInUse> pages_in_use_;
+  NumberArray<SlotInUse> slots_in_use_;
   std::unordered_map<Slot, Lane*> open_lanes_;
   std::deque<PageOfAge> pages_by_age_;  // Kept when the table has a bound on rows or bytes.
   // Slots that no writer has, closed or orphaned, by age and within a record by generation: the
