@@ -322,9 +322,12 @@ Cleaner::Choice Cleaner::ChooseStart(Aim aim) {
 
 Status Cleaner::PutPages(Lsn log_start) {
   if constexpr (kBreak.recycle_unmoved) return Status::Ok();
-  for (const auto& table : database_->AllTables()) {
-    if (table->dropped.load()) continue;
-    GEARDB_RETURN_IF_ERROR(PutPagesOf(table, log_start));
+  // One that is dropped meanwhile gives its memory back once nobody has it: this has one at a time.
+  std::vector<TableId> tables;
+  for (const auto& table : database_->AllTables()) tables.push_back(table->layout().id());
+  for (const TableId id : tables) {
+    const auto table = database_->TableById(id);
+    if (table != nullptr) GEARDB_RETURN_IF_ERROR(PutPagesOf(table, log_start));
   }
   return Status::Ok();
 }
@@ -345,6 +348,7 @@ Status Cleaner::PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_star
         MutexLock lock(&mutex_);
         if (stop_) return Status::Cancelled("the database is being closed");
       }
+      if (table->dropped.load()) return Status::Ok();
       std::vector<ColdWork> work;
       std::vector<ColdWork> after;
       EpochRegistry::Guard guard;

@@ -274,20 +274,6 @@ bool DatabaseCore::MakeLogRoom(uint64_t bytes, Deadline deadline) {
   return cleaner->WaitForPass(bytes, deadline);
 }
 
-Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadline deadline) {
-  if (const auto frame = arena->TryAllocate(pool)) return *frame;
-  const WaitTimer timer(&waits.frames);
-  for (;;) {
-    // What was dropped others may take first: it is made again while there is something to drop.
-    const bool made = !options.resident &&
-                      (evictor->MakeRoom(pool, ahead) > 0 || arena->FramesAvailable(pool) > 0);
-    Result<FrameRef> frame = arena->Allocate(pool, deadline);
-    if (frame.ok() || deadline.passed()) return frame;
-    // A page that is being read can be dropped once it is there.
-    if (!made && (options.resident || !page_loader->AwaitOne(deadline))) return frame;
-  }
-}
-
 Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec, TableId id,
                                                            Kept kept,
                                                            std::shared_ptr<Mutex> mutex) {
@@ -378,12 +364,22 @@ void DatabaseCore::ForgetTable(TableId id) {
   if (found == tables_.end()) return;
   found->second->dropped.store(true);
   KeepFrames(found->second->state.get(), 0);
+  std::erase_if(leaving_, [](const auto& table) { return table.expired(); });
+  leaving_.push_back(found->second);
   tables_.erase(found);
   dropped_.push_back(id);
   frames_of_dropped_.hits += frames.hits;
   frames_of_dropped_.misses += frames.misses;
   frames_of_dropped_.dropped += frames.dropped;
   frames_of_dropped_.unplaced += frames.unplaced;
+}
+
+bool DatabaseCore::AwaitLeaving(Deadline deadline) {
+  MutexLock guard(&tables_mutex_);
+  std::erase_if(leaving_, [](const auto& table) { return table.expired(); });
+  if (leaving_.empty() || deadline.passed()) return false;
+  left_.WaitUntil(&tables_mutex_, Deadline::AfterMs(1));
+  return true;
 }
 
 std::vector<TableId> DatabaseCore::TakeDropped() {

@@ -284,6 +284,10 @@ class DatabaseCore {
   /// From here on it is there, with its companions. Whoever finds it finds it whole.
   void AddTable(std::shared_ptr<TableCore> table);
   void ForgetTable(TableId id);
+  /// A dropped table gives its memory back once nobody has it any more: who has handles of it, or
+  /// looks at all tables just now. Waits a moment where there is such a one; false where there is
+  /// none, or the deadline has passed.
+  bool AwaitLeaving(Deadline deadline);
   TableId NextTableId() const;
   /// Tables that were dropped since the last call.
   std::vector<TableId> TakeDropped();
@@ -317,6 +321,8 @@ class DatabaseCore {
   std::map<TableId, std::shared_ptr<TableCore>> tables_ GEARDB_GUARDED_BY(tables_mutex_);
   TableId last_table_id_ GEARDB_GUARDED_BY(tables_mutex_) = 0;
   std::vector<TableId> dropped_ GEARDB_GUARDED_BY(tables_mutex_);
+  std::vector<std::weak_ptr<TableCore>> leaving_ GEARDB_GUARDED_BY(tables_mutex_);
+  CondVar left_;  // Nobody says so: for waits of a moment.
   FrameStats frames_of_dropped_ GEARDB_GUARDED_BY(tables_mutex_);  // Counts alone.
   std::map<std::string, Tag, std::less<>> tags_ GEARDB_GUARDED_BY(tables_mutex_);
   std::unique_ptr<wal::LogWriter> log_writer_;

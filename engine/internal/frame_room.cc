@@ -4,6 +4,21 @@
 
 namespace geardb::engine {
 
+Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadline deadline) {
+  if (const auto frame = arena->TryAllocate(pool)) return *frame;
+  const WaitTimer timer(&waits.frames);
+  for (;;) {
+    // What was dropped others may take first: it is made again while there is something to drop.
+    const bool made = !options.resident &&
+                      (evictor->MakeRoom(pool, ahead) > 0 || arena->FramesAvailable(pool) > 0);
+    Result<FrameRef> frame = arena->Allocate(pool, deadline);
+    if (frame.ok() || deadline.passed()) return frame;
+    // A page that is being read can be dropped once it is there.
+    if (made || (!options.resident && page_loader->AwaitOne(deadline))) continue;
+    if (!AwaitLeaving(deadline)) return frame;
+  }
+}
+
 Status TakeOneEach(DatabaseCore* database, std::span<FramePool* const> pools, Deadline deadline,
                    std::vector<FrameRef>* frames) {
   // All at once, so that none makes room by what another has made.

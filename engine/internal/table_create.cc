@@ -82,7 +82,7 @@ Status TryCreate(DatabaseCore* database, const TableSpec& spec, Deadline deadlin
     auto added = AddTable(database, spec, id);
     if (!added.ok()) {
       if (!IsOfIndexBudget(added.status())) *lacking = DefaultFrames(layout);
-      return NameIndexBudget(added.status(), *database, spec);
+      return added.status();
     }
     *created = std::move(*added);
     reservation = scope.Reserve({.size = size});
@@ -106,10 +106,14 @@ Result<std::shared_ptr<TableCore>> CreateTable(DatabaseCore* database, const Tab
   }
   const Deadline deadline = Deadline::AfterMs(kAdmissionMs);
   std::shared_ptr<TableCore> created;
-  GEARDB_RETURN_IF_ERROR(
-      TryWithFrames(database, deadline, [&](HeldFrames* held, std::vector<uint64_t>* lacking) {
-        return TryCreate(database, chosen, deadline, held, lacking, &created);
-      }));
+  const FrameAttempt attempt = [&](HeldFrames* held, std::vector<uint64_t>* lacking) {
+    return TryCreate(database, chosen, deadline, held, lacking, &created);
+  };
+  Status status = TryWithFrames(database, deadline, attempt);
+  while (IsOfIndexBudget(status) && database->AwaitLeaving(deadline)) {
+    status = TryWithFrames(database, deadline, attempt);
+  }
+  GEARDB_RETURN_IF_ERROR(NameIndexBudget(status, *database, chosen));
   return created;
 }
 

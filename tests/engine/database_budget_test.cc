@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "tests/testing/store_fixture.h"
 
 namespace geardb {
@@ -206,6 +208,28 @@ TEST_F(DatabaseBudgetTest, DroppedTablesGiveTheirMemoryBack) {
   }
   EXPECT_EQ(database_->Stats().index.used_bytes, index_before);
   EXPECT_LE(database_->Stats().frames.used_bytes, frames_after_first + (uint64_t{8} << 20));
+}
+
+using DatabaseBudgetConcurrentTest = DatabaseBudgetTest;
+
+// Its pages could not leave, and nobody waited for it: the next call was refused at once.
+TEST_F(DatabaseBudgetConcurrentTest, CallsWaitForADroppedTableThatSomebodyHas) {
+  options_.budgets.frames_bytes = 8 * kMiB;
+  for (int round = 0; round < 3; ++round) {
+    OpenEmpty();
+    Create(WideSpec());
+    ASSERT_OK(AppendWide(100, End::kTerminated));
+    writer_.reset();
+    auto held = std::move(table_);
+    ASSERT_OK(database_->DropTable("wide"));
+    std::thread holder([&] {
+      for (int i = 0; i < 20'000; ++i) std::this_thread::yield();
+      held.reset();
+    });
+    Create(WideSpec());
+    EXPECT_OK(AppendWide(100, End::kTerminated));
+    holder.join();
+  }
 }
 
 TEST_F(DatabaseBudgetTest, BatchesRunOutAndComeBack) {
