@@ -85,16 +85,22 @@ Status NameIndexBudget(const Status& refused, const DatabaseCore& core, const Ta
 
 Status NameIndexBudget(const Status& refused, Env* env, const std::string& directory,
                        uint64_t budget_bytes) {
-  if (!IsOfIndexBudget(refused)) return refused;
+  if (!IsOfIndexBudget(refused) || budget_bytes > kBudgetBytesMax) return refused;
   const auto manifest = wal::ReadManifest(env, directory);
   if (!manifest.ok()) return refused;
   const DatabaseActivity last = ReadActivity(env, directory, manifest->Seed());
   const uint64_t used = last.stats.index.used_bytes;
-  if (!last.known || used <= budget_bytes) return refused;
+  if (last.known && used > budget_bytes) {
+    return Status::ResourceExhausted("database '", directory,
+                                     "' does not fit budgets.index_bytes = ", budget_bytes,
+                                     ": by the numbers that it wrote last, it used ", used,
+                                     ": raise it to ", AlignUp(used + 1, kStepBytes), " at least");
+  }
   return Status::ResourceExhausted("database '", directory,
                                    "' does not fit budgets.index_bytes = ", budget_bytes,
-                                   ": when it was open last, it used ", used, ": raise it to ",
-                                   AlignUp(used + 1, kStepBytes), " at least");
+                                   ", and what it used when a process died is not known: raise it "
+                                   "to ",
+                                   2 * budget_bytes, ", say");
 }
 
 }  // namespace geardb::engine

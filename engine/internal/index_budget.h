@@ -26,7 +26,7 @@ Status NameIndexBudget(const Status& refused, const DatabaseCore& core, const Ta
 
 /// What to say when an open of the database in `directory` with `budget_bytes` of index was refused
 /// with `refused`: where that is for want of index memory, ResourceExhausted with what it used when
-/// it was open last, if that is known and more.
+/// it was open last, or, if that is not known or less, with twice the budget.
 Status NameIndexBudget(const Status& refused, Env* env, const std::string& directory,
                        uint64_t budget_bytes);
 

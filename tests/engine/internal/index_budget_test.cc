@@ -85,11 +85,24 @@ TEST_F(IndexBudgetTest, AnOpenNamesWhatWasUsedWhenItWasOpenLast) {
   }
   OpenAgain("t0");
   for (int64_t i = 0; i < 4000; ++i) AppendClosed(i, 1);
+  // A process that dies leaves no numbers: twice the budget is named, and soon enough.
+  const auto died = env_.CopyAfterCrash(testing::CrashKind::kProcess, 1);
+  DatabaseOptions options = options_;
+  options.env = died.get();
+  options.budgets.index_bytes = kMiB / 16;
+  int tries = 0;
+  for (Status refused;; options.budgets.index_bytes = EnoughOf(refused), ++tries) {
+    refused = Database::Open(dir_->path(), options).status();
+    if (refused.ok() || tries == 8) break;
+    EXPECT_STATUS(kResourceExhausted, refused, "is not known");
+  }
+  EXPECT_GT(tries, 2);
+  EXPECT_LT(tries, 8);
   Close();
   for (const uint64_t budget : {kMiB / 16, kMiB}) {
     options_.budgets.index_bytes = budget;
     const Status refused = Database::Open(dir_->path(), options_).status();
-    EXPECT_STATUS(kResourceExhausted, refused, "when it was open last, it used ");
+    EXPECT_STATUS(kResourceExhausted, refused, "that it wrote last, it used ");
     options_.budgets.index_bytes = EnoughOf(refused);
     EXPECT_GT(options_.budgets.index_bytes, budget);
     EXPECT_OK(Database::Open(dir_->path(), options_));
