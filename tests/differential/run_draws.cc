@@ -85,13 +85,13 @@ void Runner::SampleMixed(const Step& step) {
                      .share = part.share,
                      .count = part.count});
   }
-  auto made = database_->NewSampler(parts, sampler.options);
-  if (!SameCode("sampler", made.status(), StatusCode::kOk)) return;
-  sampler.sampler = std::move(*made);
   if (samplers_.size() >= kSamplersMax) {
     Cancel(&samplers_.front());
     samplers_.erase(samplers_.begin());
   }
+  auto made = database_->NewSampler(parts, sampler.options);
+  if (!SameCode("sampler", made.status(), StatusCode::kOk)) return;
+  sampler.sampler = std::move(*made);
   samplers_.push_back(std::move(sampler));
 }
 
