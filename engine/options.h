@@ -24,7 +24,7 @@ struct Budgets {
   /// bytes that would do.
   uint64_t frames_bytes = 0;
   /// Records, page tables, trees and bitmaps. An empty table takes some 130 KiB. Whatever this is,
-  /// a database has at most some 390 tables with a priority table each: they lay out addresses for
+  /// a database has at most some 490 tables with a priority table each: they lay out addresses for
   /// what they may hold, of which there are 1024 times as many. 0: an eighth of `frames_bytes`, at
   /// least 64 MiB.
   uint64_t index_bytes = 0;

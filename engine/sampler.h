@@ -191,7 +191,8 @@ struct SamplerOptions {
   /// batch: it stays reserved until then, and counts as drawn, and sampled, there. (Not so where
   /// the selector begins its order again with each batch, and counts no samples: fifo, lifo,
   /// heaps.) It is the sampler's own: one that is made later, after a reopen, too, begins without
-  /// it. An item that is gone by then is left out. Not of an epoch, nor with `within`: either is
+  /// it. An item that is gone by then is left out. A batch that is not full waits for more: Next
+  /// says after its deadline how much there is. Not of an epoch, nor with `within`: either is
   /// refused.
   int64_t tokens_max = 0;
   Oversized oversized = Oversized::kAlone;

@@ -364,8 +364,8 @@ void DatabaseCore::ForgetTable(TableId id) {
   if (found == tables_.end()) return;
   found->second->dropped.store(true);
   KeepFrames(found->second->state.get(), 0);
-  std::erase_if(leaving_, [](const auto& table) { return table.expired(); });
-  leaving_.push_back(found->second);
+  std::erase_if(leaving_, [](const auto& presence) { return presence.expired(); });
+  leaving_.push_back(found->second->presence);
   tables_.erase(found);
   dropped_.push_back(id);
   frames_of_dropped_.hits += frames.hits;
@@ -374,12 +374,16 @@ void DatabaseCore::ForgetTable(TableId id) {
   frames_of_dropped_.unplaced += frames.unplaced;
 }
 
-bool DatabaseCore::AwaitLeaving(Deadline deadline) {
+bool DatabaseCore::HasLeaving() {
   MutexLock guard(&tables_mutex_);
-  std::erase_if(leaving_, [](const auto& table) { return table.expired(); });
-  if (leaving_.empty() || deadline.passed()) return false;
+  std::erase_if(leaving_, [](const auto& presence) { return presence.expired(); });
+  return !leaving_.empty();
+}
+
+void DatabaseCore::AwaitLeaving() {
+  if (!HasLeaving()) return;
+  MutexLock guard(&tables_mutex_);
   left_.WaitUntil(&tables_mutex_, Deadline::AfterMs(1));
-  return true;
 }
 
 std::vector<TableId> DatabaseCore::TakeDropped() {

@@ -46,6 +46,8 @@ namespace geardb::engine {
 
 /// An open table. Owned by the database and by every handle on it.
 struct TableCore {
+  /// Of its memory: it goes last, when all of that has been given back.
+  const std::shared_ptr<const bool> presence = std::make_shared<const bool>(true);
   std::unique_ptr<TableState> state;
   std::unique_ptr<TablePlan> plan;
   std::atomic<bool> dropped{false};
@@ -262,8 +264,9 @@ class DatabaseCore {
   Status PromiseRanges(ChangeScope* scope, TableCore* table, uint64_t ids, uint64_t generations)
       GEARDB_REQUIRES(commit);
 
-  /// A frame of the pool; where there is none, pages are dropped for `ahead` of them. As
-  /// HostArena::Allocate. No mutex that a publication needs is held, and no epoch guard.
+  /// A frame of the pool; where there is none, pages are dropped for `ahead` of them, and tables
+  /// that are leaving are waited for. As HostArena::Allocate. No mutex that a publication needs is
+  /// held, and no epoch guard.
   Result<FrameRef> TakeFrame(FramePool* pool, uint64_t ahead, Deadline deadline);
 
   std::shared_ptr<TableCore> FindTable(std::string_view name) const;
@@ -285,9 +288,10 @@ class DatabaseCore {
   void AddTable(std::shared_ptr<TableCore> table);
   void ForgetTable(TableId id);
   /// A dropped table gives its memory back once nobody has it any more: who has handles of it, or
-  /// looks at all tables just now. Waits a moment where there is such a one; false where there is
-  /// none, or the deadline has passed.
-  bool AwaitLeaving(Deadline deadline);
+  /// looks at all tables just now. Whether there is such a one: who finds no memory after that was
+  /// true waits a moment and looks again.
+  bool HasLeaving();
+  void AwaitLeaving();
   TableId NextTableId() const;
   /// Tables that were dropped since the last call.
   std::vector<TableId> TakeDropped();
@@ -321,7 +325,7 @@ class DatabaseCore {
   std::map<TableId, std::shared_ptr<TableCore>> tables_ GEARDB_GUARDED_BY(tables_mutex_);
   TableId last_table_id_ GEARDB_GUARDED_BY(tables_mutex_) = 0;
   std::vector<TableId> dropped_ GEARDB_GUARDED_BY(tables_mutex_);
-  std::vector<std::weak_ptr<TableCore>> leaving_ GEARDB_GUARDED_BY(tables_mutex_);
+  std::vector<std::weak_ptr<const bool>> leaving_ GEARDB_GUARDED_BY(tables_mutex_);
   CondVar left_;  // Nobody says so: for waits of a moment.
   FrameStats frames_of_dropped_ GEARDB_GUARDED_BY(tables_mutex_);  // Counts alone.
   std::map<std::string, Tag, std::less<>> tags_ GEARDB_GUARDED_BY(tables_mutex_);

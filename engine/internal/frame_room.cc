@@ -8,6 +8,7 @@ Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadli
   if (const auto frame = arena->TryAllocate(pool)) return *frame;
   const WaitTimer timer(&waits.frames);
   for (;;) {
+    const bool leaving = HasLeaving();
     // What was dropped others may take first: it is made again while there is something to drop.
     const bool made = !options.resident &&
                       (evictor->MakeRoom(pool, ahead) > 0 || arena->FramesAvailable(pool) > 0);
@@ -15,7 +16,8 @@ Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadli
     if (frame.ok() || deadline.passed()) return frame;
     // A page that is being read can be dropped once it is there.
     if (made || (!options.resident && page_loader->AwaitOne(deadline))) continue;
-    if (!AwaitLeaving(deadline)) return frame;
+    if (!leaving) return frame;
+    AwaitLeaving();
   }
 }
 

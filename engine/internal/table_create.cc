@@ -109,9 +109,12 @@ Result<std::shared_ptr<TableCore>> CreateTable(DatabaseCore* database, const Tab
   const FrameAttempt attempt = [&](HeldFrames* held, std::vector<uint64_t>* lacking) {
     return TryCreate(database, chosen, deadline, held, lacking, &created);
   };
-  Status status = TryWithFrames(database, deadline, attempt);
-  while (IsOfIndexBudget(status) && database->AwaitLeaving(deadline)) {
+  Status status;
+  for (bool leaving = true; leaving && !deadline.passed();) {
+    leaving = database->HasLeaving();
     status = TryWithFrames(database, deadline, attempt);
+    if (!IsOfIndexBudget(status)) break;
+    database->AwaitLeaving();
   }
   GEARDB_RETURN_IF_ERROR(NameIndexBudget(status, *database, chosen));
   return created;
