@@ -14,7 +14,7 @@ using testing::StepSpec;
 using testing::StoreTest;
 using testing::WindowSpec;
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kBudgetMiB = uint64_t{1} << 20;
 
 class DatabaseBudgetTest : public StoreTest {
  protected:
@@ -28,7 +28,7 @@ class DatabaseBudgetTest : public StoreTest {
   }
   // And ten rows of 64 KiB.
   void OpenWithOneMiBOfBatches() {
-    options_.budgets.batch_bytes = kMiB;
+    options_.budgets.batch_bytes = kBudgetMiB;
     OpenEmpty();
     Create(WideSpec());
     ASSERT_OK(AppendWide(10));
@@ -66,13 +66,13 @@ TEST_F(DatabaseBudgetTest, TheColdStoreTakesAShareOfTheFramesOrWhatItIsGiven) {
     Reopen();
     return database_->Stats().cold_memory.limit_bytes;
   };
-  EXPECT_EQ(limit(4 * kMiB, 0), 8 * kMiB);
-  EXPECT_EQ(limit(160 * kMiB, 0), 20 * kMiB);
-  EXPECT_EQ(limit(4096 * kMiB, 0), 64 * kMiB);
-  EXPECT_EQ(limit(4096 * kMiB, 100 * kMiB), 100 * kMiB);
-  EXPECT_EQ(limit(4 * kMiB, 4 * kMiB), 4 * kMiB);
+  EXPECT_EQ(limit(4 * kBudgetMiB, 0), 8 * kBudgetMiB);
+  EXPECT_EQ(limit(160 * kBudgetMiB, 0), 20 * kBudgetMiB);
+  EXPECT_EQ(limit(4096 * kBudgetMiB, 0), 64 * kBudgetMiB);
+  EXPECT_EQ(limit(4096 * kBudgetMiB, 100 * kBudgetMiB), 100 * kBudgetMiB);
+  EXPECT_EQ(limit(4 * kBudgetMiB, 4 * kBudgetMiB), 4 * kBudgetMiB);
   Close();
-  options_.budgets.cold_bytes = 4 * kMiB - 1;
+  options_.budgets.cold_bytes = 4 * kBudgetMiB - 1;
   EXPECT_STATUS(kInvalidArgument, Database::Open(dir_->path(), options_),
                 "budgets.cold_bytes is 4194303; expected at least 4194304, or 0 for a share of "
                 "budgets.frames_bytes");
@@ -94,7 +94,7 @@ TEST_F(DatabaseBudgetTest, APageFitsAQuarterOfTheRingLessFourKiB) {
 }
 
 TEST_F(DatabaseBudgetTest, FramesRunOutAndComeBack) {
-  options_.budgets.frames_bytes = 4 * kMiB;
+  options_.budgets.frames_bytes = 4 * kBudgetMiB;
   options_.resident = true;
   OpenEmpty();
   Create(WideSpec());
@@ -104,8 +104,8 @@ TEST_F(DatabaseBudgetTest, FramesRunOutAndComeBack) {
   EXPECT_STATUS(kResourceExhausted, status, "the frame budget of 4194304 bytes");
   EXPECT_STATUS(kResourceExhausted, status, "table 'wide'");
   EXPECT_GE(rows, 60u);
-  EXPECT_LE(database_->Stats().frames.used_bytes, 4 * kMiB);
-  EXPECT_EQ(database_->Stats().frames.limit_bytes, 4 * kMiB);
+  EXPECT_LE(database_->Stats().frames.used_bytes, 4 * kBudgetMiB);
+  EXPECT_EQ(database_->Stats().frames.limit_bytes, 4 * kBudgetMiB);
   EXPECT_EQ(table_->StepCount(), rows);
   // A call that finds half of its frames gives them back.
   ASSERT_OK(table_->Truncate(1, 10));
@@ -124,11 +124,11 @@ TEST_F(DatabaseBudgetTest, AStoreLargerThanTheBudgetIsNotOpened) {
   Create(WideSpec());
   ASSERT_OK(AppendWide(200));
   Close();
-  options_.budgets.frames_bytes = 4 * kMiB;
+  options_.budgets.frames_bytes = 4 * kBudgetMiB;
   options_.resident = true;
   EXPECT_STATUS(kResourceExhausted, Database::Open(dir_->path(), options_),
                 "the frame budget of 4194304 bytes");
-  options_.budgets.frames_bytes = 64 * kMiB;
+  options_.budgets.frames_bytes = 64 * kBudgetMiB;
   Open();
   OpenAgain("wide");
   EXPECT_EQ(table_->StepCount(), 200u);
@@ -138,7 +138,7 @@ TEST_F(DatabaseBudgetTest, TheIndexRunsOutAndTheStoreGoesOn) {
   // With small pages their records run out first, with large ones the items' weights.
   for (const uint32_t steps_per_page : {1u, 16u, 64u, 256u}) {
     SCOPED_TRACE(steps_per_page);
-    options_.budgets.index_bytes = steps_per_page <= 16 ? 2 * kMiB : 6 * kMiB;
+    options_.budgets.index_bytes = steps_per_page <= 16 ? 2 * kBudgetMiB : 6 * kBudgetMiB;
     OpenEmpty();
     TableSpec spec = StepSpec();
     spec.steps_per_page = steps_per_page;
@@ -171,7 +171,7 @@ TEST_F(DatabaseBudgetTest, AnIndexTooSmallForATableMakesNone) {
   EXPECT_STATUS(kResourceExhausted, database_->CreateTable(spec),
                 "table 'steps' with 2 priority tables does not fit budgets.index_bytes = 65536");
   EXPECT_TRUE(database_->Tables().empty());
-  options_.budgets.index_bytes = 64 * kMiB;
+  options_.budgets.index_bytes = 64 * kBudgetMiB;
   Reopen();
   EXPECT_TRUE(database_->Tables().empty());
   EXPECT_OK(database_->OpenOrCreateTable(spec));
@@ -214,7 +214,7 @@ using DatabaseBudgetConcurrentTest = DatabaseBudgetTest;
 
 // Its pages could not leave, and nobody waited for it: the next call was refused at once.
 TEST_F(DatabaseBudgetConcurrentTest, CallsWaitForADroppedTableThatSomebodyHas) {
-  options_.budgets.frames_bytes = 8 * kMiB;
+  options_.budgets.frames_bytes = 8 * kBudgetMiB;
   for (int round = 0; round < 3; ++round) {
     OpenEmpty();
     Create(WideSpec());
@@ -238,7 +238,7 @@ TEST_F(DatabaseBudgetTest, BatchesRunOutAndComeBack) {
   auto large = priority("per")->NewSampler({.batch = 32, .views = {{.column = "x"}}});
   ASSERT_OK(large);
   EXPECT_STATUS(kResourceExhausted, (*large)->Next(), "the batch budget of 1048576 bytes");
-  EXPECT_LE(database_->Stats().batches.used_bytes, kMiB);
+  EXPECT_LE(database_->Stats().batches.used_bytes, kBudgetMiB);
   std::vector<Batch> held;
   Status status;
   for (uint64_t i = 0; i < 10 && status.ok(); ++i) {
@@ -361,11 +361,11 @@ TEST_F(DatabaseBudgetTest, WhatABatchSaysOfItsItemsCounts) {
 }
 
 TEST_F(DatabaseBudgetTest, TablesThatCannotFitAreRefused) {
-  options_.budgets.frames_bytes = 4 * kMiB;
+  options_.budgets.frames_bytes = 4 * kBudgetMiB;
   options_.resident = true;
   OpenEmpty();
   TableSpec spec = WideSpec();
-  spec.bytes_max = 8 * kMiB;
+  spec.bytes_max = 8 * kBudgetMiB;
   EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec), "of the frame budget of 4194304");
   spec.bytes_max = 1000;
   EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec), "1000 bytes");
