@@ -131,7 +131,8 @@ Status ColdReader::AfterDamage(const Status& why, ColdRead* read) {
   if (lost.empty()) return Status::Corruption(why.message(), WhereItIs(read->key));
   salvage_.LookFor(lost);
   if (Salvage(read)) return Status::Ok();
-  const bool all_looked_at = LookBeside(*read);
+  // Where the store was opened without these files, it has said what others have.
+  const bool all_looked_at = without == nullptr && LookBeside(*read);
   if (Salvage(read)) return Status::Ok();
   // A file that is only away comes back, and nothing may be removed for it.
   if (all_looked_at || (without != nullptr && db_->options.read_only)) {
