@@ -131,9 +131,11 @@ Status ColdReader::AfterDamage(const Status& why, ColdRead* read) {
   if (lost.empty()) return Status::Corruption(why.message(), WhereItIs(read->key));
   salvage_.LookFor(lost);
   if (Salvage(read)) return Status::Ok();
-  // Where the store was opened without these files, it has said what others have.
-  const bool all_looked_at = without == nullptr && LookBeside(*read);
-  if (Salvage(read)) return Status::Ok();
+  bool all_looked_at = false;
+  if (without == nullptr) {  // Else the store without these files has said what others have.
+    all_looked_at = LookBeside(*read);
+    if (Salvage(read)) return Status::Ok();
+  }
   // A file that is only away comes back, and nothing may be removed for it.
   if (all_looked_at || (without != nullptr && db_->options.read_only)) {
     return Status::Corruption(why.message(), "; nothing else has the page");

@@ -187,8 +187,9 @@ bool ColdSalvage::LookBeside(const rocksdb::LiveFileMetaData& file) {
   const std::string bytes = ReadTable(*db_, file);
   if (bytes.size() != file.size) return false;
   beside_.insert(file.file_number);
+  const std::string path = PathOf(*db_, file);
   KeyBlocks blocks(bytes);
-  while (const auto block = blocks.Next()) NoteValues(PathOf(*db_, file), *block);
+  while (const auto block = blocks.Next()) NoteValues(path, *block);
   return true;
 }
 

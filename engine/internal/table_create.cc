@@ -110,12 +110,12 @@ Result<std::shared_ptr<TableCore>> CreateTable(DatabaseCore* database, const Tab
     return TryCreate(database, chosen, deadline, held, lacking, &created);
   };
   Status status;
-  for (bool leaving = true; leaving && !deadline.passed();) {
+  bool leaving = false;
+  do {
+    if (leaving) database->AwaitLeaving();
     leaving = database->HasLeaving();
     status = TryWithFrames(database, deadline, attempt);
-    if (!IsOfIndexBudget(status)) break;
-    database->AwaitLeaving();
-  }
+  } while (IsOfIndexBudget(status) && leaving && !deadline.passed());
   GEARDB_RETURN_IF_ERROR(NameIndexBudget(status, *database, chosen));
   return created;
 }
