@@ -12,6 +12,7 @@
 #include "base/page_view.h"
 #include "tests/testing/drop_frames.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/named_number.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb {
@@ -87,10 +88,7 @@ class DatabaseSmallFramesTest : public testing::StoreTest {
     }
   }
   static uint64_t NamedBytes(const Status& refused) {
-    const std::string text(refused.message());
-    const std::string_view before = "use at least ";
-    const size_t at = text.find(before);
-    return at == std::string::npos ? 0 : std::stoull(text.substr(at + before.size()));
+    return testing::NumberBehind("use at least ", refused).value_or(0);
   }
   const std::vector<std::string> names_ = [] {
     std::vector<std::string> names;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/crash_point.h"
+#include "tests/testing/named_number.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb {
@@ -79,10 +80,9 @@ TEST_F(TableCapacityTest, ABoundInBytesLeavesFramesToTheCallsUnderWay) {
     spec.bytes_max = options_.budgets.frames_bytes;
     const auto refused = database_->CreateTable(spec).status();
     ASSERT_STATUS(kInvalidArgument, refused, "'all' may hold 8388608 bytes");
-    const std::string text(refused.message());
-    const size_t at = text.find("at most ");
-    ASSERT_NE(at, std::string::npos) << text;
-    spec.bytes_max = std::stoull(text.substr(at + 8));
+    const auto named = testing::NumberBehind("at most ", refused);
+    ASSERT_TRUE(named) << refused;
+    spec.bytes_max = *named;
     EXPECT_GE(spec.bytes_max, 7 * options_.budgets.frames_bytes / 8);
     Create(spec);
     const std::vector<uint8_t> rows(size_t{steps_per_page} * 1200, 7);

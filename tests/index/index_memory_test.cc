@@ -14,6 +14,7 @@
 
 #include "tests/index/memory_fixture.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/named_number.h"
 
 namespace geardb::index {
 namespace {
@@ -80,11 +81,9 @@ TEST(IndexMemoryTest, FullBudgetIsNamedAndNothingChanges) {
 
 /// The number behind "it takes ".
 uint64_t RaiseTo(const Status& status) {
-  const std::string text(status.message());
-  const std::string before = "it takes ";
-  const size_t at = text.find(before);
-  EXPECT_NE(at, std::string::npos) << text;
-  return at == std::string::npos ? 1 : std::stoull(text.substr(at + before.size()));
+  const auto named = testing::NumberBehind("it takes ", status);
+  EXPECT_TRUE(named) << status;
+  return named.value_or(1);
 }
 
 TEST(IndexMemoryTest, TheBudgetThatIsAskedForIsEnough) {

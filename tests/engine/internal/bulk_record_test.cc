@@ -6,6 +6,7 @@
 
 #include "tests/engine/internal/live_core.h"
 #include "tests/testing/log_end.h"
+#include "tests/testing/named_number.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb::engine {
@@ -84,11 +85,7 @@ class BulkRecordBoundTest : public BulkRecordTest {
   }
   /// What `refused` says that there may be.
   static uint64_t AtMost(const Status& refused) {
-    constexpr std::string_view kBefore = "at most ";
-    const size_t at = refused.message().find(kBefore);
-    return at == std::string::npos
-               ? 0
-               : std::stoull(std::string(refused.message().substr(at + kBefore.size())));
+    return testing::NumberBehind("at most ", refused).value_or(0);
   }
 };
 

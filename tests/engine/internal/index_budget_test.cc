@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/testing/fault_env.h"
+#include "tests/testing/named_number.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb {
@@ -26,11 +27,9 @@ class IndexBudgetTest : public StoreTest {
   }
   void TearDown() override { Close(); }
   static uint64_t EnoughOf(const Status& refused) {
-    const std::string text(refused.message());
-    const std::string before = "raise it to ";
-    const size_t at = text.find(before);
-    EXPECT_NE(at, std::string::npos) << refused;
-    return at == std::string::npos ? 64 * kMiB : std::stoull(text.substr(at + before.size()));
+    const auto named = testing::NumberBehind("raise it to ", refused);
+    EXPECT_TRUE(named) << refused;
+    return named.value_or(64 * kMiB);
   }
 
   FaultEnv env_{1};

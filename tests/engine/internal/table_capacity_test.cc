@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/testing/matchers.h"
+#include "tests/testing/named_number.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb::engine {
@@ -39,14 +40,11 @@ TEST_F(ManyTablesTest, HundredsFitSixtyFourMiB) {
     --tables;
     EXPECT_GT(tables, 300u);
     ASSERT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
-    const std::string text(status.message());
-    const std::string before = "raise it to ";
-    if (const size_t at = text.find(before); at != std::string::npos) {
-      options_.budgets.index_bytes = std::stoull(text.substr(at + before.size()));
-    }
+    const auto named = testing::NumberBehind("raise it to ", status);
+    options_.budgets.index_bytes = named.value_or(options_.budgets.index_bytes);
     Reopen();
     EXPECT_EQ(database_->Tables().size(), tables);
-    if (text.find(before) == std::string::npos) break;
+    if (!named) break;
   }
   EXPECT_STATUS(kResourceExhausted, status, "tables that there are, whatever budgets.index_bytes");
 }
