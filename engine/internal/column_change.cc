@@ -6,6 +6,7 @@
 #include "engine/internal/change_scope.h"
 #include "engine/internal/companion.h"
 #include "engine/internal/held_frames.h"
+#include "engine/internal/index_budget.h"
 #include "engine/internal/stored_schema.h"
 #include "engine/internal/table_fits.h"
 
@@ -123,9 +124,11 @@ Status ChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& t
   // What is refused is refused without waiting for room; it may be another's turn before ours.
   GEARDB_RETURN_IF_ERROR(decide(table->state->HistoryNow()).status());
   const Deadline deadline = Deadline::AfterMs(kAdmissionMs);
-  return TryWithFrames(database, deadline, [&](HeldFrames* held, std::vector<uint64_t>* lacking) {
+  const FrameAttempt attempt = [&](HeldFrames* held, std::vector<uint64_t>* lacking) {
     return TryChangeColumns(database, table, decide, say, deadline, held, lacking);
-  });
+  };
+  return TryWhileTablesLeave(database, deadline,
+                             [&] { return TryWithFrames(database, deadline, attempt); });
 }
 
 }  // namespace

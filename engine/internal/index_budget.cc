@@ -57,6 +57,16 @@ bool IsOfIndexBudget(const Status& refused) {
          refused.message().find(kIndexBudgetName) != std::string_view::npos;
 }
 
+Status TryWhileTablesLeave(DatabaseCore* core, Deadline deadline,
+                           const std::function<Status()>& attempt) {
+  for (;;) {
+    const bool leaving = core->HasLeaving();
+    const Status status = attempt();
+    if (!IsOfIndexBudget(status) || !leaving || deadline.passed()) return status;
+    core->AwaitLeaving();
+  }
+}
+
 Status NameIndexBudget(const Status& refused, const DatabaseCore& core, const TableSpec& wanted) {
   if (!IsOfIndexBudget(refused)) return refused;
   EpochRegistry epochs;

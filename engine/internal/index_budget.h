@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/env.h"
@@ -17,6 +18,11 @@ inline constexpr const char* kIndexBudgetName = "budgets.index_bytes";
 
 /// Whether it is index memory, or addresses of it, that was lacking.
 bool IsOfIndexBudget(const Status& refused);
+
+/// Makes a change of tables, once; for want of index memory again, until `deadline`, while a dropped
+/// table that somebody still has may give some back.
+Status TryWhileTablesLeave(DatabaseCore* core, Deadline deadline,
+                           const std::function<Status()>& attempt);
 
 /// What to say when `wanted`, a new table or one with a new priority table, was refused with
 /// `refused`: where that is for want of index memory, ResourceExhausted with a budgets.index_bytes

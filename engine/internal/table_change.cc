@@ -360,22 +360,12 @@ TableSpec WithPriorityTable(TableCore* table, const PriorityTableSpec& spec) {
   return with;
 }
 
-}  // namespace
-
-Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                           const PriorityTableSpec& spec) {
-  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
-  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
-  GEARDB_RETURN_IF_ERROR(CheckFits(table->layout(), spec));
-  if (database->timekeeper != nullptr) {
-    GEARDB_RETURN_IF_ERROR(database->timekeeper->Watch(
-        {.name = table->layout().spec().name, .priority_tables = {spec}}));
-  }
+/// As CreatePriorityTable, where there is index memory now.
+Status TryCreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                              const PriorityTableSpec& spec, const CommitOptions& how) {
   FunctionChange change(nullptr);
   const auto stored = EncodePriorityTableSpec(&change.body, spec);
-  const CommitOptions how = AppendUrgency();
   size_t number = 0;
-  Status added;
   wal::Reservation reservation;
   {
     ChangeScope scope(database, table.get(), how);
@@ -397,9 +387,8 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
         }
       }
       GEARDB_RETURN_IF_ERROR(CheckInitialColumn(*table->state, spec));
-      added = table->state->AddPriorityTable(spec);
+      GEARDB_RETURN_IF_ERROR(table->state->AddPriorityTable(spec));
     }
-    if (!added.ok()) return NameIndexBudget(added, *database, WithPriorityTable(table.get(), spec));
     table->plan->max_priority.push_back(1.0f);
     change.FinishBody(
         {.table = table->layout().id(), .priority_table = static_cast<uint32_t>(number)},
@@ -415,7 +404,25 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
     // What was stored may have any priorities.
     GEARDB_RETURN_IF_ERROR(RescaleInScope(database, &scope, table, static_cast<uint32_t>(number)));
   }
-  GEARDB_RETURN_IF_ERROR(database->Acknowledge(reservation.end, Ack::kSync));
+  return database->Acknowledge(reservation.end, Ack::kSync);
+}
+
+}  // namespace
+
+Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                           const PriorityTableSpec& spec) {
+  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
+  GEARDB_RETURN_IF_ERROR(CheckFits(table->layout(), spec));
+  if (database->timekeeper != nullptr) {
+    GEARDB_RETURN_IF_ERROR(database->timekeeper->Watch(
+        {.name = table->layout().spec().name, .priority_tables = {spec}}));
+  }
+  const CommitOptions how = AppendUrgency();
+  const Status status = TryWhileTablesLeave(database, how.deadline, [&] {
+    return TryCreatePriorityTable(database, table, spec, how);
+  });
+  if (!status.ok()) return NameIndexBudget(status, *database, WithPriorityTable(table.get(), spec));
   if (!spec.filter.empty()) FollowUp(database, table);
   return Status::Ok();
 }

@@ -109,13 +109,8 @@ Result<std::shared_ptr<TableCore>> CreateTable(DatabaseCore* database, const Tab
   const FrameAttempt attempt = [&](HeldFrames* held, std::vector<uint64_t>* lacking) {
     return TryCreate(database, chosen, deadline, held, lacking, &created);
   };
-  Status status;
-  bool leaving = false;
-  do {
-    if (leaving) database->AwaitLeaving();
-    leaving = database->HasLeaving();
-    status = TryWithFrames(database, deadline, attempt);
-  } while (IsOfIndexBudget(status) && leaving && !deadline.passed());
+  const Status status = TryWhileTablesLeave(
+      database, deadline, [&] { return TryWithFrames(database, deadline, attempt); });
   GEARDB_RETURN_IF_ERROR(NameIndexBudget(status, *database, chosen));
   return created;
 }

@@ -232,6 +232,37 @@ TEST_F(DatabaseBudgetConcurrentTest, CallsWaitForADroppedTableThatSomebodyHas) {
   }
 }
 
+// As of frames, so of index memory: what the table that leaves has is enough.
+TEST_F(DatabaseBudgetConcurrentTest, ChangesOfTablesWaitForIndexMemoryOfADroppedOne) {
+  options_.budgets.index_bytes = kBudgetMiB;
+  for (const bool columns : {false, true}) {
+    SCOPED_TRACE(columns ? "columns" : "priority tables");
+    OpenEmpty();
+    TableSpec leaves = StepSpec();
+    leaves.name = "leaves";
+    for (int i = 0; i < 4; ++i) leaves.priority_tables.push_back(WindowSpec(std::to_string(i)));
+    auto held = database_->CreateTable(leaves).value();
+    Create(StepSpec());
+    int made = 0;
+    const auto change = [&] {
+      const std::string name = "more" + std::to_string(made++);
+      if (!columns) return table_->CreatePriorityTable(WindowSpec(name)).status();
+      const Column column{.name = name, .dtype = DType::kU8, .kind = ColumnKind::kBlob};
+      return table_->AddColumns({&column, 1});
+    };
+    Status refused;
+    while (refused.ok() && made < 1000) refused = change();
+    EXPECT_STATUS(kResourceExhausted, refused, "budgets.index_bytes");
+    ASSERT_OK(database_->DropTable("leaves"));
+    std::thread holder([&] {
+      for (int i = 0; i < 20'000; ++i) std::this_thread::yield();
+      held.reset();
+    });
+    EXPECT_OK(change());
+    holder.join();
+  }
+}
+
 TEST_F(DatabaseBudgetTest, BatchesRunOutAndComeBack) {
   OpenWithOneMiBOfBatches();
   auto small = priority("per")->NewSampler({.batch = 4, .views = {{.column = "x"}}});
