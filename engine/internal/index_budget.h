@@ -19,8 +19,8 @@ inline constexpr const char* kIndexBudgetName = "budgets.index_bytes";
 /// Whether it is index memory, or addresses of it, that was lacking.
 bool IsOfIndexBudget(const Status& refused);
 
-/// Makes a change of tables, once; for want of index memory again, until `deadline`, while a dropped
-/// table that somebody still has may give some back.
+/// Makes a change of tables, once; for want of index memory again, until `deadline`, while a
+/// dropped table that somebody still has may give some back.
 Status TryWhileTablesLeave(DatabaseCore* core, Deadline deadline,
                            const std::function<Status()>& attempt);
 

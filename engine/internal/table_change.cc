@@ -419,9 +419,8 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
         {.name = table->layout().spec().name, .priority_tables = {spec}}));
   }
   const CommitOptions how = AppendUrgency();
-  const Status status = TryWhileTablesLeave(database, how.deadline, [&] {
-    return TryCreatePriorityTable(database, table, spec, how);
-  });
+  const Status status = TryWhileTablesLeave(
+      database, how.deadline, [&] { return TryCreatePriorityTable(database, table, spec, how); });
   if (!status.ok()) return NameIndexBudget(status, *database, WithPriorityTable(table.get(), spec));
   if (!spec.filter.empty()) FollowUp(database, table);
   return Status::Ok();
