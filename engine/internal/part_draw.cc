@@ -106,8 +106,13 @@ Status DrawPlain(const PartRequest& request, PartRows* rows) {
     }
     return Status::Ok();
   }
-  rows->leaves.resize(request.rows);
-  for (size_t i = 0; i < request.rows; ++i) rows->leaves[i] = attempt.LeafAt(i);
+  // What all have alike at once: a row that is written in parts and copied as a whole waits for
+  // these parts.
+  rows->leaves.assign(request.rows, {.part = request.number, .key = request.key});
+  for (size_t i = 0; i < request.rows; ++i) {
+    rows->leaves[i].leaf = attempt.leaves()[i];
+    rows->leaves[i].key.row = static_cast<uint32_t>(i);
+  }
   rows->probabilities.swap(rows->drawn_probabilities);
   return Status::Ok();
 }
