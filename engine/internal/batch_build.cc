@@ -181,6 +181,80 @@ void BatchBuilder::WriteMasks(const CompiledView& view, size_t i, int64_t first,
   }
 }
 
+/// Most windows show all their rows, and lie in their anchor's page with them.
+struct BatchBuilder::WindowRuns {
+  const CompiledView* view = nullptr;
+  int64_t rows = 0;  // None: each item is looked at by itself.
+  int64_t over = 0;
+  const TableLayout* layout = nullptr;
+  TableFrames* frames = nullptr;
+  size_t group = 0;            // The column's…
+  uint64_t column_offset = 0;  // …place in its frames.
+
+  int64_t FirstOf(const DrawnItem& item) const { return item.window.anchor + view->begin; }
+  bool ShowsAll(const DrawnItem& item) const {
+    return rows > 0 && FirstOf(item) >= item.episode.begin &&
+           FirstOf(item) + rows <= ShownEnd(item.episode, item.window, over);
+  }
+  bool LiesInOnePage(const DrawnItem& item) const {
+    const uint32_t page = layout->PageNumber(item.row);
+    return item.lpn != kNoLpn && layout->PageNumber(FirstOf(item)) == page &&
+           layout->PageNumber(FirstOf(item) + rows - 1) == page;
+  }
+  FrameRef ToRead(const DrawnItem& item, PageWaits* waits) const {
+    const uint64_t offset = layout->OffsetInPage(FirstOf(item)) * view->row_bytes;
+    return AdvanceInFrame(frames->ToRead(group, item.lpn, waits), column_offset + offset);
+  }
+};
+
+BatchBuilder::WindowRuns BatchBuilder::RunsOfWindows(size_t v, const BatchPart& part) const {
+  WindowRuns runs{.view = &part.plan->views[v]};
+  if (part.rule == nullptr || !runs.view->contiguous()) return runs;
+  runs.rows = runs.view->RowCount(part.rule->extent.length);
+  runs.over = OverOf(*runs.view, *part.rule);
+  runs.layout = &part.state->layout();
+  runs.frames = &part.state->frames();
+  runs.group = runs.layout->step_columns()[runs.view->column].group;
+  runs.column_offset = runs.layout->RowOffset(runs.view->column, 0);
+  return runs;
+}
+
+template <typename Visit>
+void BatchBuilder::ForEachItem(size_t v, const Visit& visit) const {
+  const BatchPart* part = nullptr;
+  WindowRuns runs;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (items_[i].part != part) {
+      part = items_[i].part;
+      runs = RunsOfWindows(v, *part);
+    }
+    visit(i, runs);
+  }
+}
+
+void BatchBuilder::EmitItems(size_t v, const Placement& placed, BatchOutput* output) {
+  output->lengths.resize(items_.size());
+  ForEachItem(v, [&](size_t i, const WindowRuns& runs) {
+    const DrawnItem& item = items_[i];
+    const int64_t first = placed.firsts[i];
+    const auto at = static_cast<uint64_t>(first);
+    int64_t count = runs.rows;
+    if (runs.ShowsAll(item) && runs.LiesInOnePage(item)) {
+      const auto rows = static_cast<uint64_t>(runs.rows);
+      const uint64_t out_row_bytes = runs.view->out_row_bytes;
+      runs_.Copy(runs.ToRead(item, &waits_), rows * runs.view->row_bytes, at * out_row_bytes,
+                 rows * out_row_bytes);
+    } else {
+      count = EmitEntries(*runs.view, i, first);
+    }
+    output->lengths[i] = count;
+    if (layout_ == BatchLayout::kPacked || count == placed.longest) return;
+    const uint64_t entry_bytes = runs.view->entry_bytes();
+    runs_.Fill((at + static_cast<uint64_t>(count)) * entry_bytes,
+               static_cast<uint64_t>(placed.longest - count) * entry_bytes);
+  });
+}
+
 // ---- Outputs.
 
 Status BatchBuilder::BuildTrajectoryColumn(size_t v, BatchOutput* output) {
@@ -207,8 +281,9 @@ Status BatchBuilder::PlaceEntries(size_t v, BatchOutput* output, Placement* plac
   const auto n = static_cast<int64_t>(items_.size());
   const bool packed = layout_ == BatchLayout::kPacked;
   int64_t longest = 0;
-  for (size_t i = 0; i < items_.size(); ++i)
-    longest = std::max(longest, RowCountOf(ViewOf(v, i), i));
+  ForEachItem(v, [&](size_t i, const WindowRuns& runs) {
+    longest = std::max(longest, runs.rows > 0 ? runs.rows : RowCountOf(*runs.view, i));
+  });
   if (view.bootstrap && !view.drop_axis) {
     for (const DrawnItem& item : items_) longest = std::max(longest, item.rule->extent.length);
   }
@@ -220,11 +295,12 @@ Status BatchBuilder::PlaceEntries(size_t v, BatchOutput* output, Placement* plac
   output->cu_seqlens.clear();
   placed->firsts.resize(items_.size());
   int64_t total = 0;
-  for (size_t i = 0; i < items_.size(); ++i) {
+  ForEachItem(v, [&](size_t i, const WindowRuns& runs) {
     placed->firsts[i] = packed ? total : static_cast<int64_t>(i) * longest;
-    if (packed) output->cu_seqlens.push_back(total);
-    if (packed) total += CountEntries(ViewOf(v, i), i);
-  }
+    if (!packed) return;
+    output->cu_seqlens.push_back(total);
+    total += runs.ShowsAll(items_[i]) ? runs.rows : CountEntries(*runs.view, i);
+  });
   if (packed) output->cu_seqlens.push_back(total);
   placed->longest = longest;
   placed->total = total;
@@ -283,14 +359,7 @@ Status BatchBuilder::BuildView(size_t v, Batch::Rep* rep, size_t first_output) {
                      .pattern_bytes = static_cast<uint32_t>(DTypeBytes(view.delivered)),
                      .convert = view.convert,
                      .stored = view.stored});
-  for (size_t i = 0; i < items_.size(); ++i) {
-    const int64_t first = placed.firsts[i];
-    const int64_t count = EmitEntries(ViewOf(v, i), i, first);
-    output.lengths.push_back(count);
-    if (layout_ == BatchLayout::kPacked) continue;
-    runs_.Fill(static_cast<uint64_t>(first + count) * entry_bytes,
-               static_cast<uint64_t>(placed.longest - count) * entry_bytes);
-  }
+  EmitItems(v, placed, &output);
   FinishMasks(v, placed, rep, first_output);
   return Status::Ok();
 }

@@ -64,6 +64,13 @@ class BatchBuilder {
   Status CopyValues(const CompiledView& view, std::span<const ValueRange> values,
                     BatchOutput* output);
 
+  /// What a view shows of the windows of a part, where that is one run of each.
+  struct WindowRuns;
+  WindowRuns RunsOfWindows(size_t v, const BatchPart& part) const;
+  /// Calls visit(i, what of view v the windows of the part of item i show) for all items in turn.
+  template <typename Visit>
+  void ForEachItem(size_t v, const Visit& visit) const;
+
   /// Where the entries of a view are.
   struct Placement {
     int64_t longest = 0;          ///< Padded: entries of each item.
@@ -77,6 +84,8 @@ class BatchBuilder {
   Status MakeMasks(const CompiledView& view, const Placement& placed, BatchOutput* masks) const;
   void FinishMasks(size_t v, const Placement& placed, Batch::Rep* rep, size_t first_output);
   Status BuildView(size_t v, Batch::Rep* rep, size_t first_output);
+  /// The rows of all items, from where they are placed on, and how many each has.
+  void EmitItems(size_t v, const Placement& placed, BatchOutput* output);
   Status BuildNStep(Batch::Rep* rep, size_t first_output);
   Status ReadNStepRows(NStepRows* rows);
   /// The first `sums` rows of item i, each a sum of its own.
