@@ -35,6 +35,8 @@ class BatchBuilder {
 
   /// Pages that are being brought in, or are to be.
   const PageWaits& waits() const { return waits_; }
+  /// Bytes that Gather copies from frames.
+  uint64_t gather_bytes() { return runs_.bytes(); }
   /// The copies that are left to do: as GatherRows.
   Status Gather(const HostArena& arena);
   std::span<const DrawnItem> items() const { return items_; }

@@ -31,6 +31,7 @@ class RunBuilder {
     fills_.clear();
     aside_.clear();
     run_ = {};
+    bytes_ = 0;
   }
 
   /// Begins an output. Its destination may be set later (SetDestination), before Plan.
@@ -78,6 +79,11 @@ class RunBuilder {
     EndRun();
     return {outputs_, groups_, sources_, fills_};
   }
+  /// Of what has frames, in these.
+  uint64_t bytes() {
+    EndRun();
+    return bytes_;
+  }
   /// The rest, in the order in which it was asked for. Until the next change.
   std::span<const AsideRun> aside() {
     EndRun();
@@ -108,6 +114,7 @@ class RunBuilder {
       ++outputs_.back().group_count;
     }
     sources_.push_back(run_.source);
+    bytes_ += run_.bytes;
     run_ = {};
   }
 
@@ -132,6 +139,7 @@ class RunBuilder {
   std::vector<FillRun> fills_;
   std::vector<AsideRun> aside_;
   OpenRun run_;
+  uint64_t bytes_ = 0;
 };
 
 /// The arena bases of this process.

@@ -19,6 +19,9 @@ bool IsSaidLater(const Status& status) {
 
 /// For the pages of so many batches room is made ahead.
 constexpr int64_t kReadAheadMax = 3;
+/// What takes no longer to copy than to wake a thread that does (some 5 to 10 us) is copied by who
+/// draws it, ahead or not.
+constexpr uint64_t kGatherAtOnceBytes = uint64_t{64} << 10;
 
 /// Holds the mutexes of tables that are in the order of their ids: whoever takes several takes them
 /// in that order.
@@ -173,10 +176,12 @@ Status Sampler::Impl::TryDrawOnce() {
   const auto ahead =
       static_cast<uint64_t>(std::clamp<int64_t>(options_.prefetch, 0, kReadAheadMax));
   if (!waits.empty()) database()->evictor->MakeRoomFor(wanted_, 1 + ahead);
-  if (!gatherer_.joinable()) Gather(batch.get());
+  const bool short_copy = waits.empty() && batch->builder->gather_bytes() <= kGatherAtOnceBytes;
+  const bool at_once = short_copy || !gatherer_.joinable();
+  if (at_once) Gather(batch.get());
   MutexLock lock(&mutex_);
   queue_.push_back(std::move(batch));
-  changed_.NotifyAll();
+  if (!at_once) changed_.NotifyAll();
   return Status::Ok();
 }
 
@@ -186,7 +191,12 @@ void Sampler::Impl::Gather(Drawn* batch) {
   MutexLock lock(&mutex_);
   batch->status = std::move(status);
   batch->gathered = true;
-  changed_.NotifyAll();
+}
+
+Sampler::Impl::Drawn* Sampler::Impl::NextToGather() {
+  const auto next =
+      std::ranges::find_if(queue_, [](const auto& batch) { return !batch->gathered; });
+  return next == queue_.end() ? nullptr : next->get();
 }
 
 void Sampler::Impl::GatherAhead() {
@@ -194,13 +204,13 @@ void Sampler::Impl::GatherAhead() {
     Drawn* batch = nullptr;
     {
       MutexLock lock(&mutex_);
-      while (!stop_ && next_to_gather_ >= queue_.size()) {
+      while (!stop_ && (batch = NextToGather()) == nullptr) {
         changed_.WaitUntil(&mutex_, Deadline::Infinite());
       }
       if (stop_) return;
-      batch = queue_[next_to_gather_++].get();
     }
     Gather(batch);
+    changed_.NotifyAll();
   }
 }
 
@@ -220,7 +230,6 @@ Status Sampler::Impl::GiveUp(Drawn* batch) {
     MutexLock lock(&mutex_);
     pool_->Give(std::move(batch->rep));
     queue_.pop_front();
-    if (gatherer_.joinable()) --next_to_gather_;
   }
   return RemoveIfDamaged(*builder, status);
 }
@@ -289,7 +298,6 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
     rep = std::move(front->rep);
     spare_.push_back(std::move(queue_.front()));
     queue_.pop_front();
-    if (gatherer_.joinable()) --next_to_gather_;
   }
   if (options_.prefetch > 0 && not_ahead_.ok()) {
     const Status status = TryDraw();

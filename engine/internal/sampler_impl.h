@@ -93,7 +93,9 @@ class Sampler::Impl {
   /// Until something has changed since `seen`; false when the deadline has passed.
   bool WaitForChange(uint64_t seen, Deadline deadline);
   void Gather(Drawn* batch);
+  /// What the gatherer does: batch after batch, those that were drawn without being gathered.
   void GatherAhead();
+  Drawn* NextToGather() GEARDB_REQUIRES(mutex_);
   void WaitGathered(Drawn* batch);
   /// Until the deadline the record waits for room in the log.
   Status HandOver(Drawn* batch, Deadline deadline);
@@ -124,7 +126,6 @@ class Sampler::Impl {
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::unique_ptr<Drawn>> queue_ GEARDB_GUARDED_BY(mutex_);
-  size_t next_to_gather_ GEARDB_GUARDED_BY(mutex_) = 0;
   bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
   std::vector<std::unique_ptr<Drawn>> spare_ GEARDB_GUARDED_BY(mutex_);  // Handed over.
   std::thread gatherer_;
