@@ -39,9 +39,12 @@ Region& Region::operator=(Region&& other) noexcept {
   return *this;
 }
 
-void Region::Release() {
+void Region::Release(uint64_t kept_charged) {
   if (memory_ == nullptr) return;
-  memory_->GiveBack(offset_, reserved_bytes_, committed_bytes());
+  memory_->GiveBack({.offset = offset_,
+                     .reserved_bytes = reserved_bytes_,
+                     .committed_bytes = committed_bytes(),
+                     .kept_charged = kept_charged});
   memory_ = nullptr;
   parts_.clear();
 }
@@ -52,7 +55,18 @@ uint64_t Region::committed_bytes() const {
   return sum;
 }
 
-Status Region::Commit(size_t part, uint64_t bytes) {
+Status Region::Commit(size_t part, uint64_t bytes) { return CommitBeyond(part, bytes, 0); }
+
+Status Region::CommitInPlaceOf(Region* old, size_t part, uint64_t bytes) {
+  GEARDB_CHECK(!old->valid() || old->memory_ == memory_);
+  const uint64_t charged = old->committed_bytes();
+  const uint64_t before = committed_bytes();
+  GEARDB_RETURN_IF_ERROR(CommitBeyond(part, bytes, charged));
+  old->Release(std::min(charged, committed_bytes() - before));
+  return Status::Ok();
+}
+
+Status Region::CommitBeyond(size_t part, uint64_t bytes, uint64_t charged) {
   GEARDB_CHECK(valid() && part < parts_.size());
   Part& target = parts_[part];
   if (bytes <= target.committed_bytes) return Status::Ok();
@@ -66,7 +80,8 @@ Status Region::Commit(size_t part, uint64_t bytes) {
                         : bytes < kLargeStep ? kMediumStep
                                              : kLargeStep;
   const uint64_t wanted = std::min(AlignUp(bytes, step), target.reserved_bytes);
-  GEARDB_RETURN_IF_ERROR(memory_->Charge(wanted - target.committed_bytes, name_));
+  const uint64_t more = wanted - target.committed_bytes;
+  GEARDB_RETURN_IF_ERROR(memory_->Charge(more - std::min(more, charged), name_));
   const uint64_t begin = offset_ + target.offset;
   // Pieces that were whole before have theirs.
   const uint64_t from = std::max(begin, AlignDown(begin + target.committed_bytes, kHugePageBytes));
@@ -158,27 +173,27 @@ Status IndexMemory::Charge(uint64_t bytes, std::string_view for_name) {
   return Status::Ok();
 }
 
-void IndexMemory::GiveBack(uint64_t offset, uint64_t reserved_bytes, uint64_t committed_bytes) {
-  if (committed_bytes > 0 &&
-      ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                  static_cast<off_t>(reserved_bytes)) != 0) {
+void IndexMemory::GiveBack(const Returned& range) {
+  if (range.committed_bytes > 0 &&
+      ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(range.offset),
+                  static_cast<off_t>(range.reserved_bytes)) != 0) {
     // The range stays charged and is never handed out again: its bytes are not zero.
     return;
   }
-  used_bytes_.fetch_sub(committed_bytes, std::memory_order_relaxed);
-  if (reserved_bytes == 0) return;
+  used_bytes_.fetch_sub(range.committed_bytes - range.kept_charged, std::memory_order_relaxed);
+  if (range.reserved_bytes == 0) return;
   MutexLock lock(&mutex_);
-  auto range = free_ranges_.emplace(offset, reserved_bytes).first;
-  const auto after = std::next(range);
-  if (after != free_ranges_.end() && range->first + range->second == after->first) {
-    range->second += after->second;
+  auto free = free_ranges_.emplace(range.offset, range.reserved_bytes).first;
+  const auto after = std::next(free);
+  if (after != free_ranges_.end() && free->first + free->second == after->first) {
+    free->second += after->second;
     free_ranges_.erase(after);
   }
-  if (range == free_ranges_.begin()) return;
-  const auto before = std::prev(range);
-  if (before->first + before->second == range->first) {
-    before->second += range->second;
-    free_ranges_.erase(range);
+  if (free == free_ranges_.begin()) return;
+  const auto before = std::prev(free);
+  if (before->first + before->second == free->first) {
+    before->second += free->second;
+    free_ranges_.erase(free);
   }
 }
 

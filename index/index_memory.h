@@ -42,6 +42,10 @@ class Region {
   /// ResourceExhausted, with no change, when the budget or the part's reserved size does not allow
   /// it.
   Status Commit(size_t part, uint64_t bytes);
+  /// Commit, and in the same step `old`, of the same memory, gives back all that it has: the budget
+  /// need not have room for both. `old` is as a new Region then; after an error nothing has
+  /// changed.
+  Status CommitInPlaceOf(Region* old, size_t part, uint64_t bytes);
 
   bool valid() const { return memory_ != nullptr; }
   /// First byte; page-aligned.
@@ -66,7 +70,10 @@ class Region {
     uint64_t committed_bytes = 0;
   };
 
-  void Release();
+  /// Commit, where so many bytes are charged already.
+  Status CommitBeyond(size_t part, uint64_t bytes, uint64_t charged);
+  /// Gives back the range, and all that is committed but for so many bytes.
+  void Release(uint64_t kept_charged = 0);
 
   IndexMemory* memory_ = nullptr;
   std::byte* base_ = nullptr;
@@ -117,7 +124,13 @@ class IndexMemory {
   Status Charge(uint64_t bytes, std::string_view for_name);
   /// A budget with more address space than that.
   uint64_t BudgetFor(uint64_t reserve_bytes) const;
-  void GiveBack(uint64_t offset, uint64_t reserved_bytes, uint64_t committed_bytes);
+  struct Returned {
+    uint64_t offset = 0;
+    uint64_t reserved_bytes = 0;
+    uint64_t committed_bytes = 0;
+    uint64_t kept_charged = 0;  ///< Of the committed bytes: others have them.
+  };
+  void GiveBack(const Returned& range);
 
   int fd_ = -1;
   std::byte* base_ = nullptr;

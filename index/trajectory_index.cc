@@ -110,7 +110,8 @@ Status TrajectoryIndex::GrowHash(uint64_t slot_count) {
   if (wanted <= header.hash_capacity) return Status::Ok();
   const uint64_t bytes = wanted * sizeof(uint32_t);
   GEARDB_ASSIGN_OR_RETURN(Region grown, memory_->Reserve(region_.name() + " hash", {bytes}));
-  GEARDB_RETURN_IF_ERROR(grown.Commit(0, bytes));
+  // It is made from the records: nobody needs the one before.
+  GEARDB_RETURN_IF_ERROR(grown.CommitInPlaceOf(&hash_region_, 0, bytes));
   header.hash_offset = grown.offset();
   header.hash_capacity = wanted;
   hash_region_ = std::move(grown);

@@ -106,11 +106,12 @@ Status NameIndexBudget(const Status& refused, Env* env, const std::string& direc
                                      ": by the numbers that it wrote last, it used ", used,
                                      ": raise it to ", AlignUp(used + 1, kStepBytes), " at least");
   }
+  const std::string known =
+      last.known ? Concatenate(", though by the numbers that it wrote last it used ", used)
+                 : ", and what it used is not known";
   return Status::ResourceExhausted("database '", directory,
-                                   "' does not fit budgets.index_bytes = ", budget_bytes,
-                                   ", and what it used when a process died is not known: raise it "
-                                   "to ",
-                                   2 * budget_bytes, ", say");
+                                   "' does not fit budgets.index_bytes = ", budget_bytes, known,
+                                   ": raise it to ", 2 * budget_bytes, ", say");
 }
 
 }  // namespace geardb::engine

@@ -278,18 +278,19 @@ Status TablePlan::AdmitNumbers(const Growth& growth) {
   if (growth.pages == 0 && growth.trajectories == 0) return Status::Ok();
   MutexLock lock(&state_->mutex);
   if (owner_ != nullptr) {
-    return ReserveNumbers(lpns_.CountFor(growth.pages), owner_->slots_.reserved());
+    return ReserveNumbers(lpns_.CountFor(growth.pages), owner_->slots_.reserved(), /*ahead=*/true);
   }
-  return ReserveNumbers(lpns_.CountFor(growth.pages), slots_.CountFor(growth.trajectories));
+  return ReserveNumbers(lpns_.CountFor(growth.pages), slots_.CountFor(growth.trajectories),
+                        /*ahead=*/true);
 }
 
-Status TablePlan::ReserveNumbers(uint64_t lpn_count, uint64_t slot_count) {
+Status TablePlan::ReserveNumbers(uint64_t lpn_count, uint64_t slot_count, bool ahead) {
   if (lpn_count > lpns_.reserved()) GEARDB_RETURN_IF_ERROR(lpns_.Reserve(lpn_count));
   if (slot_count > slots_.reserved()) GEARDB_RETURN_IF_ERROR(slots_.Reserve(slot_count));
   if (remover_ != nullptr) GEARDB_RETURN_IF_ERROR(remover_->Reserve(slots_.reserved()));
   GEARDB_RETURN_IF_ERROR(pages_in_use_.Reserve(lpn_count));
   GEARDB_RETURN_IF_ERROR(slots_in_use_.Reserve(slot_count));
-  return state_->Reserve(lpn_count, slot_count);
+  return state_->Reserve(lpn_count, slot_count, ahead);
 }
 
 Slot TablePlan::TakeSlot(Lane* lane, uint32_t generation) {

@@ -116,10 +116,10 @@ class TablePlan {
 
   // Taking. The numbers were admitted before (`AdmitNumbers`), so these cannot fail.
   Status AdmitNumbers(const Growth& growth);
-  /// As AdmitNumbers, for LPNs and slots below these: recovery reserves in the order in which the
-  /// appends did, so that what fitted the index budget then fits it again. The state's mutex is
-  /// held.
-  Status ReserveNumbers(uint64_t lpn_count, uint64_t slot_count);
+  /// As AdmitNumbers, for LPNs and slots below these; with `ahead`, as TableState::Reserve.
+  /// Recovery takes what its records name and no more, so that what fitted the index budget fits it
+  /// again, whichever table had taken some ahead then. The state's mutex is held.
+  Status ReserveNumbers(uint64_t lpn_count, uint64_t slot_count, bool ahead = false);
   Slot TakeSlot(Lane* lane, uint32_t generation);
   Lpn TakePage(uint32_t generation);
   TrajectoryId TakeId() { return next_id++; }

@@ -121,38 +121,37 @@ Status TableState::PrepareFilter(size_t priority_table) {
                                                     trajectories_->reserved());
 }
 
-Status TableState::Reserve(uint64_t lpn_count, uint64_t slot_count) {
+Status TableState::Reserve(uint64_t lpn_count, uint64_t slot_count, bool ahead) {
   // Selectors before pages and trajectories: whatever fails in between, they hold all that these
   // say is reserved.
-  if (lpn_count > pages_->reserved()) {
-    // A little ahead where the budget allows it, else exactly what is asked.
-    for (uint64_t extra : {kLpnGrowth + pages_->reserved() / 16, uint64_t{0}}) {
-      Status status;
-      for (const auto& priority : priorities_) {
-        if (!status.ok()) break;
-        if (!priority->draws_windows()) continue;
-        status = priority->Reserve((lpn_count + extra) * layout().steps_per_page());
-      }
-      if (status.ok()) status = pages_->Reserve(lpn_count + extra);
-      if (status.ok()) break;
-      if (extra == 0) return status.WithContext("table '" + layout().spec().name + "'");
+  const auto reserve_pages = [this](uint64_t count) {
+    for (const auto& priority : priorities_) {
+      if (!priority->draws_windows()) continue;
+      GEARDB_RETURN_IF_ERROR(priority->Reserve(count * layout().steps_per_page()));
     }
+    return pages_->Reserve(count);
+  };
+  const auto reserve_slots = [this](uint64_t count) {
+    for (const auto& priority : priorities_) {
+      if (priority->filter() != nullptr) {
+        GEARDB_RETURN_IF_ERROR(priority->filter()->ReserveSlots(count));
+      }
+      if (!priority->draws_windows()) GEARDB_RETURN_IF_ERROR(priority->Reserve(count));
+    }
+    return trajectories_->Reserve(count);
+  };
+  // As many more where the budget allows them, else exactly what is asked.
+  const auto reserve = [&](const auto& numbers, uint64_t count, uint64_t more) {
+    if (ahead && numbers(count + more).ok()) return Status::Ok();
+    return numbers(count).WithContext("table '" + layout().spec().name + "'");
+  };
+  const uint64_t pages = pages_->reserved();
+  if (lpn_count > pages) {
+    GEARDB_RETURN_IF_ERROR(reserve(reserve_pages, lpn_count, kLpnGrowth + pages / 16));
   }
-  if (slot_count > trajectories_->reserved()) {
-    for (uint64_t extra : {kSlotGrowth + trajectories_->reserved() / 16, uint64_t{0}}) {
-      Status status;
-      for (const auto& priority : priorities_) {
-        if (!status.ok()) break;
-        if (priority->filter() != nullptr) {
-          status = priority->filter()->ReserveSlots(slot_count + extra);
-        }
-        if (!status.ok() || priority->draws_windows()) continue;
-        status = priority->Reserve(slot_count + extra);
-      }
-      if (status.ok()) status = trajectories_->Reserve(slot_count + extra);
-      if (status.ok()) break;
-      if (extra == 0) return status.WithContext("table '" + layout().spec().name + "'");
-    }
+  const uint64_t slots = trajectories_->reserved();
+  if (slot_count > slots) {
+    GEARDB_RETURN_IF_ERROR(reserve(reserve_slots, slot_count, kSlotGrowth + slots / 16));
   }
   return Status::Ok();
 }

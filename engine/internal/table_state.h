@@ -167,8 +167,9 @@ class TableState {
 
   // Admission: the only calls that can fail. Caller holds `mutex`.
 
-  /// Makes LPNs and slots below these usable in every structure.
-  Status Reserve(uint64_t lpn_count, uint64_t slot_count);
+  /// Makes LPNs and slots below these usable in every structure; with `ahead`, and where the index
+  /// budget allows it, some more, so that not every append asks for some.
+  Status Reserve(uint64_t lpn_count, uint64_t slot_count, bool ahead);
   /// Adds an empty priority table; apply CreatePriorityTable to fill it.
   Status AddPriorityTable(const PriorityTableSpec& spec);
   /// The memory for a standing filter of a priority table.

@@ -167,6 +167,28 @@ TEST(IndexMemoryTest, WhatGrowsBeyondHugePagesKeepsItsBytes) {
   }
 }
 
+TEST(IndexMemoryTest, WhatTakesAnothersPlaceNeedsNoRoomForBoth) {
+  const auto memory = TestMemory(20 * kKiB);
+  ASSERT_OK_AND_ASSIGN(Region old, memory->Reserve("old", {16 * kKiB}));
+  ASSERT_OK_AND_ASSIGN(Region grown, memory->Reserve("grown", {32 * kKiB}));
+  // None where there was none, and one that is not larger.
+  Region none;
+  ASSERT_OK(old.CommitInPlaceOf(&none, 0, 8 * kKiB));
+  EXPECT_STATUS(kResourceExhausted, grown.Commit(0, 16 * kKiB), "'grown'");
+  EXPECT_STATUS(kResourceExhausted, grown.CommitInPlaceOf(&old, 0, 24 * kKiB), "'grown'");
+  EXPECT_TRUE(old.valid());
+  EXPECT_EQ(memory->used_bytes(), 8 * kKiB);
+  ASSERT_OK(grown.CommitInPlaceOf(&old, 0, 16 * kKiB));
+  EXPECT_FALSE(old.valid());
+  EXPECT_EQ(memory->used_bytes(), 16 * kKiB);
+  EXPECT_EQ(grown.committed_bytes(), 16 * kKiB);
+  ASSERT_OK_AND_ASSIGN(Region small, memory->Reserve("small", {4 * kKiB}));
+  ASSERT_OK(small.CommitInPlaceOf(&grown, 0, 1));
+  EXPECT_EQ(memory->used_bytes(), 4 * kKiB);
+  small = Region();
+  EXPECT_EQ(memory->used_bytes(), 0u);
+}
+
 TEST(IndexMemoryTest, MovedRegionKeepsItsBytes) {
   const auto memory = TestMemory();
   ASSERT_OK_AND_ASSIGN(Region a, memory->Reserve("a", {4096}));
