@@ -3,12 +3,22 @@
 #include <vector>
 
 #include "base/break.h"
+#include "base/concatenate.h"
 
 namespace geardb::engine {
 
 bool EpochState::exhausted() const {
   if (selector_->epoch() == 0) return true;
   return PassIsOver() && (selector_->pass() >= spec_.passes || selector_->cut() == 0);
+}
+
+std::string EpochState::WhyUndrawable() const {
+  const EpochMark at = mark();
+  if (at.epoch == 0) return "no epoch has begun (BeginEpoch)";
+  if (exhausted()) return Concatenate("epoch ", at.epoch, " is exhausted after pass ", at.pass);
+  if (reserved() == 0) return "";
+  return Concatenate(reserved(), " items of pass ", at.pass, " of epoch ", at.epoch,
+                     " are drawn by other samplers and not handed over");
 }
 
 bool EpochState::IsCovered(uint64_t leaf) const {

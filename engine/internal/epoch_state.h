@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <set>
 #include <span>
+#include <string>
 
 #include "engine/schema.h"
 #include "engine/stats.h"
@@ -37,6 +38,8 @@ class EpochState {
   EpochMark mark() const { return {selector_->epoch(), selector_->pass()}; }
   /// Nothing is left to draw or to hand over until another epoch begins.
   bool exhausted() const;
+  /// Where nothing can be drawn for that, or since the rest is drawn, why, for people; else "".
+  std::string WhyUndrawable() const;
   /// Drawn and not handed over, of this pass.
   uint64_t reserved() const { return reserved_.size(); }
   /// The cut, and what of it is not covered.

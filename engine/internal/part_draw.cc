@@ -387,14 +387,8 @@ Status NotEnough(const SamplerSource& source, bool observer, uint64_t rows) {
                                     " items that can be drawn; the batch takes ", rows,
                                     " distinct ones", WaitingGroups(priority));
   }
-  const std::string waiting = WaitingGroups(priority);
-  if (const uint64_t exhausted = priority.CountExhausted(); exhausted > 0) {
-    return Status::DeadlineExceeded(source.Name(), " has nothing to draw: of ", selector.count(),
-                                    " items ", exhausted, " are exhausted", waiting);
-  }
-  return Status::DeadlineExceeded(source.Name(), " has nothing to draw: it holds ",
-                                  selector.count(), " items, ", selector.drawable(),
-                                  " of them with a priority above 0", waiting);
+  return Status::DeadlineExceeded(source.Name(), " has nothing to draw: ", priority.WhyUndrawable(),
+                                  WaitingGroups(priority));
 }
 
 }  // namespace geardb::engine

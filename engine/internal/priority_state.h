@@ -144,6 +144,8 @@ class PriorityState {
   bool IsExhausted(uint64_t leaf) const { return bounded() && counts_->view().IsExhausted(leaf); }
   /// Items that can be sampled no more.
   uint64_t CountExhausted() const;
+  /// Where nothing can be drawn, why, for people: "of 5 items 3 are exhausted, 2 fail the filter".
+  std::string WhyUndrawable() const;
   /// Under a maximum: rows that items may be in before each is full, hidden ones not counted; at
   /// most `most`. It is a pass over the items.
   uint64_t PlacesLeft(uint64_t most) const;

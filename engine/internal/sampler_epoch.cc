@@ -38,18 +38,10 @@ namespace engine {
 Status EpochStatus(const SamplerSource& source) {
   const EpochState* epoch = source.priority().epoch();
   if (epoch == nullptr) return Status::Ok();
-  const EpochMark mark = epoch->mark();
-  if (mark.epoch == 0) {
-    return Status::OutOfRange(source.Name(), ": no epoch has begun (BeginEpoch)");
-  }
-  if (epoch->exhausted()) {
-    return Status::OutOfRange(source.Name(), ": epoch ", mark.epoch, " is exhausted after pass ",
-                              mark.pass);
-  }
-  if (epoch->reserved() == 0) return Status::Ok();
-  return Status::DeadlineExceeded(source.Name(), " waits: ", epoch->reserved(), " items of pass ",
-                                  mark.pass, " of epoch ", mark.epoch,
-                                  " are drawn by other samplers and not handed over");
+  const std::string why = epoch->WhyUndrawable();
+  if (why.empty()) return Status::Ok();
+  if (epoch->exhausted()) return Status::OutOfRange(source.Name(), ": ", why);
+  return Status::DeadlineExceeded(source.Name(), " waits: ", why);
 }
 
 }  // namespace engine

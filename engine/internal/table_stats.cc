@@ -89,10 +89,11 @@ BlockReport WhyBlocked(const PriorityState& priority) {
   report.samples = {priority.BlockedSample(1).text, priority.samplers_waiting};
   report.inserts = {priority.BlockedInsert(1).text, priority.appends_waiting};
   if (priority.CanDraw(1)) return report;
+  if (report.samples.reason.empty() && priority.epoch() != nullptr) {
+    report.samples.reason = priority.epoch()->WhyUndrawable();
+  }
   if (report.samples.reason.empty()) {
-    report.samples.reason = "no item can be drawn: of " +
-                            std::to_string(priority.selector().count()) + " items " +
-                            std::to_string(priority.CountExhausted()) + " are exhausted";
+    report.samples.reason = "no item can be drawn: " + priority.WhyUndrawable();
   }
   report.samples.reason += WaitingGroups(priority);
   return report;

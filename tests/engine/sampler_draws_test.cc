@@ -176,7 +176,7 @@ TEST_F(SamplerDrawsTest, TimeoutUsesUpNoDrawNumber) {
   for (const int64_t prefetch : {0, 2}) {
     auto sampler = Sample({.batch = 8, .prefetch = prefetch, .timeout_ms = 1});
     EXPECT_STATUS(kDeadlineExceeded, sampler->Next(),
-                  "priority table 'per' of table 'steps' has nothing to draw: it holds 0 items");
+                  "priority table 'per' of table 'steps' has nothing to draw: of 0 items");
     EXPECT_STATUS(kDeadlineExceeded, sampler->Next(Deadline::Now()), "nothing to draw");
   }
   AppendClosed(0, 3);
@@ -184,7 +184,7 @@ TEST_F(SamplerDrawsTest, TimeoutUsesUpNoDrawNumber) {
   EXPECT_EQ(sampler->Next()->draw_number(), 0u);
   const float zero[] = {0};
   ASSERT_OK(priority("per")->SetAll(zero));
-  EXPECT_STATUS(kDeadlineExceeded, sampler->Next(), "3 items, 0 of them with a priority above 0");
+  EXPECT_STATUS(kDeadlineExceeded, sampler->Next(), "of 3 items 0 have a priority above 0");
   const float one[] = {1};
   ASSERT_OK(priority("per")->SetAll(one));
   EXPECT_EQ(sampler->Next()->draw_number(), 1u);

@@ -54,6 +54,21 @@ TEST_F(SetFilterTest, WhatFailsExpiresOnceItIsClosed) {
   EXPECT_STATUS(kInvalidArgument, table_->ReadRemovals(0, {.removals_max = 0}), "removals_max");
 }
 
+TEST_F(SetFilterTest, WhoWaitsIsToldThatAllIsHidden) {
+  TableSpec spec = testing::StepSpec();
+  spec.priority_tables = {WindowSpec("fresh")};
+  spec.priority_tables[0].filter = "length > 8";
+  Create(spec);
+  AppendClosed(0, 2);
+  AppendClosed(2, 3);
+  EXPECT_EQ(priority("fresh")->WhyBlocked().samples.reason,
+            "no item can be drawn: of 5 items 5 fail the filter");
+  auto sampler = priority("fresh")->NewSampler({.batch = 2});
+  ASSERT_OK(sampler);
+  EXPECT_STATUS(kDeadlineExceeded, (*sampler)->Next(Deadline::Now()),
+                "has nothing to draw: of 5 items 5 fail the filter");
+}
+
 TEST_F(SetFilterTest, WhatExpiredByACrashLeavesAtTheNextOpen) {
   TableSpec spec = testing::StepSpec();
   spec.priority_tables = {WindowSpec("fresh")};
