@@ -60,7 +60,8 @@ struct DatabaseOptions {
   /// that is being written is never given back. With cold_tier it is less where all files of the
   /// log would have more than a third of what the disk has room for at open: the cold store needs
   /// the rest.
-  /// Calls wait then, by their deadlines, until some are free (cold_tier). Where none will be, all
+  /// Calls wait then until some are free (cold_tier), and are refused with DeadlineExceeded where a
+  /// pass that may free some has not ended by their deadlines. Where none will be free, all
   /// that brings bytes of the user's fails with ResourceExhausted naming what pins the log:
   /// appends, Set and SetAll, draws, SetColumns, new tables and priority tables, tags with a blob
   /// over 64 KiB. Removals, closings and small tags go on for another 1 MiB or a sixteenth of this,

@@ -34,7 +34,7 @@ struct WriterOptions {
   /// leaves by itself, and for the limiters of its priority tables (RateLimit). A call that waited
   /// for a limiter in vain is refused with DeadlineExceeded, "never admitted", and takes no effect
   /// later; one that brings more items than a limiter ever admits, with InvalidArgument. A full
-  /// disk or log is an error at once.
+  /// disk, or a log in which nothing makes room, is an error at once.
   int64_t admission_timeout_ms = 10'000;
 };
 

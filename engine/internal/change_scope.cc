@@ -8,7 +8,7 @@ namespace geardb::engine {
 
 namespace {
 
-/// What wants room in a log that no pass of the cleaner will make any is refused for closing, or
+/// What wants room in a log in which no pass of the cleaner has made any is refused for closing, or
 /// for what has failed.
 Status OrClosing(DatabaseCore* database, const Status& refused) {
   const bool full = refused.code() == StatusCode::kResourceExhausted;
@@ -24,6 +24,18 @@ Status OrClosing(DatabaseCore* database, const Status& refused) {
                                    "; the cleaner makes no room, it failed: ", last.message());
 }
 
+/// A call whose time is over while the cleaner may yet make room in the log was not refused for
+/// good.
+Status OrInTime(DatabaseCore* database, Deadline deadline, const Status& refused) {
+  Cleaner* const cleaner = database->cleaner.get();
+  const bool of_log = refused.code() == StatusCode::kResourceExhausted &&
+                      refused.message().find("log_bytes_max") != std::string_view::npos;
+  if (!of_log || cleaner == nullptr || !deadline.passed()) return refused;
+  if (!cleaner->stats().last.ok() || !cleaner->Wanted(cleaner->segments_released())) return refused;
+  return Status::DeadlineExceeded(refused.message(),
+                                  "; the cleaner, which may make room, has not ended its pass yet");
+}
+
 }  // namespace
 
 uint64_t SegmentsReleased(DatabaseCore* database) {
@@ -34,11 +46,12 @@ Status AwaitLogRoom(DatabaseCore* database, uint64_t released, bool again, Deadl
                     const Status& refused) {
   Cleaner* const cleaner = database->cleaner.get();
   // It was refused for something else, which no pass makes better.
-  if (cleaner == nullptr || deadline.passed() || !cleaner->Wanted(released)) return refused;
+  if (cleaner == nullptr || !cleaner->Wanted(released)) return refused;
+  if (deadline.passed()) return OrInTime(database, deadline, refused);
   const WaitTimer timer(&database->waits.log_room);
   if (again) cleaner->Want(database->options.log_bytes_max);
   if (cleaner->AwaitWanted(released, deadline)) return Status::Ok();
-  return OrClosing(database, refused);
+  return OrInTime(database, deadline, OrClosing(database, refused));
 }
 
 ChangeScope::ChangeScope(DatabaseCore* database, const TableCore* table, const CommitOptions& how)
@@ -78,7 +91,9 @@ Status ChangeScope::AwaitRoom(std::span<const wal::RecordSize> sizes, const Comm
     database_->commit.Lock();
     // Others may have taken what was given back: then it is asked again.
     if (full && !cleaned && !database_->log_writer_->HasRoom(sizes, how.urgency)) {
-      return OrClosing(database_, room);
+      const Status refused = OrClosing(database_, room);
+      const bool of_user = how.urgency == wal::Urgency::kAppend;
+      return of_user ? OrInTime(database_, how.deadline, refused) : refused;
     }
     if (!full) GEARDB_RETURN_IF_ERROR(room);
     GEARDB_RETURN_IF_ERROR(status());

@@ -72,17 +72,19 @@ void EngineActor::NoteLanes(Op* op) {
 bool EngineActor::Finish(const Status& status, Op* op) {
   op->code = status.code();
   if (!status.ok()) {
-    const bool refused =
-        (status.code() == StatusCode::kNotFound &&
-         (op->kind <= OpKind::kCut || op->kind == OpKind::kResume)) ||
-        (status.code() == StatusCode::kDeadlineExceeded && op->kind == OpKind::kNext) ||
-        (status.code() == StatusCode::kResourceExhausted && may_be_full_);
+    const bool nothing_yet =
+        status.code() == StatusCode::kDeadlineExceeded && op->kind == OpKind::kNext;
+    const bool full = status.code() == StatusCode::kResourceExhausted ||
+                      (status.code() == StatusCode::kDeadlineExceeded && !nothing_yet);
+    const bool gone = status.code() == StatusCode::kNotFound &&
+                      (op->kind <= OpKind::kCut || op->kind == OpKind::kResume);
+    const bool refused = gone || nothing_yet || (full && may_be_full_);
     if (!refused) {
       failure_ = status;
       return false;
     }
     if (op->kind <= OpKind::kCut) NoteLanes(op);
-    refused_ += status.code() == StatusCode::kResourceExhausted ? 1u : 0u;
+    refused_ += full ? 1u : 0u;
   }
   op->state.store(status.ok() ? OpState::kDone : OpState::kRefused, std::memory_order_release);
   model_.Apply(place_.first_op + static_cast<uint64_t>(op - place_.log->ops.data()), *op);

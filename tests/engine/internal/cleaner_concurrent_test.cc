@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <vector>
 
 #include "engine/internal/cleaner.h"
 #include "tests/engine/frames_fixture.h"
@@ -52,6 +53,27 @@ TEST_F(CleanerConcurrentTest, WhatHasLeftIsReadByWhoeverSawItThere) {
   EXPECT_STATUS(kNotFound, ReadFromCold(first), "");
   numbers_.erase(first);
   ExpectAll();
+}
+
+// It was refused as for good, as if nothing ever made room.
+TEST_F(CleanerConcurrentTest, ACallThatAPassOutlastsIsRefusedForItsDeadline) {
+  options_.budgets.frames_bytes = 64 << 20;  // The log ends first.
+  Again();
+  const auto core = testing::CoreOf(*database_);
+  ASSERT_OK_AND_ASSIGN(const auto hasty, table_->NewWriter({.admission_timeout_ms = 20}));
+  const std::vector<uint8_t> bytes(static_cast<size_t>(kPageRows * kFrameBytes));
+  const std::vector<float> rewards(static_cast<size_t>(kPageRows));
+  const std::vector<ColumnValue> rows = {
+      {"frame", TensorView(bytes.data(), DType::kU8, Shape({kPageRows, kFrameBytes}))},
+      {"reward", TensorView::Of(std::span<const float>(rewards))}};
+  EpochRegistry::Guard reader = core->epochs.Enter();  // A pass waits for it.
+  Status refused;
+  for (int i = 0; i < 10'000 && refused.ok(); ++i) {
+    refused = hasty->AppendTrajectory(rows, {.end = End::kTerminated}).status();
+  }
+  EXPECT_STATUS(kDeadlineExceeded, refused, "has not ended its pass yet");
+  reader.Leave();
+  EXPECT_OK(writer_->AppendTrajectory(rows, {.end = End::kTerminated}));
 }
 
 }  // namespace
