@@ -116,9 +116,10 @@ constexpr std::array kCommands = {
     Command{.name = "verify",
             .arguments = kVerifyArguments,
             .run = RunVerify,
-            .help = "Reads every byte, and names what is damaged with file and offset, a page with "
-                    "its trajectory, too; exits 1 when anything is, 3 when --memory is too little "
-                    "to replay the log, 4 when a newer GearDB wrote some of it, 5 when valid "
+            .help = "Reads all that lives in the store, and names what is damaged with file and "
+                    "offset, a page with its trajectory, too; exits 1 when anything is, 3 when "
+                    "--memory is too little to replay the log, 4 when a newer GearDB wrote some of "
+                    "it, 5 when valid "
                     "records lie beyond the log's end and an open for writing drops them"},
     Command{.name = "repair",
             .arguments = kRepairArguments,

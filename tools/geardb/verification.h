@@ -1,4 +1,5 @@
-// Verification: reads every byte of a database that is not running, and says what is wrong where.
+// Verification: reads all that lives in a database that is not running, and says what is wrong
+// where. Values that a cold file keeps of pages that have left are not looked at.
 //
 // In this order: files and their sizes; every record of the log, its pieces and its operations;
 // what lies beyond the log's end; a replay of the log, and every row of every table that it gives.

@@ -1,4 +1,4 @@
-// geardb verify: reads every byte, and names what is damaged.
+// geardb verify: reads all that lives in a store, and names what is damaged.
 
 #include <string>
 
