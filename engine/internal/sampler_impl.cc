@@ -237,10 +237,12 @@ Status Sampler::Impl::GiveUp(Drawn* batch) {
 Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const Status& why) {
   const engine::PageLoad* failed = builder.waits().failed();
   if (why.code() != StatusCode::kCorruption || failed == nullptr) return why;
-  if (failed->of_file && !kBreak.remove_for_a_file) return why;
   const auto table = database()->TableById(failed->place.layout->id());
   if (table == nullptr) return why;
-  return engine::RemoveDamaged(database(), table, failed->place.trajectory, why);
+  const TrajectoryId trajectory = failed->place.trajectory;
+  const bool of_file = failed->of_file && !kBreak.remove_for_a_file;
+  if (of_file) return engine::HideUnreadable(table, trajectory, why);
+  return engine::RemoveDamaged(database(), table, trajectory, why);
 }
 
 bool Sampler::Impl::WaitForChange(uint64_t seen, Deadline deadline) {

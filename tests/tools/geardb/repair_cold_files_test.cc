@@ -276,6 +276,39 @@ TEST_F(RepairColdFilesTest, AFileOfPagesCostsTheTrajectoriesInIt) {
   EXPECT_GT(files, 0u);
 }
 
+// A queue stood before the first of them, and others failed nearly always.
+TEST_F(RepairColdFilesTest, DrawsMeetWhatALostFileHadOnce) {
+  uint64_t met = 0;
+  for (const auto& [file, ids] : PageFiles()) {
+    SCOPED_TRACE(file);
+    if (ids.empty() || met > 0) continue;
+    Restore();
+    fs::remove(file);
+    const auto database = Must(Database::Open(store(), testing::LargeStoreOptions()));
+    const auto table = Must(database->OpenTable("frames"));
+    const uint64_t count = table->Scan({}).size();
+    Must(table->CreatePriorityTable({.name = "first", .selector = SelectorKind::kFifo}));
+    for (const char* name : {"first", "all"}) {
+      const auto sampler = Must(Must(table->OpenPriorityTable(name))
+                                    ->NewSampler({.batch = 4, .views = {{.column = "frame"}}}));
+      std::set<std::string> said;
+      int in_a_row = 0;
+      for (int draw = 0; draw < 20'000 && in_a_row < 100; ++draw) {
+        const auto batch = sampler->Next();
+        in_a_row = batch.ok() ? in_a_row + 1 : 0;
+        if (batch.ok()) continue;
+        EXPECT_STATUS(kCorruption, batch, "the trajectory is not drawn until the next open");
+        EXPECT_TRUE(said.insert(batch.status().ToString()).second) << batch.status();
+      }
+      EXPECT_EQ(in_a_row, 100);
+      EXPECT_LE(said.size(), ids.size());
+      met += said.size();
+    }
+    EXPECT_EQ(table->Scan({}).size(), count);  // The file may come back.
+  }
+  EXPECT_GT(met, 0u);
+}
+
 TEST_F(RepairColdFilesTest, AnOlderVersionThatComesUpIsNotTakenForThePage) {
   const std::string newest = AddVersions();
   AfterEachLossOf(newest, [&] {
