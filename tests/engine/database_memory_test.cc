@@ -86,7 +86,7 @@ class MemoryBesideTest : public DatabaseMemoryTest {
     const DatabaseStats stats = database_->Stats();
     EXPECT_GT(stats.pages_beside_most_bytes, 0u);
     EXPECT_LE(stats.pages_beside_most_bytes, options_.budgets.frames_bytes / 16 + kPageBytes);
-    EXPECT_EQ(stats.pages_beside_bytes, 0u);
+    AwaitNothingBeside();
   }
   /// Of each trajectory row `first`, and the rows `each` behind it.
   std::vector<RowId> EveryPage(int64_t first) const {
@@ -118,7 +118,7 @@ TEST_F(MemoryBesideTest, BatchesDrawnAheadWaitForTheFramesOfThoseBefore) {
   EXPECT_GT(frames.misses, 2 * options_.budgets.frames_bytes / kPageBytes);
   EXPECT_LT(frames.unplaced * 8, frames.misses);
   sampler.reset();
-  EXPECT_EQ(database_->Stats().pages_beside_bytes, 0u);
+  AwaitNothingBeside();
 }
 
 // Twice and a half as many pages as there are frames, and of each two rows.

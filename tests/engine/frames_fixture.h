@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/testing/drop_frames.h"
@@ -84,6 +85,10 @@ class FramesTest : public testing::StoreTest {
     return appended.ok() ? appended->id : 0;
   }
 
+  /// The thread that has read a page beside the frames lets go of it a moment after it is there.
+  void AwaitNothingBeside() const {
+    while (database_->Stats().pages_beside_bytes > 0) std::this_thread::yield();
+  }
   void ExpectRow(TrajectoryId id, int64_t row, const uint8_t* bytes) const {
     const int64_t number = numbers_.at(id);
     int64_t at = 0;
