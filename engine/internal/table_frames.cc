@@ -96,8 +96,12 @@ std::shared_ptr<PageLoad> TableFrames::LoadAside(const PagePlace& place, PageMem
 
 std::shared_ptr<PageLoad> TableFrames::UnderWay(size_t group, Lpn lpn) const {
   const auto found = loading_.find({static_cast<uint32_t>(group), lpn});
-  if (found == loading_.end() || !Holds(found->second->place)) return nullptr;
-  return found->second;
+  if (found == loading_.end()) return nullptr;
+  // Whoever asked for it may have gone since, and with its guard what the page was read from.
+  const PagePlace& place = found->second->place;
+  const PagePlace now = PlaceOf(group, lpn);
+  const bool is_there = place.log_at == now.log_at && place.in_cold == now.in_cold;
+  return is_there && Holds(place) ? found->second : nullptr;
 }
 
 std::shared_ptr<PageLoad> TableFrames::Begin(const PagePlace& place,

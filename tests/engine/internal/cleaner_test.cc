@@ -40,6 +40,34 @@ TEST_F(CleanerTest, WithoutThreadsWhoeverFindsTheLogFullCleans) {
   ExpectAll();
 }
 
+// As a batch that was given up leaves a page; the next who wants it looked for it in a segment that
+// was gone by then.
+TEST_F(CleanerTest, APageThatWasAskedForBeforeItMovedIsReadWhereItIs) {
+  options_.background = false;  // Nobody reads it by itself.
+  Again();
+  const TrajectoryId id = Add(4, 4);
+  const TrajectoryId of_pieces = Add(4, 1);
+  for (int i = 0; i < 200; ++i) Add(4, 4);
+  const auto core = testing::CoreOf(*database_);
+  ASSERT_OK(core->Acknowledge(core->log->end(), Ack::kSync));
+  DropAll();
+  {
+    engine::PageWaits waits;
+    engine::TableState& state = *core->AllTables()[0]->state;
+    MutexLock lock(&state.mutex);
+    const EpochRegistry::Guard guard = core->epochs.Enter();
+    for (const TrajectoryId asked : {id, of_pieces}) {
+      const Slot slot = state.trajectories().FindById(asked);
+      (void)state.RowToRead(0, state.trajectories().record(slot).head_lpn, 0, &waits);
+    }
+    ASSERT_EQ(waits.size(), 2u);
+  }
+  ASSERT_OK(CleanAll());
+  ASSERT_GT(Cleaned().segments, 0u);
+  for (int i = 0; i < 400; ++i) Add(4, 4);  // The segments are written again.
+  ExpectAll();
+}
+
 TEST_F(CleanerTest, TheIndexComesFromItsImage) {
   TableSpec spec = FrameSpec();
   spec.name = "index";
