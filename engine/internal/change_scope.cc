@@ -31,7 +31,8 @@ Status OrInTime(DatabaseCore* database, Deadline deadline, const Status& refused
   const bool of_log = refused.code() == StatusCode::kResourceExhausted &&
                       refused.message().find("log_bytes_max") != std::string_view::npos;
   if (!of_log || cleaner == nullptr || !deadline.passed()) return refused;
-  if (!cleaner->stats().last.ok() || !cleaner->Wanted(cleaner->segments_released())) return refused;
+  if (!cleaner->stats().last.ok() || cleaner->IsFruitless()) return refused;
+  if (!cleaner->Wanted(cleaner->segments_released())) return refused;
   return Status::DeadlineExceeded(refused.message(),
                                   "; the cleaner, which may make room, has not ended its pass yet");
 }
@@ -47,7 +48,10 @@ Status AwaitLogRoom(DatabaseCore* database, uint64_t released, bool again, Deadl
   Cleaner* const cleaner = database->cleaner.get();
   // It was refused for something else, which no pass makes better.
   if (cleaner == nullptr || !cleaner->Wanted(released)) return refused;
-  if (deadline.passed()) return OrInTime(database, deadline, refused);
+  if (deadline.passed()) {
+    cleaner->WantBeside(database->options.log_bytes_max);
+    return OrInTime(database, deadline, refused);
+  }
   const WaitTimer timer(&database->waits.log_room);
   if (again) cleaner->Want(database->options.log_bytes_max);
   if (cleaner->AwaitWanted(released, deadline)) return Status::Ok();
@@ -86,8 +90,11 @@ Status ChangeScope::AwaitRoom(std::span<const wal::RecordSize> sizes, const Comm
     const bool full = room.code() == StatusCode::kResourceExhausted;
     uint64_t bytes = 0;
     for (const wal::RecordSize& size : sizes) bytes += size.total();
-    const bool cleaned = full && database_->cleaner != nullptr && !how.deadline.passed() &&
-                         database_->cleaner->WaitForPass(bytes, how.deadline);
+    Cleaner* const cleaner = full ? database_->cleaner.get() : nullptr;
+    const bool waits = cleaner != nullptr && !how.deadline.passed();
+    // Who does not wait may try again.
+    if (cleaner != nullptr && !waits) cleaner->WantBeside(bytes);
+    const bool cleaned = waits && cleaner->WaitForPass(bytes, how.deadline);
     database_->commit.Lock();
     // Others may have taken what was given back: then it is asked again.
     if (full && !cleaned && !database_->log_writer_->HasRoom(sizes, how.urgency)) {

@@ -157,6 +157,17 @@ void Cleaner::Want(uint64_t bytes) {
   WantLocked(bytes);
 }
 
+void Cleaner::WantBeside(uint64_t bytes) {
+  if (!database_->options.background) return;
+  Want(bytes);
+  Wake();
+}
+
+bool Cleaner::IsFruitless() {
+  MutexLock lock(&mutex_);
+  return fruitless_at_ == database_->log->end();
+}
+
 void Cleaner::WantLocked(uint64_t bytes) {
   bytes_wanted_ = std::max(bytes_wanted_, bytes);
   wanted_pass_ = begun_ + 1;
@@ -242,6 +253,7 @@ Status Cleaner::CleanNow(bool all) {
   stats_.busy_us +=
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(busy).count());
   stats_.last = status;
+  fruitless_at_ = released == 0 ? end_before : kNoLsn;
   ended_ = begun_;
   changed_.NotifyAll();
   return status;

@@ -67,9 +67,14 @@ class Cleaner {
   /// A change was refused that takes so many bytes of whole segments: the next pass makes room for
   /// it, where it can. Waits for nothing.
   void Want(uint64_t bytes);
+  /// The same for a change that does not wait. Where there is no thread that makes passes, nothing
+  /// comes of it.
+  void WantBeside(uint64_t bytes);
   /// Whether such a pass has not ended yet, or segments were given back beyond the first
   /// `released`.
   bool Wanted(uint64_t released);
+  /// The last pass has given nothing back, and nothing was logged since: another will not either.
+  bool IsFruitless();
   /// Likewise, and waits until it has. True: some were given back.
   bool AwaitWanted(uint64_t released, Deadline deadline);
   /// A pass in this thread, of as many segments as can go where `all`.
@@ -184,7 +189,8 @@ class Cleaner {
   uint64_t segments_wanted_ GEARDB_GUARDED_BY(pass_mutex_) = 0;  // By who waits for this one.
   uint64_t begun_ GEARDB_GUARDED_BY(mutex_) = 0;
   uint64_t ended_ GEARDB_GUARDED_BY(mutex_) = 0;
-  uint64_t wanted_pass_ GEARDB_GUARDED_BY(mutex_) = 0;  // The last that somebody has wanted.
+  uint64_t wanted_pass_ GEARDB_GUARDED_BY(mutex_) = 0;   // The last that somebody has wanted.
+  Lsn fruitless_at_ GEARDB_GUARDED_BY(mutex_) = kNoLsn;  // The log's end, where one was at its end.
   CleanerStats stats_ GEARDB_GUARDED_BY(mutex_);
   std::thread thread_ GEARDB_GUARDED_BY(mutex_);
 };

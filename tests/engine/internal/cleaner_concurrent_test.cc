@@ -76,5 +76,29 @@ TEST_F(CleanerConcurrentTest, ACallThatAPassOutlastsIsRefusedForItsDeadline) {
   EXPECT_OK(writer_->AppendTrajectory(rows, {.end = End::kTerminated}));
 }
 
+// It asked for no pass, and was told that none makes room.
+TEST_F(CleanerConcurrentTest, WhoNeverWaitsTriesUntilAPassHasMadeRoom) {
+  options_.budgets.frames_bytes = 64 << 20;  // The log ends first.
+  Again();
+  ASSERT_OK_AND_ASSIGN(const auto hasty, table_->NewWriter({.admission_timeout_ms = 0}));
+  const std::vector<uint8_t> bytes(static_cast<size_t>(kPageRows * kFrameBytes));
+  const std::vector<float> rewards(static_cast<size_t>(kPageRows));
+  const std::vector<ColumnValue> rows = {
+      {"frame", TensorView(bytes.data(), DType::kU8, Shape({kPageRows, kFrameBytes}))},
+      {"reward", TensorView::Of(std::span<const float>(rewards))}};
+  int refused = 0;
+  for (int appended = 0; appended < 2000;) {  // Four logs.
+    const Status status = hasty->AppendTrajectory(rows, {.end = End::kTerminated}).status();
+    if (status.ok()) {
+      ++appended;
+      continue;
+    }
+    ++refused;
+    ASSERT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
+    std::this_thread::yield();
+  }
+  EXPECT_GT(refused, 0);
+}
+
 }  // namespace
 }  // namespace geardb

@@ -42,6 +42,20 @@ TEST_F(CleanerTest, WithoutThreadsWhoeverFindsTheLogFullCleans) {
 
 // As a batch that was given up leaves a page; the next who wants it looked for it in a segment that
 // was gone by then.
+TEST_F(CleanerTest, APassThatGivesNothingBackIsFruitlessUntilMoreIsLogged) {
+  options_.background = false;
+  Again();
+  const auto core = testing::CoreOf(*database_);
+  for (int i = 0; i < 100; ++i) Add(4, 4);
+  ASSERT_OK(CleanAll());
+  EXPECT_GT(Cleaned().segments, 0u);
+  EXPECT_FALSE(core->cleaner->IsFruitless());
+  ASSERT_OK(CleanAll());
+  EXPECT_TRUE(core->cleaner->IsFruitless());
+  Add(1, 1);
+  EXPECT_FALSE(core->cleaner->IsFruitless());
+}
+
 TEST_F(CleanerTest, APageThatWasAskedForBeforeItMovedIsReadWhereItIs) {
   options_.background = false;  // Nobody reads it by itself.
   Again();
