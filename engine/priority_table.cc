@@ -163,7 +163,7 @@ float PriorityTable::MaxPriority() const {
 
 PriorityTableStats PriorityTable::Stats() const {
   MutexLock lock(&impl_->table->state->mutex);
-  return engine::StatsOf(impl_->state());
+  return engine::StatsOf(*impl_->table->state, impl_->state());
 }
 
 Status PriorityTable::Configure(const PriorityLimits& limits) {
@@ -178,7 +178,7 @@ Status PriorityTable::SetFilter(const std::string& filter, FilterAction action) 
 
 BlockReport PriorityTable::WhyBlocked() const {
   MutexLock lock(&impl_->table->state->mutex);
-  return engine::WhyBlocked(impl_->state());
+  return engine::WhyBlocked(*impl_->table->state, impl_->state());
 }
 
 Result<std::unique_ptr<Sampler>> PriorityTable::NewSampler(const SamplerOptions& options) {

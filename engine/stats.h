@@ -226,7 +226,9 @@ struct PriorityTableStats {
   uint64_t updates_stale = 0;    ///< Since the open.
   uint64_t rescales = 0;         ///< Since the open.
   uint64_t filtered_items = 0;   ///< That a standing filter hides now.
-  int scale_shift = 0;           ///< s of q = round(w * 2^s), -32 to 40: see PriorityTable.
+  /// Of trajectories that could not be read, since a file is away: hidden until the next open.
+  uint64_t unreadable_items = 0;
+  int scale_shift = 0;  ///< s of q = round(w * 2^s), -32 to 40: see PriorityTable.
   float max_priority = 1;
   LimiterStats limiter = {};
   EpochStats epoch = {};  ///< SelectorKind::kEpoch only.

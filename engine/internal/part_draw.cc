@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/internal/group_draw.h"
+#include "engine/internal/table_stats.h"
 #include "engine/internal/within.h"
 
 namespace geardb::engine {
@@ -287,10 +288,11 @@ Status DrawTokens(const PartRequest& request, PartRows* rows) {
     if (cut.filled) return NotEnoughFor(request, std::max<size_t>(cut.kept.size(), 1));
     if (tries < most) continue;
     if (count.items() == 0) return NotEnoughFor(request, 1);
+    const std::string why = WhyUndrawable(*request.source->state(), priority);
     return Status::DeadlineExceeded(request.source->Name(), " holds ", count.items(),
                                     " items that can be drawn, of ", count.tokens(),
                                     " tokens; the batch takes ", options.tokens_max, ", or ",
-                                    options.batch, " items");
+                                    options.batch, " items", why.empty() ? "" : ": ", why);
   }
   if (request.carried != nullptr) {
     AddItem(*request.part, request.carried->leaf, request.carried->probability, rows);
@@ -380,15 +382,18 @@ Status NotEnough(const SamplerSource& source, bool observer, uint64_t rows) {
   // That there is no item at all is said as ever.
   const bool of_limiter = priority.spec().limiter != RateLimit() || selector.count() > 0;
   if (!observer && of_limiter && !block.text.empty()) {
-    return Status::DeadlineExceeded(source.Name(), " waits: ", block.text, WaitingGroups(priority));
+    return Status::DeadlineExceeded(source.Name(), " waits: ", block.text,
+                                    WhyNoItems(*source.state(), priority), WaitingGroups(priority));
   }
+  std::string why = WhyUndrawable(*source.state(), priority);
+  if (!why.empty()) why = ": " + why;
+  why += WaitingGroups(priority);
   if ((selector.distinct() || priority.bounded()) && selector.drawable() > 0) {
     return Status::DeadlineExceeded(source.Name(), " holds ", selector.drawable(),
                                     " items that can be drawn; the batch takes ", rows,
-                                    " distinct ones", WaitingGroups(priority));
+                                    " distinct ones", why);
   }
-  return Status::DeadlineExceeded(source.Name(), " has nothing to draw: ", priority.WhyUndrawable(),
-                                  WaitingGroups(priority));
+  return Status::DeadlineExceeded(source.Name(), " has nothing to draw", why);
 }
 
 }  // namespace geardb::engine

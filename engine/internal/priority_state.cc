@@ -156,18 +156,6 @@ uint64_t PriorityState::CountExhausted() const {
   return exhausted;
 }
 
-std::string PriorityState::WhyUndrawable() const {
-  std::string why;
-  const auto add = [&why](uint64_t count, std::string_view what) {
-    if (count > 0) why += Concatenate(why.empty() ? "" : ", ", count, what);
-  };
-  add(CountExhausted(), " are exhausted");
-  if (filter() != nullptr) add(filter()->filtered().count(), " fail the filter");
-  if (bounded()) add(limiter().state().reserved, " rows of them are drawn and not handed over");
-  if (why.empty()) why = Concatenate(selector_->drawable(), " have a priority above 0");
-  return Concatenate("of ", selector_->count(), " items ", why);
-}
-
 uint64_t PriorityState::PlacesLeft(uint64_t most) const {
   uint64_t places = 0;
   if (!bounded()) return places;

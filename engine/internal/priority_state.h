@@ -4,8 +4,8 @@
 // Items come and go through Insert and Erase, which tell the limiter. What is *reserved*, and how
 // many items were admitted, is in memory alone; all else is a function of the log's records.
 //
-// Invariant: an item is hidden iff it fails a standing filter, or there is a maximum of times that
-// its samples and reservations reach.
+// Invariant: an item is hidden iff it fails a standing filter, its trajectory could not be read, or
+// there is a maximum of times that its samples and reservations reach.
 #pragma once
 
 #include <memory>
@@ -127,10 +127,10 @@ class PriorityState {
     spec_.filter = spec.filter;
     spec_.filter_action = spec.filter_action;
   }
-  /// A closed trajectory is to be removed, since it fails.
+  /// A closed trajectory is to be removed, since it fails; not one that could not be read.
   bool Expires(Slot slot) const {
     return filter_ != nullptr && spec_.filter_action == FilterAction::kExpire &&
-           filter_->Fails(slot);
+           filter_->Fails(slot) && !filter_->Passes(slot);
   }
   /// These items fail the filter now, or pass it again.
   void Filter(std::span<const uint64_t> leaves);
@@ -144,8 +144,6 @@ class PriorityState {
   bool IsExhausted(uint64_t leaf) const { return bounded() && counts_->view().IsExhausted(leaf); }
   /// Items that can be sampled no more.
   uint64_t CountExhausted() const;
-  /// Where nothing can be drawn, why, for people: "of 5 items 3 are exhausted, 2 fail the filter".
-  std::string WhyUndrawable() const;
   /// Under a maximum: rows that items may be in before each is full, hidden ones not counted; at
   /// most `most`. It is a pass over the items.
   uint64_t PlacesLeft(uint64_t most) const;
@@ -176,8 +174,9 @@ class PriorityState {
 
   /// Items of appends that were admitted and are not applied yet.
   uint64_t admitted = 0;
-  uint32_t samplers_waiting = 0;  ///< Calls of Next.
-  uint32_t appends_waiting = 0;   ///< For this limiter.
+  /// Of each call of Next that waits: the rows that it takes of here at once.
+  std::vector<uint64_t> batches_waiting;
+  uint32_t appends_waiting = 0;  ///< For this limiter.
 
   Requirements required;
 

@@ -118,7 +118,8 @@ void Sampler::Impl::CheckCarried() {
   const uint64_t leaf = carried_->leaf.leaf;
   uint32_t generation = 0;
   const bool there = state.GenerationOfLeaf(priority, leaf, &generation) &&
-                     generation == carried_->generation && priority.selector().Contains(leaf);
+                     generation == carried_->generation && priority.selector().Contains(leaf) &&
+                     !state.UnreadableItems(priority).contains(leaf);
   if (there) return;
   state.CancelDraw(sources_[0].priority_table->number, &carried_->reservation);
   carried_.reset();

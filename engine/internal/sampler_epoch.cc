@@ -14,12 +14,21 @@ uint64_t Sampler::Impl::RowsNext() const {
   return std::min(batch, priority.selector().drawable());
 }
 
+uint64_t Sampler::Impl::RowsAtOnce() const {
+  const bool any = sources_.size() > 1 || options_.tokens_max > 0 ||
+                   (sources_[0].priority().epoch() != nullptr && !options_.drop_last);
+  return any ? 1 : static_cast<uint64_t>(options_.batch);
+}
+
 bool Sampler::Impl::RestIsLeftOut() const {
   if (!options_.drop_last || options_.observer) return false;  // So there is one part.
   const engine::PriorityState& priority = sources_[0].priority();
   const engine::EpochState* epoch = priority.epoch();
-  return epoch != nullptr && !epoch->exhausted() && epoch->reserved() == 0 &&
-         priority.selector().drawable() < static_cast<uint64_t>(options_.batch);
+  if (epoch == nullptr || epoch->exhausted() || epoch->reserved() > 0) return false;
+  if (priority.selector().drawable() >= static_cast<uint64_t>(options_.batch)) return false;
+  // What could not be read may be after another open.
+  return std::ranges::none_of(sources_[0].state()->UnreadableItems(priority),
+                              [&](uint64_t leaf) { return epoch->Remains(leaf); });
 }
 
 Result<bool> Sampler::Impl::LeaveOutRest() {

@@ -240,27 +240,28 @@ Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const
   const auto table = database()->TableById(failed->place.layout->id());
   if (table == nullptr) return why;
   const TrajectoryId trajectory = failed->place.trajectory;
+  if (engine::IsOutOfReach(*table, trajectory)) return Status::Ok();
   const bool of_file = failed->of_file && !kBreak.remove_for_a_file;
   if (of_file) return engine::HideUnreadable(table, trajectory, why);
   return engine::RemoveDamaged(database(), table, trajectory, why);
 }
 
 bool Sampler::Impl::WaitForChange(uint64_t seen, Deadline deadline) {
-  const auto count = [this](uint32_t waiting) {
+  const uint64_t rows = RowsAtOnce();
+  {
     TableLocks locks(tables_);
-    for (const engine::SamplerSource& source : sources_) {
-      source.priority().samplers_waiting += waiting;
-    }
-  };
-  count(1);
+    for (const auto& source : sources_) source.priority().batches_waiting.push_back(rows);
+  }
   const bool woken = waiter_.WaitBeyond(seen, deadline);
-  count(static_cast<uint32_t>(-1));
+  TableLocks locks(tables_);
+  for (const auto& source : sources_) {
+    std::vector<uint64_t>& waiting = source.priority().batches_waiting;
+    waiting.erase(std::ranges::find(waiting, rows));
+  }
   return woken;
 }
 
-Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
-  GEARDB_RETURN_IF_ERROR(CheckTables());
-  if (!options_.observer) GEARDB_RETURN_IF_ERROR(database()->CheckWritable());
+Status Sampler::Impl::DrawUpToDepth(Deadline deadline) {
   const auto queued = [this] {
     MutexLock lock(&mutex_);
     return queue_.size();
@@ -280,19 +281,31 @@ Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
     if (deadline.passed()) return status;
     WaitForChange(seen, deadline);
   }
-  if (queued() == 0) {
-    const Status status = std::exchange(not_ahead_, Status::Ok());
-    if (status.code() != StatusCode::kResourceExhausted) return status;
-    return status.WithContext("no batch was drawn ahead (prefetch " +
-                              std::to_string(options_.prefetch) + ")");
+  if (queued() > 0) return Status::Ok();
+  const Status status = std::exchange(not_ahead_, Status::Ok());
+  if (status.code() != StatusCode::kResourceExhausted) return status;
+  return status.WithContext("no batch was drawn ahead (prefetch " +
+                            std::to_string(options_.prefetch) + ")");
+}
+
+Result<Sampler::Impl::Drawn*> Sampler::Impl::NextGathered(Deadline deadline) {
+  for (;;) {
+    GEARDB_RETURN_IF_ERROR(DrawUpToDepth(deadline));
+    Drawn* front = nullptr;
+    {
+      MutexLock lock(&mutex_);
+      front = queue_.front().get();
+    }
+    WaitGathered(front);
+    if (front->status.ok()) return front;
+    GEARDB_RETURN_IF_ERROR(GiveUp(front));
   }
-  Drawn* front = nullptr;
-  {
-    MutexLock lock(&mutex_);
-    front = queue_.front().get();
-  }
-  WaitGathered(front);
-  if (!front->status.ok()) return GiveUp(front);
+}
+
+Result<std::unique_ptr<Batch::Rep>> Sampler::Impl::Next(Deadline deadline) {
+  GEARDB_RETURN_IF_ERROR(CheckTables());
+  if (!options_.observer) GEARDB_RETURN_IF_ERROR(database()->CheckWritable());
+  GEARDB_ASSIGN_OR_RETURN(Drawn* const front, NextGathered(deadline));
   if (!options_.observer) GEARDB_RETURN_IF_ERROR(HandOver(front, deadline));
   std::unique_ptr<Batch::Rep> rep;
   {

@@ -56,9 +56,9 @@ class Sampler::Impl {
 
   /// Before another batch is drawn: until it finds frames, or all before it are gathered.
   void AwaitPages();
-  /// Draws the next batch; DeadlineExceeded where there is not enough for one, OutOfRange at the
-  /// end of an epoch. ResourceExhausted where the batch budget has no room for it, even without the
-  /// buffers of released batches.
+  /// Draws the next batch; none, where it met what RemoveIfDamaged passes over. DeadlineExceeded
+  /// where there is not enough for one, OutOfRange at the end of an epoch. ResourceExhausted where
+  /// the batch budget has no room for it, even without the buffers of released batches.
   Status TryDraw();
   Status TryDrawOnce();
   // With the mutexes of all tables: DrawLocked and what it calls.
@@ -90,6 +90,12 @@ class Sampler::Impl {
   /// Says so where it does; whether it did.
   Result<bool> LeaveOutRest();
 
+  /// Until so many batches are drawn as are to be, or at least one is and no other can be now.
+  Status DrawUpToDepth(Deadline deadline);
+  /// The front batch, once it is drawn and gathered.
+  Result<Drawn*> NextGathered(Deadline deadline);
+  /// How many rows it takes of a part that there have to be at once.
+  uint64_t RowsAtOnce() const;
   /// Until something has changed since `seen`; false when the deadline has passed.
   bool WaitForChange(uint64_t seen, Deadline deadline);
   void Gather(Drawn* batch);
@@ -100,11 +106,11 @@ class Sampler::Impl {
   /// Until the deadline the record waits for room in the log.
   Status HandOver(Drawn* batch, Deadline deadline);
   Result<Lsn> CommitHandOver(engine::Change* change, Deadline deadline);
-  /// The front batch could not be read: it goes, and what is damaged with it. Returns why.
+  /// The front batch could not be read: it goes, and what is damaged with it. As RemoveIfDamaged.
   Status GiveUp(Drawn* batch);
-  /// Removes the trajectory of a page that was found damaged, if `why` says that one was: the page
-  /// itself, not a file through which reads of others pass, too. Returns
-  /// why, and what has become of it.
+  /// Removes the trajectory of a page that was found damaged, if `why` says that one was; hides it,
+  /// where a file is at fault through which reads of others pass, too. Returns why, and what has
+  /// become of it. OK: that was done already, and batches that were drawn before have it, too.
   Status RemoveIfDamaged(const engine::BatchBuilder& builder, const Status& why);
 
   const std::vector<engine::SamplerSource> sources_;

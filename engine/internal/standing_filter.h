@@ -2,10 +2,11 @@
 // change of them (PriorityTableSpec::filter).
 //
 // Invariants, once a record is applied, for each priority table with a filter:
-// - a trajectory is in its failing set iff it is there and its filter does not pass it;
+// - a trajectory is in its failing set iff it is there and its filter does not pass it, or it could
+//   not be read (TableState::HideUnreadable, which no record says either);
 // - an item is in its filtered set iff its trajectory is in the failing set; those are hidden.
-// Both follow from what the log's records made of the index: no record says them, and who loads an
-// image works them out anew.
+// But for what could not be read, both follow from what the log's records made of the index: no
+// record says them, and who loads an image works them out anew.
 #pragma once
 
 #include <memory>

@@ -94,44 +94,25 @@ Status RemoveDamaged(DatabaseCore* database, const std::shared_ptr<TableCore>& t
                             "; the trajectory could not be removed: ", removed.message());
 }
 
-namespace {
-
-/// What a priority table has of a trajectory. The state's mutex is held.
-std::vector<uint64_t> ItemsOf(const TableState& state, const PriorityState& priority, Slot slot) {
-  std::vector<uint64_t> leaves;
-  const auto add = [&leaves](uint64_t leaf) { leaves.push_back(leaf); };
-  if (!priority.draws_windows()) {
-    priority.selector().ForEachMember(TableState::LeavesOfTrajectory(priority, slot), add);
-    return leaves;
-  }
-  const TableLayout& layout = state.layout();
-  const Lpn head = state.trajectories().record(slot).head_lpn;
-  for (Lpn lpn = head; lpn != kNoLpn; lpn = state.pages().page(lpn).next) {
-    priority.selector().ForEachMember({layout.Leaf(lpn, 0), layout.Leaf(lpn + 1, 0)}, add);
-  }
-  return leaves;
-}
-
-}  // namespace
-
 Status HideUnreadable(const std::shared_ptr<TableCore>& table, TrajectoryId id, const Status& why) {
   if (table->is_companion) {
     const auto owner = table->owner.lock();
     return owner == nullptr ? why : HideUnreadable(owner, OwnerOf(*owner, *table, id), why);
   }
   MutexLock lock(&table->state->mutex);
-  TableState& state = *table->state;
-  const Slot slot = state.trajectories().FindById(id);
-  if (slot == kNoSlot) return why;
-  bool all = true;
-  for (size_t i = 0; i < state.priority_table_count(); ++i) {
-    PriorityState& priority = state.priority(i);
-    const bool hides = priority.epoch() == nullptr && priority.selector().ReserveHidden().ok();
-    if (hides) priority.selector().Hide(ItemsOf(state, priority, slot));
-    all &= hides;
-  }
-  if (!all) return why;
+  const Slot slot = table->state->trajectories().FindById(id);
+  if (slot == kNoSlot || !table->state->HideUnreadable(slot).ok()) return why;
   return Status::Corruption(why.message(), "; the trajectory is not drawn until the next open");
+}
+
+bool IsOutOfReach(const TableCore& table, TrajectoryId id) {
+  if (table.is_companion) {
+    const auto owner = table.owner.lock();
+    return owner != nullptr && IsOutOfReach(*owner, OwnerOf(*owner, table, id));
+  }
+  MutexLock lock(&table.state->mutex);
+  const Slot slot = table.state->trajectories().FindById(id);
+  return slot == kNoSlot || table.state->IsUnreadable(slot);
 }
 
 namespace {

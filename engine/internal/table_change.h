@@ -30,9 +30,10 @@ Status RemoveDamaged(DatabaseCore* database, const std::shared_ptr<TableCore>& t
                      TrajectoryId id, const Status& why);
 
 /// Such a page cannot be read, since a file is away or was cut: the trajectory stays, and until the
-/// next open its items are not drawn; but by epochs, which go on as the log's records say. Returns
-/// `why`, and what has become of it.
+/// next open its items are not drawn. Returns `why`, and what has become of it.
 Status HideUnreadable(const std::shared_ptr<TableCore>& table, TrajectoryId id, const Status& why);
+/// The trajectory has left, or is hidden: nothing draws it now.
+bool IsOutOfReach(const TableCore& table, TrajectoryId id);
 
 /// See Table::Remove, Table::Truncate, Table::SetColumns, Table::CreatePriorityTable.
 Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCore>& table,

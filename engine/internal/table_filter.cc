@@ -1,10 +1,13 @@
 // How standing filters see records: whoever changes a trajectory says so by Refilter, before new
-// items of it come.
+// items of it come. What could not be read is hidden by the same way.
+
+#include <utility>
 
 #include "base/break.h"
 #include "base/check.h"
 #include "engine/internal/anchors.h"
 #include "engine/internal/stored_schema.h"
+#include "engine/internal/table_capacity.h"
 #include "engine/internal/table_state.h"
 
 namespace geardb::engine {
@@ -34,7 +37,7 @@ void TableState::Refilter(Slot slot) {
 }
 
 void TableState::Refilter(PriorityState* priority, Slot slot) {
-  const bool fails = !priority->filter()->Passes(slot);
+  const bool fails = IsUnreadable(slot) || !priority->filter()->Passes(slot);
   if (!priority->filter()->NoteFails(slot, fails) || kBreak.filter_new_items_alone) return;
   if (priority->groups() != nullptr) {
     const index::LeafRange group = LeavesOfTrajectory(*priority, slot);
@@ -63,6 +66,32 @@ void TableState::Apply(const fb::SetFilter& set, size_t priority_table) {
   GEARDB_CHECK(DecodeFilter(set.filter(), set.action(), &spec).ok());
   priorities_[priority_table]->SetFilter(spec);
   UseFilter(priority_table);
+}
+
+// ---- What could not be read.
+
+Status TableState::HideUnreadable(Slot slot) {
+  if (unreadable_ == nullptr) {
+    GEARDB_ASSIGN_OR_RETURN(
+        auto unreadable,
+        index::LeafSet::Create(memory_.index, layout().spec().name + " unreadable trajectories",
+                               SlotCapacityOf(*memory_.index)));
+    GEARDB_RETURN_IF_ERROR(unreadable->Reserve(trajectories_->reserved()));
+    unreadable_ = std::move(unreadable);
+  }
+  for (size_t i = 0; i < priorities_.size(); ++i) GEARDB_RETURN_IF_ERROR(PrepareFilter(i));
+  unreadable_->Add(slot);
+  Refilter(slot);
+  return Status::Ok();
+}
+
+std::set<uint64_t> TableState::UnreadableItems(const PriorityState& priority) const {
+  std::set<uint64_t> items;  // Several trajectories may be of one group.
+  if (unreadable_ == nullptr || unreadable_->count() == 0) return items;
+  unreadable_->members().ForEach({0, unreadable_->reserved()}, [&](uint64_t slot) {
+    ForEachItemOf(priority, static_cast<Slot>(slot), [&](uint64_t leaf) { items.insert(leaf); });
+  });
+  return items;
 }
 
 // ---- New items.

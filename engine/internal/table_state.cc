@@ -106,7 +106,7 @@ Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
                                                     : trajectories_->reserved();
   if (leaves > 0) GEARDB_RETURN_IF_ERROR(priority->Reserve(leaves));
   priorities_.push_back(std::move(priority));
-  if (spec.filter.empty()) return Status::Ok();
+  if (spec.filter.empty() && unreadable_ == nullptr) return Status::Ok();
   const Status prepared = PrepareFilter(priorities_.size() - 1);
   if (!prepared.ok()) {
     priorities_.pop_back();
@@ -132,6 +132,7 @@ Status TableState::Reserve(uint64_t lpn_count, uint64_t slot_count, bool ahead) 
     return pages_->Reserve(count);
   };
   const auto reserve_slots = [this](uint64_t count) {
+    if (unreadable_ != nullptr) GEARDB_RETURN_IF_ERROR(unreadable_->Reserve(count));
     for (const auto& priority : priorities_) {
       if (priority->filter() != nullptr) {
         GEARDB_RETURN_IF_ERROR(priority->filter()->ReserveSlots(count));
@@ -256,6 +257,7 @@ int64_t TableState::ReadyEnd(const PriorityState& priority, Slot slot,
 
 uint64_t TableState::index_bytes() const {
   uint64_t bytes = pages_->committed_bytes() + trajectories_->committed_bytes();
+  if (unreadable_ != nullptr) bytes += unreadable_->committed_bytes();
   for (const auto& priority : priorities_) bytes += priority->committed_bytes();
   return bytes;
 }
@@ -289,6 +291,9 @@ void TableState::RemoveTrajectory(const fb::Removed& removed, const RemovalCause
   }
   steps_ -= record->rows_end - record->first_row - final_rows;
   while (record->head_lpn != kNoLpn) ReleaseHeadPage(record);
+  if (IsUnreadable(removed.slot())) {
+    unreadable_->Forget({removed.slot(), uint64_t{removed.slot()} + 1});
+  }
   for (size_t i = 0; i < priorities_.size(); ++i) {
     PriorityState& priority = *priorities_[i];
     if (priority.filter() != nullptr) priority.filter()->NoteFails(removed.slot(), false);

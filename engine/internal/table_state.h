@@ -14,7 +14,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -23,11 +25,13 @@
 #include "base/window.h"
 #include "engine/internal/arena.h"
 #include "engine/internal/change_signal.h"
+#include "engine/internal/patched_rows.h"
 #include "engine/internal/priority_state.h"
 #include "engine/internal/removal_log.h"
 #include "engine/internal/table_frames.h"
 #include "engine/internal/table_layout.h"
 #include "engine/operations_generated.h"
+#include "index/leaf_set.h"
 #include "index/page_table.h"
 #include "index/trajectory_index.h"
 #include "wal/log_writer.h"
@@ -51,29 +55,6 @@ struct PageFrames {
   size_t PlaceOf(size_t page, size_t group) const {
     return page * layout->appended_groups().size() + group;
   }
-};
-
-/// A page that a patch has written anew in one group.
-struct PatchedPage {
-  Lpn lpn = kNoLpn;
-  uint32_t generation = 0;
-  uint32_t group = 0;
-  uint32_t rows = 0;           ///< From the page's first on.
-  FrameRef frame = {};         ///< Holds them; the page's own frame, when nobody reads it.
-  wal::PiecePlace place = {};  ///< Of the piece that has them, in a group that is logged.
-};
-/// A column group of a trajectory with such pages.
-struct PatchedGroup {
-  Slot slot = kNoSlot;
-  uint32_t generation = 0;
-  uint32_t group = 0;
-  uint64_t filled = 0;  ///< Of a late group: the row up to which it is filled now.
-};
-struct PatchedRows {
-  std::span<const PatchedGroup> groups;
-  std::span<const PatchedPage> pages;
-  /// Raw priorities of what becomes drawable: per_rows has one for each of `groups`. May be null.
-  const flatbuffers::Vector<flatbuffers::Offset<fb::NewItems>>* items = nullptr;
 };
 
 /// What a draw holds until it is handed over or given up.
@@ -362,6 +343,17 @@ class TableState {
   std::vector<SlotOfTrajectory> TakeFinished();
   void PutBackFinished(std::vector<SlotOfTrajectory> finished);
 
+  // Of trajectories that could not be read, and may be after another open.
+
+  /// Hides all items of a trajectory until the next open, those that are yet to come, too, as a
+  /// standing filter would. ResourceExhausted: there is no index memory for it.
+  Status HideUnreadable(Slot slot);
+  bool IsUnreadable(Slot slot) const {
+    return unreadable_ != nullptr && unreadable_->Contains(slot);
+  }
+  /// What that hides of a priority table.
+  std::set<uint64_t> UnreadableItems(const PriorityState& priority) const;
+
   /// Index memory behind the table: records, pages, selectors.
   uint64_t index_bytes() const;
 
@@ -450,9 +442,10 @@ class TableState {
   std::vector<TableState*> companions_;
   const TableState* owner_ = nullptr;
   std::vector<std::unique_ptr<PriorityState>> priorities_;
-  size_t followed_ = SIZE_MAX;       // A priority table.
-  std::vector<Slot> changed_slots_;  // Since TakeChangedPriorities.
-  std::vector<bool> is_changed_;     // By slot: it is one of these.
+  size_t followed_ = SIZE_MAX;                  // A priority table.
+  std::unique_ptr<index::LeafSet> unreadable_;  // Slots; null before the first.
+  std::vector<Slot> changed_slots_;             // Since TakeChangedPriorities.
+  std::vector<bool> is_changed_;                // By slot: it is one of these.
   uint64_t rows_ = 0;
   uint64_t steps_ = 0;
   uint64_t page_count_ = 0;

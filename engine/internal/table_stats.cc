@@ -1,8 +1,12 @@
 #include "engine/internal/table_stats.h"
 
+#include <algorithm>
 #include <numeric>
+#include <span>
 #include <string>
+#include <string_view>
 
+#include "base/concatenate.h"
 #include "engine/internal/core.h"
 #include "engine/internal/group_draw.h"
 #include "engine/internal/priority_limits.h"
@@ -63,7 +67,32 @@ std::vector<GroupPlaces> PlacesOf(const TableState& state) {
   return all;
 }
 
-PriorityTableStats StatsOf(const PriorityState& priority) {
+namespace {
+
+/// Items that fail the filter, or could not be read.
+uint64_t HiddenByFilter(const PriorityState& priority) {
+  return priority.filter() == nullptr ? 0 : priority.filter()->filtered().count();
+}
+
+std::string NamesRequired(std::span<const std::string> required) {
+  std::string names;
+  for (const std::string& name : required) names += (names.empty() ? "'" : ", '") + name + "'";
+  return "items come once they have " + names;
+}
+
+/// Of the batches that are waited for the smallest that cannot be drawn, or one row.
+uint64_t RowsAwaited(const PriorityState& priority) {
+  uint64_t rows = UINT64_MAX;
+  for (const uint64_t batch : priority.batches_waiting) {
+    const bool blocked = !priority.CanDraw(batch) || !priority.BlockedSample(batch).text.empty();
+    if (blocked) rows = std::min(rows, batch);
+  }
+  return rows == UINT64_MAX ? 1 : rows;
+}
+
+}  // namespace
+
+PriorityTableStats StatsOf(const TableState& state, const PriorityState& priority) {
   PriorityTableStats stats = priority.counters;
   stats.items = priority.selector().count();
   stats.drawable_items = priority.selector().drawable();
@@ -80,22 +109,64 @@ PriorityTableStats StatsOf(const PriorityState& priority) {
   if (priority.prioritized()) stats.scale_shift = priority.prioritized()->shift();
   if (priority.epoch() != nullptr) stats.epoch = priority.epoch()->Stats();
   if (priority.groups() != nullptr) stats.groups = priority.groups()->Stats();
-  if (priority.filter() != nullptr) stats.filtered_items = priority.filter()->filtered().count();
+  stats.unreadable_items = state.UnreadableItems(priority).size();
+  stats.filtered_items = HiddenByFilter(priority) - stats.unreadable_items;
   return stats;
 }
 
-BlockReport WhyBlocked(const PriorityState& priority) {
+std::string WhyUndrawable(const TableState& state, const PriorityState& priority) {
+  const uint64_t items = priority.selector().count();
+  const uint64_t drawable = priority.selector().drawable();
+  std::string why;
+  const auto add = [&why](uint64_t count, std::string_view what) {
+    if (count > 0) why += Concatenate(why.empty() ? "" : ", ", count, what);
+  };
+  const uint64_t unreadable = state.UnreadableItems(priority).size();
+  add(priority.CountExhausted(), " are exhausted");
+  add(HiddenByFilter(priority) - unreadable, " fail the filter");
+  add(unreadable, " are of trajectories that could not be read");
+  if (priority.bounded()) {
+    add(priority.limiter().state().reserved, " rows of them are drawn and not handed over");
+  }
+  const bool weightless = priority.prioritized() != nullptr && drawable < items;
+  if (why.empty() && weightless) why = Concatenate(drawable, " have a priority above 0");
+  if (!why.empty()) why = Concatenate("of ", items, " items ", why);
+  if (items == 0) {
+    why = "it has no items";
+    if (state.rows() > 0) why += Concatenate(": none of ", state.rows(), " rows is one yet");
+  }
+  const std::vector<std::string>& required = priority.spec().required;
+  if (!required.empty()) why += (why.empty() ? "" : "; ") + NamesRequired(required);
+  return why;
+}
+
+std::string WhyNoItems(const TableState& state, const PriorityState& priority) {
+  if (priority.selector().count() > 0 || state.rows() == 0) return "";
+  return "; " + WhyUndrawable(state, priority);
+}
+
+BlockReport WhyBlocked(const TableState& state, const PriorityState& priority) {
+  const uint64_t rows = RowsAwaited(priority);
   BlockReport report;
-  report.samples = {priority.BlockedSample(1).text, priority.samplers_waiting};
+  report.samples = {priority.BlockedSample(rows).text,
+                    static_cast<uint32_t>(priority.batches_waiting.size())};
   report.inserts = {priority.BlockedInsert(1).text, priority.appends_waiting};
-  if (priority.CanDraw(1)) return report;
-  if (report.samples.reason.empty() && priority.epoch() != nullptr) {
-    report.samples.reason = priority.epoch()->WhyUndrawable();
+  if (priority.CanDraw(rows)) return report;
+  std::string& reason = report.samples.reason;
+  // That there is no item at all is said as it is where nobody asked for more.
+  const bool of_limiter = priority.spec().limiter != RateLimit() || priority.selector().count() > 0;
+  if (!of_limiter) reason.clear();
+  if (!reason.empty()) reason += WhyNoItems(state, priority);
+  if (reason.empty() && priority.epoch() != nullptr) reason = priority.epoch()->WhyUndrawable();
+  if (reason.empty()) {
+    const uint64_t drawable = priority.selector().drawable();
+    reason = drawable == 0
+                 ? "no item can be drawn"
+                 : Concatenate(drawable, " items can be drawn, of ", rows, " for a batch");
+    const std::string why = WhyUndrawable(state, priority);
+    if (!why.empty()) reason += ": " + why;
   }
-  if (report.samples.reason.empty()) {
-    report.samples.reason = "no item can be drawn: " + priority.WhyUndrawable();
-  }
-  report.samples.reason += WaitingGroups(priority);
+  reason += WaitingGroups(priority);
   return report;
 }
 
@@ -117,7 +188,7 @@ TableActivity ActivityOf(const TableState& state) {
                                         .items = priority.selector().count(),
                                         .drawable_items = priority.selector().drawable(),
                                         .draws = priority.next_draw,
-                                        .blocked = WhyBlocked(priority)});
+                                        .blocked = WhyBlocked(state, priority)});
   }
   return activity;
 }

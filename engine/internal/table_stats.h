@@ -1,6 +1,7 @@
 // What tables hold and have done, and where their pages are, for Stats and for COUNTERS.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "engine/internal/table_state.h"
@@ -15,8 +16,15 @@ std::vector<GroupPlaces> PlacesOf(const TableState& state);
 /// Of both, and of the priority tables. Likewise.
 TableActivity ActivityOf(const TableState& state);
 
-/// As PriorityTable::Stats and WhyBlocked. The mutex of its table is held.
-PriorityTableStats StatsOf(const PriorityState& priority);
-BlockReport WhyBlocked(const PriorityState& priority);
+/// As PriorityTable::Stats and WhyBlocked, of a priority table of `state`, whose mutex is held.
+PriorityTableStats StatsOf(const TableState& state, const PriorityState& priority);
+BlockReport WhyBlocked(const TableState& state, const PriorityState& priority);
+
+/// What keeps items from being drawn, for people: "of 5 items 3 are exhausted, 2 fail the filter".
+/// Empty where nothing does. Likewise.
+std::string WhyUndrawable(const TableState& state, const PriorityState& priority);
+/// Behind another reason: why there are no items, where there are none of the rows that there are;
+/// else empty. Likewise.
+std::string WhyNoItems(const TableState& state, const PriorityState& priority);
 
 }  // namespace geardb::engine

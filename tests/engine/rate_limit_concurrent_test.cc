@@ -152,5 +152,25 @@ TEST_F(RateLimitConcurrentTest, CloseEndsAWaitForALimiter) {
   producer.join();
 }
 
+// It said nothing: one item could have been drawn.
+TEST_F(RateLimitConcurrentTest, WhatALargeBatchWaitsForIsTold) {
+  PriorityTableSpec spec = Limited({}, SelectorKind::kFifo);
+  spec.filter = "length > 1";
+  Start(spec);
+  ASSERT_OK(TryAppend(0, 3));
+  ASSERT_OK(TryAppend(3, 1));
+  EXPECT_EQ(priority_->WhyBlocked().samples.reason, "");
+  std::thread consumer([this] {
+    const auto sampler = priority_->NewSampler({.batch = 4, .timeout_ms = 600'000});
+    ASSERT_OK(sampler);
+    EXPECT_OK((*sampler)->Next());
+  });
+  while (priority_->WhyBlocked().samples.waiting == 0) std::this_thread::yield();
+  EXPECT_EQ(priority_->WhyBlocked().samples.reason,
+            "3 items can be drawn, of 4 for a batch: of 4 items 1 fail the filter");
+  EXPECT_OK(TryAppend(4, 2));
+  consumer.join();
+}
+
 }  // namespace
 }  // namespace geardb

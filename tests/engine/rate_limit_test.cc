@@ -384,7 +384,8 @@ TEST_F(RateLimitTest, ABatchDrawsAgainWhatItHasDrawnTooOften) {
   EXPECT_EQ((times[{1, 0}]), 2);
   for (const auto& [item, count] : times) EXPECT_LE(count, 2);
   // Fewer than eight can be drawn: two are gone at least.
-  EXPECT_STATUS(kDeadlineExceeded, NextNow(sampler.get()).status(), "items that can be drawn");
+  EXPECT_STATUS(kDeadlineExceeded, NextNow(sampler.get()).status(),
+                "items that can be drawn; the batch takes 8 distinct ones: of 8 items");
 }
 
 TEST_F(RateLimitTest, ACopiedDirectoryGoesOnWhereHandOversEnded) {

@@ -176,7 +176,7 @@ TEST_F(SamplerDrawsTest, TimeoutUsesUpNoDrawNumber) {
   for (const int64_t prefetch : {0, 2}) {
     auto sampler = Sample({.batch = 8, .prefetch = prefetch, .timeout_ms = 1});
     EXPECT_STATUS(kDeadlineExceeded, sampler->Next(),
-                  "priority table 'per' of table 'steps' has nothing to draw: of 0 items");
+                  "priority table 'per' of table 'steps' has nothing to draw: it has no items");
     EXPECT_STATUS(kDeadlineExceeded, sampler->Next(Deadline::Now()), "nothing to draw");
   }
   AppendClosed(0, 3);

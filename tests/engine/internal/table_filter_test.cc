@@ -1,5 +1,6 @@
 // Standing filters: random programs against a plain model that asks the condition of every
-// trajectory after every call, live, after reopens and from images.
+// trajectory after every call, live, after reopens and from images. And what could not be read,
+// which is hidden likewise.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -219,6 +220,120 @@ TEST_F(TableFilterTest, WhatExpiresBehindAReopenLeaves) {
   EXPECT_EQ(table_->Count(), 0u);
   ASSERT_OK_AND_ASSIGN(const Removals left, table_->ReadRemovals(1));
   EXPECT_EQ(left.removals, (std::vector<Removal>{{id, RemovalReason::kFilter, "fresh"}}));
+}
+
+class UnreadableTest : public testing::StoreTest {
+ protected:
+  void CreateWith(std::vector<PriorityTableSpec> priority_tables) {
+    TableSpec spec = testing::StepSpec();
+    spec.priority_tables = std::move(priority_tables);
+    Create(spec);
+  }
+  /// As a draw does that has met a file that is away.
+  void HideUnreadable(TrajectoryId id) {
+    engine::TableState& state = *testing::CoreOf(*database_)->FindTable("steps")->state;
+    MutexLock lock(&state.mutex);
+    ASSERT_OK(state.HideUnreadable(state.trajectories().FindById(id)));
+  }
+  void ExpectItems(const char* name, uint64_t items, uint64_t unreadable) {
+    const PriorityTableStats stats = priority(name)->Stats();
+    EXPECT_EQ(stats.items, items) << name;
+    EXPECT_EQ(stats.drawable_items, items - unreadable) << name;
+    EXPECT_EQ(stats.unreadable_items, unreadable) << name;
+    EXPECT_EQ(stats.filtered_items, 0u) << name;
+  }
+  std::string Said(const char* name, SamplerOptions options) {
+    const auto sampler = priority(name)->NewSampler(options);
+    EXPECT_OK(sampler);
+    return (*sampler)->Next(Deadline::Now()).status().ToString();
+  }
+};
+
+TEST_F(UnreadableTest, NothingShowsItsItemsBeforeTheNextOpen) {
+  PriorityTableSpec whole = WindowSpec("whole");
+  whole.item = ItemKind::kTrajectory;
+  whole.selector = SelectorKind::kFifo;
+  PriorityTableSpec times = WindowSpec("times");
+  times.max_times_sampled = 1;
+  CreateWith({WindowSpec("all"), whole, times});
+  const TrajectoryId away = AppendClosed(0, 3);
+  AppendClosed(3, 2);
+  HideUnreadable(away);
+  ExpectItems("all", 5, 3);
+  ExpectItems("whole", 2, 1);
+  ExpectItems("times", 5, 3);
+  // Another filter, one that expires, and none.
+  for (const char* filter : {"length < 9", "length < 8", ""}) {
+    ASSERT_OK(priority("all")->SetFilter(
+        filter, *filter == '\0' ? FilterAction::kHide : FilterAction::kExpire));
+    ExpectItems("all", 5, 3);
+  }
+  EXPECT_EQ(table_->Stats().trajectories, 2u);
+  // Another priority table.
+  ASSERT_OK(table_->CreatePriorityTable(WindowSpec("later")));
+  ExpectItems("later", 5, 3);
+  // Draws that are given up, and other limits.
+  ASSERT_OK_AND_ASSIGN(auto sampler, priority("times")->NewSampler({.batch = 2, .prefetch = 1}));
+  ASSERT_OK(sampler->Next());
+  sampler.reset();
+  ASSERT_OK(priority("times")->Configure({.max_times_sampled = 0}));
+  ExpectItems("times", 5, 3);
+  EXPECT_NE(Said("whole", {.batch = 2})
+                .find("holds 1 items that can be drawn; the batch takes 2 distinct ones: of 2 "
+                      "items 1 are of trajectories that could not be read"),
+            std::string::npos);
+  // What is appended behind it is not.
+  AppendClosed(5, 4);
+  ExpectItems("all", 9, 3);
+  Reopen();
+  OpenAgain("steps");
+  for (const char* name : {"all", "times", "later"}) ExpectItems(name, 9, 0);
+  ExpectItems("whole", 3, 0);
+}
+
+TEST_F(UnreadableTest, WhatIsAppendedToItIsHiddenToo) {
+  PriorityTableSpec whole = WindowSpec("whole");
+  whole.item = ItemKind::kTrajectory;
+  CreateWith({WindowSpec("all"), whole});
+  const TrajectoryId away = Append(0, 3).id;
+  HideUnreadable(away);
+  Append(3, 40);  // Other pages.
+  ExpectItems("all", 43, 43);
+  EXPECT_EQ(AppendClosed(43, 1), away);
+  ExpectItems("all", 44, 44);
+  ExpectItems("whole", 1, 1);
+  EXPECT_NE(priority("whole")->WhyBlocked().samples.reason.find(
+                "of 1 items 1 are of trajectories that could not be read"),
+            std::string::npos);
+  // The next in its slot is another.
+  ASSERT_OK(table_->Remove({&away, 1}));
+  AppendClosed(0, 2);
+  ExpectItems("all", 2, 0);
+  ExpectItems("whole", 1, 0);
+}
+
+TEST_F(UnreadableTest, APassOfAnEpochWaitsForIt) {
+  for (const bool drop_last : {false, true}) {
+    const std::string name = drop_last ? "drops" : "keeps";
+    PriorityTableSpec spec = WindowSpec(name);
+    spec.selector = SelectorKind::kEpoch;
+    spec.epoch = {.passes = 1, .remove_covered = true};
+    CreateWith({spec});
+    const TrajectoryId away = AppendClosed(0, 3);
+    AppendClosed(3, 5);
+    ASSERT_OK(priority(name)->BeginEpoch());
+    HideUnreadable(away);
+    ASSERT_OK_AND_ASSIGN(const auto sampler,
+                         priority(name)->NewSampler({.batch = 5, .drop_last = drop_last}));
+    ASSERT_OK(sampler->Next(Deadline::Now()));
+    EXPECT_STATUS(kDeadlineExceeded, sampler->Next(Deadline::Now()),
+                  "3 are of trajectories that could not be read");
+    EXPECT_EQ(priority(name)->Stats().epoch.remaining, 3u);
+    EXPECT_EQ(table_->Stats().trajectories, 1u);
+    ASSERT_OK(table_->Remove({&away, 1}));
+    EXPECT_STATUS(kOutOfRange, sampler->Next(Deadline::Now()), "is exhausted");
+    ASSERT_OK(database_->DropTable("steps"));
+  }
 }
 
 }  // namespace
