@@ -16,11 +16,16 @@
 
 namespace geardb {
 
-/// Announces readers. Thread-safe, lock-free; at most kReadersMax readers at once, further ones
-/// spin until one leaves.
+/// Announces readers, any number at once. Thread-safe, lock-free.
 class EpochRegistry {
  public:
-  static constexpr size_t kReadersMax = 256;
+  EpochRegistry() = default;
+  ~EpochRegistry();
+  EpochRegistry(const EpochRegistry&) = delete;
+  EpochRegistry& operator=(const EpochRegistry&) = delete;
+
+  /// Slots that are looked through before there are more of them.
+  static constexpr size_t kBlockReaders = 256;
 
   /// A reader inside: what it can find stays until the guard goes. Movable, held for short times.
   class Guard {
@@ -60,8 +65,16 @@ class EpochRegistry {
   struct alignas(64) ReaderSlot {
     std::atomic<uint64_t> began{0};
   };
+  /// More blocks follow where as many readers were inside at once; they stay.
+  struct Block {
+    std::array<ReaderSlot, kBlockReaders> slots;
+    std::atomic<Block*> next{nullptr};
+  };
+  /// The block behind one, made where there is none.
+  static Block* Next(Block* block);
+
   std::atomic<uint64_t> version_{1};
-  std::array<ReaderSlot, kReadersMax> slots_;
+  Block first_;
 };
 
 }  // namespace geardb
