@@ -108,6 +108,15 @@ uint64_t Writer::Impl::CountRows(Calls calls, AppendPlan* plan) const {
 }
 
 Status Writer::Impl::CheckFits(const AppendPlan& plan, uint64_t pieces) const {
+  for (const CallPlan& call : plan.calls) {
+    const uint64_t end = static_cast<uint64_t>(call.first_row) + call.stored;
+    if (call.stored <= UINT32_MAX && end / layout().steps_per_page() < UINT32_MAX) continue;
+    return Status::InvalidArgument("table '", layout().spec().name, "': a call with ", call.stored,
+                                   " rows of a trajectory, ",
+                                   "or of one's values of any length, which then ends at row ", end,
+                                   "; at most ", UINT32_MAX, " rows fit a call, and ", UINT32_MAX,
+                                   " pages of ", layout().steps_per_page(), " rows a trajectory");
+  }
   GEARDB_RETURN_IF_ERROR(table_->plan->CheckFits(plan.growth));
   const engine::HostArena& arena = *database_->arena;
   if (engine::RoomOfPages(plan.growth.pages, layout()) > arena.budget_bytes()) {
@@ -168,6 +177,8 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
   // Nobody reads rows beyond a trajectory's end yet. The guard keeps a tail page's frame from reuse
   // should its trajectory be removed meanwhile; later the order of the log does.
   const EpochRegistry::Guard guard = database_->epochs.Enter();
+  // Of a column that was dropped others may have the frames by now; the call leaves its rows out.
+  if (table_->is_companion && table_->dropped.load()) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
   // Nor may rows go where the page was before a Patch: other pages may have that frame by now.
   for (size_t i = 0; i < plan->pages.size(); ++i) {
@@ -274,12 +285,9 @@ void Writer::Impl::FillPart(const wal::Reservation& reservation, const engine::P
   engine::NamePieces(reservation.lsn, database_->manifest.Seed(), pieces);
 }
 
-Status Writer::Impl::WriteParts(Calls calls, Priorities priorities, engine::ChangeScope* scope,
+Status Writer::Impl::WriteParts(std::span<const wal::RecordSize> sizes, engine::ChangeScope* scope,
                                 AppendPlan* plan) {
   const std::vector<engine::PartOfPieces> parts = plan->Parts(database_->log->record_bytes_max());
-  plan->in_parts = true;
-  GEARDB_ASSIGN_OR_RETURN(const std::vector<wal::RecordSize> sizes,
-                          AdmitParts(calls, priorities, scope, plan));
   uint64_t bytes = 0;
   for (const wal::RecordSize& size : sizes) bytes += size.total();
   // Several that are each admitted with the whole rest of the log would use it up together, and

@@ -108,7 +108,7 @@ class Writer::Impl {
   void FreeFrames(engine::AppendPlan* plan);
   /// The pieces of a large append go ahead of its record, in parts, once it is clear that nothing
   /// can refuse it. Far from the log's bound the commit mutex is released meanwhile.
-  Status WriteParts(Calls calls, Priorities priorities, engine::ChangeScope* scope,
+  Status WriteParts(std::span<const wal::RecordSize> sizes, engine::ChangeScope* scope,
                     engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   Status WritePart(const engine::PartOfPieces& part, engine::ChangeScope* scope,
                    engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);

@@ -402,16 +402,21 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   const CommitOptions how{.deadline = deadline};
   const bool in_parts = plan->SizeWith(1024).total() > database_->log->record_bytes_max() / 2;
   if (in_parts) database_->MakeLogRoom(plan->SizeWith(1024).total(), deadline);
-  // The pieces of parts lie in frames, a tail page's among them, and the append's place in the log,
-  // which keeps them otherwise, is taken after them: see CopyRows.
-  EpochRegistry::Guard guard;
   ChangeScope scope(database_.get(), table_.get(), how);
   const OpenGroup group(database_.get(), plan);
   if (in_parts) {
-    guard = database_->epochs.Enter();
+    plan->in_parts = true;
+    GEARDB_ASSIGN_OR_RETURN(const std::vector<wal::RecordSize> sizes,
+                            AdmitParts(calls, priorities, &scope, plan));
+    // The pieces of parts lie in frames, a tail page's among them, and the append's place in the
+    // log, which keeps them otherwise, is taken after them: see CopyRows. Nobody waits for room
+    // with the guard: who makes some may wait for it.
+    const EpochRegistry::Guard guard = database_->epochs.Enter();
     GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
+    plan->in_parts = false;  // None is written yet: pieces may still come from other frames.
     FollowPatches(calls, plan);
-    GEARDB_RETURN_IF_ERROR(WriteParts(calls, priorities, &scope, plan));
+    plan->in_parts = true;
+    GEARDB_RETURN_IF_ERROR(WriteParts(sizes, &scope, plan));
   }
   for (bool again = true; again;) {
     GEARDB_RETURN_IF_ERROR(Admit(calls, priorities, &scope, plan, &again));

@@ -101,7 +101,10 @@ Status TryChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>
     CrashPoint("columns");
     reservation = scope.Reserve({.size = size});
     const std::vector<std::shared_ptr<TableCore>> before = table->companions;
-    for (const size_t k : companions.leave) table->plan->EmptyCompanion(k);
+    for (const size_t k : companions.leave) {
+      before[k]->dropped.store(true);  // Before its frames are retired: see Writer::Impl::CopyRows.
+      table->plan->EmptyCompanion(k);
+    }
     database->Finish(reservation, {}, &change);
     // Nobody has an LSN in between: it is published, and what comes next finds it.
     GEARDB_RETURN_IF_ERROR(database->log->WaitPublished(reservation.end, Deadline::Infinite()));

@@ -225,6 +225,8 @@ class WriteCall {
                                               Writer::Impl* writer);
   /// NotFound: one that owns rows has left.
   Status CheckOwned() const;
+  /// The record that has their rows ends there.
+  void NoteOwned(Lsn end);
   void LetGoOwned();
   bool alone_ = false;  ///< No batch: one call.
 

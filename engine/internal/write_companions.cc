@@ -225,10 +225,18 @@ Status WriteCall::CheckOwned() const {
   MutexLock lock(&owned_->table->state->mutex);
   for (const auto& lane : owned_->lanes) {
     const auto& record = owned_->table->state->trajectories().record(lane->slot);
-    if (record.generation == lane->generation) continue;
+    // A slot that is free has the generation of who left it.
+    const bool there = record.state != index::TrajectoryState::kFree;
+    if (there && record.generation == lane->generation) continue;
     return Status::NotFound("trajectory ", lane->id, " has left");
   }
   return Status::Ok();
+}
+
+void WriteCall::NoteOwned(Lsn end) GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
+  if (owned_ == nullptr) return;
+  // Whoever evicts one of these waits for what its companions get.
+  for (const auto& lane : owned_->lanes) owned_->table->plan->Note(lane->slot, end);
 }
 
 void WriteCall::LetGoOwned() {

@@ -435,6 +435,7 @@ void WriteCall::Record(ChangeScope* scope, size_t first, size_t count)
     TableAppend& append = appends_[recorded.index];
     append.writer->AdvanceLanes(append.calls, append.plan, record.reservation);
   }
+  NoteOwned(record.reservation.end);
   records_.push_back(std::move(record));
 }
 

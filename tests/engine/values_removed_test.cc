@@ -1,7 +1,10 @@
-// A trajectory leaves while rows are on their way to its values: they go nowhere, least of all into
-// the frame that its last page had, which may be another's by then.
+// A trajectory leaves, or a column, while rows are on their way to its values: they go nowhere,
+// least of all into the frame that its last page had, which may be another's by then.
+//
+// concurrent: engine/internal/write_companions.cc
 #include <functional>
 #include <map>
+#include <thread>
 
 #include "base/crash_point.h"
 #include "tests/engine/values_fixture.h"
@@ -98,6 +101,18 @@ class ValuesRemovedTest : public testing::StoreTest {
     }
   }
 
+  static constexpr RowSpan kAll{.id = 0, .first_row = 0, .rows = 3};
+  /// Values of so many bytes in all, for a trajectory of three steps.
+  Result<PatchOutcome> PatchAll(TrajectoryId id, size_t bytes) {
+    const Bytes text(bytes, 7);
+    const std::vector<uint64_t> offsets = {0, bytes / 2, bytes, bytes};
+    const std::vector<ColumnValue> values = {
+        {"text", TensorView::Of(std::span<const uint8_t>(text)), offsets}};
+    RowSpan span = kAll;
+    span.id = id;
+    return table_->Patch({&span, 1}, values);
+  }
+
   std::unique_ptr<Writer> others_;
   std::map<TrajectoryId, int64_t> numbers_;
 };
@@ -127,6 +142,92 @@ TEST_F(ValuesRemovedTest, WhileTheyAreAppended) {
   // The next one begins another.
   ASSERT_OK_AND_ASSIGN(const Appended next, Append(writer_.get(), 0, 0, 3, End::kGo));
   EXPECT_NE(next.id, open.id);
+}
+
+// A slot that is free has the generation of the trajectory that has left it: an open refused the
+// log, where the values had got into it.
+TEST_F(ValuesRemovedTest, WhileTheyGetTheirFirstValues) {
+  const std::vector<int64_t> rows = {1, 2, 3};
+  const std::vector<uint64_t> offsets = {0, 0, 0, 0};
+  const std::vector<ColumnValue> values = {{"row", TensorView::Of(std::span<const int64_t>(rows))},
+                                           {"text", TensorView(nullptr, DType::kU8, {0}), offsets}};
+  ASSERT_OK_AND_ASSIGN(const Appended empty,
+                       writer_->AppendSteps(values, {.end = End::kTerminated}));
+  Meanwhile(1, [&] { ASSERT_OK(table_->Remove({&empty.id, 1})); });
+  ASSERT_OK_AND_ASSIGN(const PatchOutcome outcome, PatchAll(empty.id, 300));
+  EXPECT_EQ(outcome.applied, 0u);
+  EXPECT_EQ(outcome.stale, 3u);
+  ASSERT_OK(Append(writer_.get(), 1, 0, 3, End::kTerminated));  // In the slot that it had.
+  writer_.reset();
+  others_.reset();
+  Reopen();
+  OpenAgain("values");
+  EXPECT_EQ(table_->Count(), 1u);
+}
+
+TEST_F(ValuesRemovedTest, WhileTheirColumnIsDropped) {
+  ASSERT_OK(Append(writer_.get(), 0, 0, 11, End::kGo));
+  ASSERT_OK_AND_ASSIGN(
+      const auto other,
+      database_->CreateTable({.name = "other",
+                              .columns = {{.name = "x", .dtype = DType::kU8, .shape = {256}}},
+                              .steps_per_page = 4}));
+  ASSERT_OK_AND_ASSIGN(const auto writer, other->NewWriter({}));
+  const Bytes x(size_t{256} * 64, 0x11);
+  const std::vector<ColumnValue> values = {{"x", TensorView(x.data(), DType::kU8, {64, 256})}};
+  // Another table takes the frames.
+  Meanwhile(2, [&] {
+    const std::string_view name = "text";
+    ASSERT_OK(table_->DropColumns({&name, 1}));
+    for (int i = 0; i < 300; ++i) ASSERT_OK(writer->AppendSteps(values, {.end = End::kTruncated}));
+  });
+  ASSERT_OK(Append(writer_.get(), 0, 11, 3, End::kGo));
+  for (TrajectoryId id = 1; id <= 300; ++id) {
+    const std::string_view column = "x";
+    ASSERT_OK_AND_ASSIGN(const auto read, other->Read(id, {&column, 1}, {}));
+    const auto bytes = read[0].view().values<uint8_t>();
+    ASSERT_EQ(Bytes(bytes.begin(), bytes.end()), x) << "trajectory " << id;
+  }
+}
+
+using ValuesRemovedConcurrentTest = ValuesRemovedTest;
+
+// What is evicted was counted without the values that its record had on their way; their pages were
+// never taken again, and an open refused the next.
+TEST_F(ValuesRemovedConcurrentTest, EvictedWhileTheirValuesAreWritten) {
+  TableSpec spec = table_->spec();
+  spec.name = "few";
+  spec.groups = {{.name = "late", .late = true}};
+  spec.columns[1].group = "late";
+  spec.trajectories_max = 4;
+  ASSERT_OK_AND_ASSIGN(table_, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({}));
+  const std::vector<int64_t> rows = {1, 2, 3};
+  const std::vector<ColumnValue> values = {{"row", TensorView::Of(std::span<const int64_t>(rows))}};
+  std::vector<TrajectoryId> ids;
+  const auto add = [&] {
+    const auto appended = writer_->AppendSteps(values, {.end = End::kTerminated});
+    ASSERT_OK(appended);
+    ids.push_back(appended->id);
+  };
+  for (size_t round = 0; round < 30; ++round) {
+    while (ids.size() < round + 4) {
+      add();
+      ASSERT_OK(PatchAll(ids.back(), 1000));
+    }
+    std::thread evicts([&] {
+      for (size_t i = 0; i < round; ++i) std::this_thread::yield();
+      add();
+    });
+    EXPECT_OK(PatchAll(ids[round], 2 << 20));
+    evicts.join();
+    ASSERT_OK(PatchAll(ids.back(), 1000));
+  }
+  writer_.reset();
+  others_.reset();
+  Reopen();
+  OpenAgain("few");
+  EXPECT_EQ(table_->Count(), 4u);
 }
 
 }  // namespace

@@ -76,6 +76,34 @@ TEST_F(CleanerConcurrentTest, ACallThatAPassOutlastsIsRefusedForItsDeadline) {
   EXPECT_OK(writer_->AppendTrajectory(rows, {.end = End::kTerminated}));
 }
 
+// What it had in parts kept readers' guard while it waited: no pass came to its end, no frame came
+// free, and Close waited for it.
+TEST_F(CleanerConcurrentTest, ALargeAppendThatWaitsHoldsUpNoPass) {
+  constexpr int64_t kRows = 100;  // More than a record takes.
+  TableSpec spec = FrameSpec();
+  spec.name = "limited";
+  spec.priority_tables = {testing::WindowSpec("all")};
+  spec.priority_tables[0].selector = SelectorKind::kFifo;
+  spec.priority_tables[0].limiter = {.kind = LimiterKind::kQueue, .capacity = kRows + 50};
+  ASSERT_OK_AND_ASSIGN(const auto table, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({.admission_timeout_ms = 600'000}));
+  const std::vector<uint8_t> bytes(static_cast<size_t>(kRows * kFrameBytes));
+  const std::vector<float> rewards(static_cast<size_t>(kRows));
+  const std::vector<ColumnValue> rows = {
+      {"frame", TensorView(bytes.data(), DType::kU8, Shape({kRows, kFrameBytes}))},
+      {"reward", TensorView::Of(std::span<const float>(rewards))}};
+  const auto append = [&] { return writer->AppendTrajectory(rows, {.end = End::kTerminated}); };
+  ASSERT_OK(append());
+  std::thread waits([&] { EXPECT_OK(append()); });
+  const auto queue = table->priority_table("all");
+  while (queue->WhyBlocked().inserts.waiting == 0) std::this_thread::yield();
+  for (int i = 0; i < 200; ++i) Add(4, 4);
+  EXPECT_OK(testing::CoreOf(*database_)->cleaner->CleanNow(/*all=*/true));
+  ASSERT_OK_AND_ASSIGN(const auto sampler, queue->NewSampler({.batch = kRows}));
+  EXPECT_OK(sampler->Next());
+  waits.join();
+}
+
 // It asked for no pass, and was told that none makes room.
 TEST_F(CleanerConcurrentTest, WhoNeverWaitsTriesUntilAPassHasMadeRoom) {
   options_.budgets.frames_bytes = 64 << 20;  // The log ends first.

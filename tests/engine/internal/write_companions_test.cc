@@ -129,6 +129,22 @@ TEST_F(WriteCompanionsTest, ItemsWaitForABlob) {
   EXPECT_STATUS(kInvalidArgument, table_->Check(wrong), "'prompt' is a blob");
 }
 
+// Each value is small enough; the record has 32 bits for the rows of a call. Nothing is read.
+TEST_F(WriteCompanionsTest, MoreRowsOfValuesThanACallTakesAreRefused) {
+  Create(ValuesSpec(false));
+  constexpr int64_t kEach = 1'500'000'000;
+  const std::vector<int64_t> rows = {1, 2, 3};
+  const std::vector<uint64_t> offsets = {0, kEach, 2 * kEach, 3 * kEach};
+  const std::vector<uint64_t> none = {0, 0, 0, 0};
+  const std::vector<ColumnValue> values = {
+      {"row", TensorView::Of(std::span<const int64_t>(rows))},
+      {"text", TensorView(rows.data(), DType::kU8, Shape({3 * kEach})), offsets},
+      {"rgb", TensorView(nullptr, DType::kU8, Shape({0, 3})), none},
+      {"big", TensorView(nullptr, DType::kU8, Shape({0, testing::kBigRow})), none}};
+  EXPECT_STATUS(kInvalidArgument, writer_->AppendSteps(values), "a call with 4500000000 rows");
+  EXPECT_EQ(table_->Count(), 0u);
+}
+
 TEST_F(WriteCompanionsTest, WhatDoesNotFitIsRefusedWhole) {
   TableSpec spec = ValuesSpec(false);
   spec.bytes_max = 1 << 20;
