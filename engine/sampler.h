@@ -246,14 +246,16 @@ class Sampler {
   /// The next batch. Waits while nothing can be drawn, or the priority table's limiter does not
   /// admit as many rows (InvalidArgument: it never will); DeadlineExceeded, saying why, after
   /// `timeout_ms` (or `deadline`), which uses up no draw number. OutOfRange, at once: the epoch is
-  /// exhausted, or none has begun. The hand-over is logged at Ack::kLog; where the log has no room
-  /// for it by then, the call fails as an append does, and the batch waits for the next one. Draw
-  /// numbers go on after the largest one handed over when a store is opened, and when the last
-  /// sampler of the priority table (observers aside) is destroyed: the numbers above it that were
-  /// drawn ahead are drawn again then, from what there is by then. With one sampler that is every
-  /// batch prefetched and not handed over. With several, numbers below one that another has handed
-  /// over are passed over for good; and while another lives, those of a destroyed sampler are not
-  /// drawn again.
+  /// exhausted, or none has begun. Corruption, once for each trajectory, naming it: a page that was
+  /// drawn is damaged, and the trajectory was removed; or the file that has it is away, and the
+  /// trajectory is not drawn until the next open. The next call draws others. The hand-over is
+  /// logged at Ack::kLog; where the log has no room for it by then, the call fails as an append
+  /// does, and the batch waits for the next one. Draw numbers go on after the largest one handed
+  /// over when a store is opened, and when the last sampler of the priority table (observers aside)
+  /// is destroyed: the numbers above it that were drawn ahead are drawn again then, from what there
+  /// is by then. With one sampler that is every batch prefetched and not handed over. With several,
+  /// numbers below one that another has handed over are passed over for good; and while another
+  /// lives, those of a destroyed sampler are not drawn again.
   Result<Batch> Next(std::optional<Deadline> deadline = std::nullopt);
 
   /// Changes β for the batches drawn from now on. InvalidArgument unless it is finite and at least

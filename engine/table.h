@@ -232,12 +232,14 @@ class Table {
                                     const Filter& filter = Filter::All()) const;
 
   /// Rows of some columns of a trajectory (all per-step columns when `columns` is empty), copied.
-  /// A per-trajectory column yields its one value, shape [...], a blob [rows, ...].
+  /// A per-trajectory column yields its one value, shape [...], a blob [rows, ...]. NotFound,
+  /// OutOfRange. Corruption names the trajectory and what is damaged, or away, of what is read;
+  /// nothing is removed.
   Result<std::vector<ColumnRows>> Read(TrajectoryId id, std::span<const std::string_view> columns,
                                        const RowRange& range) const;
   /// Any rows of any trajectories: output i of a per-step column equals `column[id][row]` by
   /// NumPy's rules; of a ragged column value i is `column[id][row]`. InvalidArgument names the
-  /// first row that is not there; nothing is returned then.
+  /// first row that is not there; nothing is returned then. Corruption as of Read.
   Result<std::vector<ColumnRows>> Gather(std::span<const GatherColumn> columns) const;
 
   /// The trajectories that have left from number `from` on, in the order of the log, whatever the

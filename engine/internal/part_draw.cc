@@ -89,7 +89,9 @@ bool Admits(const PartRequest& request, const index::RateLimiter& limiter, uint6
 }
 
 Status NotEnoughFor(const PartRequest& request, uint64_t rows) {
-  return NotEnough(*request.source, request.options->observer, rows);
+  return NotEnough(
+      *request.source,
+      {.rows = rows, .observer = request.options->observer, .explain = request.explain});
 }
 
 /// As many rows as are asked for, all of which are wanted.
@@ -288,7 +290,8 @@ Status DrawTokens(const PartRequest& request, PartRows* rows) {
     if (cut.filled) return NotEnoughFor(request, std::max<size_t>(cut.kept.size(), 1));
     if (tries < most) continue;
     if (count.items() == 0) return NotEnoughFor(request, 1);
-    const std::string why = WhyUndrawable(*request.source->state(), priority);
+    std::string why;
+    if (request.explain) why = WhyUndrawable(*request.source->state(), priority);
     return Status::DeadlineExceeded(request.source->Name(), " holds ", count.items(),
                                     " items that can be drawn, of ", count.tokens(),
                                     " tokens; the batch takes ", options.tokens_max, ", or ",
@@ -371,26 +374,28 @@ uint64_t AvailableRows(const SamplerSource& source, bool observer, uint64_t most
   return low;
 }
 
-Status NotEnough(const SamplerSource& source, bool observer, uint64_t rows) {
+Status NotEnough(const SamplerSource& source, const RowsWanted& wanted) {
   const PriorityState& priority = source.priority();
   const index::Selector& selector = priority.selector();
-  const index::LimiterBlock block = priority.BlockedSample(rows);
-  if (!observer && block.reason == index::LimiterBlock::Reason::kNever) {
+  const index::LimiterBlock block = priority.BlockedSample(wanted.rows);
+  if (!wanted.observer && block.reason == index::LimiterBlock::Reason::kNever) {
     return Status::InvalidArgument(source.Name(), ": ", block.text);
   }
   GEARDB_RETURN_IF_ERROR(EpochStatus(source));
+  std::string why;
   // That there is no item at all is said as ever.
   const bool of_limiter = priority.spec().limiter != RateLimit() || selector.count() > 0;
-  if (!observer && of_limiter && !block.text.empty()) {
-    return Status::DeadlineExceeded(source.Name(), " waits: ", block.text,
-                                    WhyNoItems(*source.state(), priority), WaitingGroups(priority));
+  if (!wanted.observer && of_limiter && !block.text.empty()) {
+    if (wanted.explain) why = WhyNoItems(*source.state(), priority);
+    return Status::DeadlineExceeded(source.Name(), " waits: ", block.text, why,
+                                    WaitingGroups(priority));
   }
-  std::string why = WhyUndrawable(*source.state(), priority);
+  if (wanted.explain) why = WhyUndrawable(*source.state(), priority);
   if (!why.empty()) why = ": " + why;
   why += WaitingGroups(priority);
   if ((selector.distinct() || priority.bounded()) && selector.drawable() > 0) {
     return Status::DeadlineExceeded(source.Name(), " holds ", selector.drawable(),
-                                    " items that can be drawn; the batch takes ", rows,
+                                    " items that can be drawn; the batch takes ", wanted.rows,
                                     " distinct ones", why);
   }
   return Status::DeadlineExceeded(source.Name(), " has nothing to draw", why);

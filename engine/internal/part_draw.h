@@ -72,6 +72,7 @@ struct PartRequest {
   const SamplerOptions* options = nullptr;
   DrawKey key;                           ///< Its row is 0.
   uint64_t rows = 0;                     ///< Items; with tokens_max at most.
+  bool explain = false;                  ///< See RowsWanted.
   const CarriedItem* carried = nullptr;  ///< From the batch before; it is there.
 };
 
@@ -89,7 +90,13 @@ uint64_t AvailableRows(const SamplerSource& source, bool observer, uint64_t most
 /// engine/internal/sampler_epoch.cc.
 Status EpochStatus(const SamplerSource& source);
 
-/// What is not enough for so many rows.
-Status NotEnough(const SamplerSource& source, bool observer, uint64_t rows);
+/// What there is not enough for.
+struct RowsWanted {
+  uint64_t rows = 0;
+  bool observer = false;
+  /// Somebody is told: what hides items is looked for, by a pass over them.
+  bool explain = false;
+};
+Status NotEnough(const SamplerSource& source, const RowsWanted& wanted);
 
 }  // namespace geardb::engine

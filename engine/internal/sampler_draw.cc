@@ -92,7 +92,8 @@ Status Sampler::Impl::ShareRows(std::vector<uint64_t>* rows) const {
   if (sources_.size() == 1) {
     (*rows)[0] = RowsNext();
     if ((*rows)[0] > 0) return Status::Ok();
-    return engine::NotEnough(sources_[0], options_.observer, batch);
+    return engine::NotEnough(sources_[0],
+                             {.rows = batch, .observer = options_.observer, .explain = explains_});
   }
   uint64_t left = batch;
   for (size_t p = 0; p < sources_.size(); ++p) {
@@ -119,8 +120,11 @@ void Sampler::Impl::CheckCarried() {
   uint32_t generation = 0;
   const bool there = state.GenerationOfLeaf(priority, leaf, &generation) &&
                      generation == carried_->generation && priority.selector().Contains(leaf) &&
-                     !state.UnreadableItems(priority).contains(leaf);
-  if (there) return;
+                     !state.IsUnreadableItem(priority, leaf);
+  // A hand-over names all items of its batch, or none: other limits may be in force by now.
+  const engine::DrawReservation& held = carried_->reservation;
+  const bool is_named = !held.items.empty() || !held.uncounted.empty();
+  if (there && is_named == priority.names_items()) return;
   state.CancelDraw(sources_[0].priority_table->number, &carried_->reservation);
   carried_.reset();
 }
@@ -137,6 +141,7 @@ Status Sampler::Impl::DrawParts(Drawn* batch) {
                                       .options = &options_,
                                       .key = KeyOf(p),
                                       .rows = rows[p],
+                                      .explain = explains_,
                                       .carried = carried_ ? &*carried_ : nullptr};
     GEARDB_RETURN_IF_ERROR(engine::DrawPart(request, &batch->parts[p]));
   }
@@ -268,7 +273,9 @@ Status Sampler::Impl::DrawLocked(Drawn* batch) {
   if (drawn) status = BuildBatch(batch);
   if (!status.ok()) {
     // As with a page that cannot be gathered, the next is another draw, which need not show it.
-    if (drawn && batch->builder->waits().failed() != nullptr) TakeNumbers();
+    const bool is_read =
+        status.code() == StatusCode::kCorruption || status.code() == StatusCode::kIoError;
+    if (drawn && is_read && batch->builder->waits().failed() != nullptr) TakeNumbers();
     for (size_t p = 0; p < batch->parts.size(); ++p) {
       GiveBack(sources_[p], &batch->parts[p].reservation);
       auto& carried = batch->parts[p].carried;

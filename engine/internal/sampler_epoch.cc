@@ -27,8 +27,7 @@ bool Sampler::Impl::RestIsLeftOut() const {
   if (epoch == nullptr || epoch->exhausted() || epoch->reserved() > 0) return false;
   if (priority.selector().drawable() >= static_cast<uint64_t>(options_.batch)) return false;
   // What could not be read may be after another open.
-  return std::ranges::none_of(sources_[0].state()->UnreadableItems(priority),
-                              [&](uint64_t leaf) { return epoch->Remains(leaf); });
+  return !sources_[0].state()->UnreadableRemain(priority);
 }
 
 Result<bool> Sampler::Impl::LeaveOutRest() {

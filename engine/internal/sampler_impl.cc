@@ -52,14 +52,13 @@ Sampler::Impl::Impl(std::vector<engine::SamplerSource> sources, const SamplerOpt
   if (options_.restart_draw && options_.observer) observer_draw_ = *options_.restart_draw;
   for (const engine::SamplerSource& source : sources_) {
     const bool windows = source.items.item == ItemKind::kWindow;
+    MutexLock lock(&source.state()->mutex);
     batch_parts_.push_back({.plan = &source.plan,
                             .state = source.state(),
                             .rule = windows ? &source.items.window : nullptr,
                             .within = options_.within.has_value(),
                             .groups = source.priority().groups()});
-    if (options_.observer) continue;
-    MutexLock lock(&source.state()->mutex);
-    ++source.priority().samplers;
+    if (!options_.observer) ++source.priority().samplers;
   }
   for (engine::TableState* table : tables_) table->changed.Add(&waiter_);
 }
@@ -166,6 +165,7 @@ Status Sampler::Impl::TryDrawOnce() {
     status = DrawLocked(batch.get());
   }
   if (!status.ok()) {
+    batch->guard.Leave();  // A removal may wait for a pass of the cleaner, which waits for readers.
     pool_->Give(std::move(batch->rep));
     return RemoveIfDamaged(*batch->builder, status);
   }
@@ -235,21 +235,22 @@ Status Sampler::Impl::GiveUp(Drawn* batch) {
 }
 
 Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const Status& why) {
+  if (why.code() != StatusCode::kCorruption) return why;
   const engine::PageLoad* failed = builder.waits().failed();
-  if (why.code() != StatusCode::kCorruption || failed == nullptr) return why;
+  if (failed == nullptr) return why;
   const auto table = database()->TableById(failed->place.layout->id());
   if (table == nullptr) return why;
   const TrajectoryId trajectory = failed->place.trajectory;
-  if (engine::IsOutOfReach(*table, trajectory)) return Status::Ok();
   const bool of_file = failed->of_file && !kBreak.remove_for_a_file;
   if (of_file) return engine::HideUnreadable(table, trajectory, why);
   return engine::RemoveDamaged(database(), table, trajectory, why);
 }
 
 bool Sampler::Impl::WaitForChange(uint64_t seen, Deadline deadline) {
-  const uint64_t rows = RowsAtOnce();
+  uint64_t rows = 0;
   {
     TableLocks locks(tables_);
+    rows = RowsAtOnce();
     for (const auto& source : sources_) source.priority().batches_waiting.push_back(rows);
   }
   const bool woken = waiter_.WaitBeyond(seen, deadline);
@@ -270,7 +271,10 @@ Status Sampler::Impl::DrawUpToDepth(Deadline deadline) {
   // Draws that nothing could be drawn for take their places now, in order.
   while (queued() < depth && not_ahead_.ok()) {
     const uint64_t seen = waiter_.count();
+    const bool is_last = deadline.passed();
+    explains_ = is_last;
     const Status status = TryDraw();
+    explains_ = false;
     if (status.ok()) continue;
     const bool ahead = queued() > 0;
     if (ahead && IsSaidLater(status)) not_ahead_ = status;
@@ -278,7 +282,7 @@ Status Sampler::Impl::DrawUpToDepth(Deadline deadline) {
     if (status.code() != StatusCode::kDeadlineExceeded) return status;
     GEARDB_ASSIGN_OR_RETURN(const bool left_out, LeaveOutRest());
     if (left_out) continue;
-    if (deadline.passed()) return status;
+    if (is_last) return status;
     WaitForChange(seen, deadline);
   }
   if (queued() > 0) return Status::Ok();

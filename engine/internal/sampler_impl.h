@@ -71,7 +71,7 @@ class Sampler::Impl {
   void DivideRows(uint64_t rows, std::vector<uint64_t>* shares) const;
   /// Rows of the next batch of the only part; of an epoch what is left, down to 0.
   uint64_t RowsNext() const;
-  /// Forgets the carried item if it is gone.
+  /// Forgets the carried item if it is gone, or the next hand-over cannot have it.
   void CheckCarried();
   Status BuildBatch(Drawn* batch);
   void WeighBatch(Drawn* batch) const;
@@ -94,7 +94,7 @@ class Sampler::Impl {
   Status DrawUpToDepth(Deadline deadline);
   /// The front batch, once it is drawn and gathered.
   Result<Drawn*> NextGathered(Deadline deadline);
-  /// How many rows it takes of a part that there have to be at once.
+  /// How many rows it takes of a part that there have to be at once. With the tables' mutexes.
   uint64_t RowsAtOnce() const;
   /// Until something has changed since `seen`; false when the deadline has passed.
   bool WaitForChange(uint64_t seen, Deadline deadline);
@@ -121,6 +121,7 @@ class Sampler::Impl {
   uint64_t observer_draw_ = 0;
   engine::Evictor::Wanted wanted_;  // What the last batch read, as the next one will.
   std::optional<engine::CarriedItem> carried_;
+  bool explains_ = false;        // What keeps a batch from being drawn: a pass over the items.
   engine::ChangeWaiter waiter_;  // Of all tables.
   // That the next batch could not be drawn ahead. It is told where that batch would have been: one
   // that is drawn later sees other updates.

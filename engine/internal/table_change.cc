@@ -29,7 +29,8 @@ uint64_t RemovedMax(const DatabaseCore& database) {
 }  // namespace
 
 Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                          std::span<const TrajectoryId> ids, const RemovalCause& cause) {
+                          std::span<const TrajectoryId> ids, const RemovalCause& cause,
+                          Deadline deadline) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   const std::set<TrajectoryId> wanted(ids.begin(), ids.end());
@@ -40,7 +41,7 @@ Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCor
                                    " trajectories cannot be removed at once; at most ", ids_max,
                                    " fit a record of this log (a quarter of its ring)");
   }
-  const CommitOptions how = ReserveUrgency();
+  const CommitOptions how{.urgency = wal::Urgency::kReserve, .deadline = deadline};
   Lsn end = 0;
   {
     ChangeScope scope(database, table.get(), how);
@@ -74,22 +75,33 @@ TrajectoryId OwnerOf(const TableCore& owner, const TableCore& companion, Traject
   return slot == kNoSlot ? 0 : owner.state->trajectories().record(slot).id;
 }
 
+namespace {
+
+/// It is hidden until the next open.
+bool IsUnreadable(const TableCore& table, TrajectoryId id) {
+  MutexLock lock(&table.state->mutex);
+  const Slot slot = table.state->trajectories().FindById(id);
+  return slot != kNoSlot && table.state->IsUnreadable(slot);
+}
+
+}  // namespace
+
 Status RemoveDamaged(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                     TrajectoryId id, const Status& why) {
+                     TrajectoryId id, const Status& why, Deadline deadline) {
   if (table->is_companion) {
     const auto owner = table->owner.lock();
     if (owner == nullptr) return why;
-    const TrajectoryId owned = OwnerOf(*owner, *table, id);
-    return owned == 0 ? why : RemoveDamaged(database, owner, owned, why);
+    return RemoveDamaged(database, owner, OwnerOf(*owner, *table, id), why, deadline);
   }
+  if (IsUnreadable(*table, id)) return Status::Ok();
   if (database->log == nullptr) {
-    HideTrajectories(table.get(), {&id, 1});
+    if (HideTrajectories(table.get(), {&id, 1}) == 0) return Status::Ok();
     return Status::Corruption(why.message(), "; the trajectory is not shown any more");
   }
-  const Status removed = RemoveTrajectories(database, table, {&id, 1}, {RemovalReason::kDamaged});
-  if (removed.ok() || removed.code() == StatusCode::kNotFound) {
-    return Status::Corruption(why.message(), "; the trajectory was removed");
-  }
+  const Status removed =
+      RemoveTrajectories(database, table, {&id, 1}, {RemovalReason::kDamaged}, deadline);
+  if (removed.ok()) return Status::Corruption(why.message(), "; the trajectory was removed");
+  if (removed.code() == StatusCode::kNotFound) return Status::Ok();
   return Status::Corruption(why.message(),
                             "; the trajectory could not be removed: ", removed.message());
 }
@@ -100,19 +112,11 @@ Status HideUnreadable(const std::shared_ptr<TableCore>& table, TrajectoryId id, 
     return owner == nullptr ? why : HideUnreadable(owner, OwnerOf(*owner, *table, id), why);
   }
   MutexLock lock(&table->state->mutex);
-  const Slot slot = table->state->trajectories().FindById(id);
-  if (slot == kNoSlot || !table->state->HideUnreadable(slot).ok()) return why;
+  TableState& state = *table->state;
+  const Slot slot = state.trajectories().FindById(id);
+  if (slot == kNoSlot || state.IsUnreadable(slot)) return Status::Ok();
+  if (!state.HideUnreadable(slot).ok()) return why;
   return Status::Corruption(why.message(), "; the trajectory is not drawn until the next open");
-}
-
-bool IsOutOfReach(const TableCore& table, TrajectoryId id) {
-  if (table.is_companion) {
-    const auto owner = table.owner.lock();
-    return owner != nullptr && IsOutOfReach(*owner, OwnerOf(*owner, table, id));
-  }
-  MutexLock lock(&table.state->mutex);
-  const Slot slot = table.state->trajectories().FindById(id);
-  return slot == kNoSlot || table.state->IsUnreadable(slot);
 }
 
 namespace {
@@ -245,7 +249,7 @@ void RemoveAllFinishedOf(DatabaseCore* database, const std::shared_ptr<TableCore
   });
 }
 
-void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {
+size_t HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {
   MutexLock lock(&table->state->mutex);
   std::vector<fb::Removed> hidden;
   for (const TrajectoryId id : ids) {
@@ -256,6 +260,7 @@ void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {
   flatbuffers::FlatBufferBuilder body;
   body.Finish(fb::CreateRemove(body, body.CreateVectorOfStructs(hidden), 0));
   table->state->Apply(*flatbuffers::GetRoot<fb::Remove>(body.GetBufferPointer()), 0);
+  return hidden.size();
 }
 
 Status TruncateTrajectory(DatabaseCore* database, const std::shared_ptr<TableCore>& table,

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/internal/change_scope.h"
 #include "engine/internal/core.h"
 #include "engine/table.h"
 
@@ -17,27 +18,29 @@ inline float FirstPriority(const PriorityTableSpec& spec) {
   return spec.initial == InitialPriority::kConstant ? spec.initial_priority_value : 1.0f;
 }
 
-/// Takes trajectories out of the state of a database that is open read-only.
-void HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids);
+/// Takes trajectories out of the state of a database that is open read-only; returns how many were
+/// there.
+size_t HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids);
 
 /// The trajectory of a table that has that of a companion; 0: that is not there any more.
 TrajectoryId OwnerOf(const TableCore& owner, const TableCore& companion, TrajectoryId id);
 
 /// A page of the trajectory (or of one of a companion, then its owner's is meant) was found
 /// damaged, as `why` says: the trajectory is removed, or hidden where the database is read-only.
-/// Returns `why`, and what has become of it.
+/// Returns `why`, and what has become of it; OK where it has left, or is hidden, already. A removal
+/// waits for room in the log at most until `deadline`.
 Status RemoveDamaged(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                     TrajectoryId id, const Status& why);
+                     TrajectoryId id, const Status& why,
+                     Deadline deadline = Deadline::AfterMs(kAdmissionMs));
 
 /// Such a page cannot be read, since a file is away or was cut: the trajectory stays, and until the
-/// next open its items are not drawn. Returns `why`, and what has become of it.
+/// next open its items are not drawn. Returns as RemoveDamaged.
 Status HideUnreadable(const std::shared_ptr<TableCore>& table, TrajectoryId id, const Status& why);
-/// The trajectory has left, or is hidden: nothing draws it now.
-bool IsOutOfReach(const TableCore& table, TrajectoryId id);
 
 /// See Table::Remove, Table::Truncate, Table::SetColumns, Table::CreatePriorityTable.
 Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                          std::span<const TrajectoryId> ids, const RemovalCause& cause = {});
+                          std::span<const TrajectoryId> ids, const RemovalCause& cause = {},
+                          Deadline deadline = Deadline::AfterMs(kAdmissionMs));
 Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                                 const Filter& filter, const RemovalCause& cause = {});
 /// Any number of trajectories, by as many records as that takes; NotFound as of Table::Remove.

@@ -1,6 +1,7 @@
 // How standing filters see records: whoever changes a trajectory says so by Refilter, before new
 // items of it come. What could not be read is hidden by the same way.
 
+#include <set>
 #include <utility>
 
 #include "base/break.h"
@@ -13,15 +14,17 @@
 namespace geardb::engine {
 
 template <typename Visit>
-void TableState::ForEachItemOf(const PriorityState& priority, Slot slot, Visit visit) const {
+void TableState::ForEachRangeOf(const PriorityState& priority, Slot slot,
+                                const Visit& visit) const {
   if (!priority.draws_windows()) {
-    priority.selector().ForEachMember(LeavesOfTrajectory(priority, slot), visit);
+    const index::LeafRange leaves = LeavesOfTrajectory(priority, slot);
+    if (leaves.size() > 0) visit(leaves);
     return;
   }
   const uint64_t steps = layout().steps_per_page();
   const index::TrajectoryRecord& record = trajectories().record(slot);
   for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
-    priority.selector().ForEachMember({lpn * steps, (lpn + 1) * steps}, visit);
+    visit(index::LeafRange{lpn * steps, (lpn + 1) * steps});
   }
 }
 
@@ -45,7 +48,9 @@ void TableState::Refilter(PriorityState* priority, Slot slot) {
     return;
   }
   std::vector<uint64_t> leaves;
-  ForEachItemOf(*priority, slot, [&](uint64_t leaf) { leaves.push_back(leaf); });
+  ForEachRangeOf(*priority, slot, [&](index::LeafRange range) {
+    priority->selector().ForEachMember(range, [&](uint64_t leaf) { leaves.push_back(leaf); });
+  });
   if (fails) {
     priority->Filter(leaves);
   } else {
@@ -85,13 +90,38 @@ Status TableState::HideUnreadable(Slot slot) {
   return Status::Ok();
 }
 
-std::set<uint64_t> TableState::UnreadableItems(const PriorityState& priority) const {
-  std::set<uint64_t> items;  // Several trajectories may be of one group.
-  if (unreadable_ == nullptr || unreadable_->count() == 0) return items;
+template <typename Visit>
+void TableState::ForEachUnreadableRange(const PriorityState& priority, const Visit& visit) const {
+  if (unreadable_ == nullptr || unreadable_->count() == 0) return;
+  std::set<uint64_t> groups;  // Several trajectories may be of one.
   unreadable_->members().ForEach({0, unreadable_->reserved()}, [&](uint64_t slot) {
-    ForEachItemOf(priority, static_cast<Slot>(slot), [&](uint64_t leaf) { items.insert(leaf); });
+    ForEachRangeOf(priority, static_cast<Slot>(slot), [&](index::LeafRange range) {
+      if (priority.groups() == nullptr || groups.insert(range.begin).second) visit(range);
+    });
+  });
+}
+
+uint64_t TableState::UnreadableItems(const PriorityState& priority) const {
+  uint64_t items = 0;
+  ForEachUnreadableRange(priority, [&](index::LeafRange range) {
+    items += priority.selector().members().Count(range);
   });
   return items;
+}
+
+bool TableState::IsUnreadableItem(const PriorityState& priority, uint64_t leaf) const {
+  if (priority.groups() == nullptr) return IsUnreadable(SlotOfLeaf(priority, leaf));
+  bool any = false;
+  priority.groups()->ForEachMember(leaf, [&](Slot slot) { any |= IsUnreadable(slot); });
+  return any;
+}
+
+bool TableState::UnreadableRemain(const PriorityState& priority) const {
+  uint64_t remain = 0;
+  ForEachUnreadableRange(priority, [&](index::LeafRange range) {
+    remain += priority.epoch()->selector().remaining_members().Count(range);
+  });
+  return remain > 0;
 }
 
 // ---- New items.

@@ -43,9 +43,11 @@ void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
   if (priority.groups() != nullptr && !priority.bounded() && priority.epoch() == nullptr) {
     leaves.clear();
   }
-  // What has left a queue has given its place back: it takes no second one.
+  // What has left a queue has given its place back: it takes no second one. Nor do rows that were
+  // drawn before it was a queue, and name no items: all of these wait in it.
   const index::LimiterKind kind = priority.limiter().spec().kind;
   const bool is_queue = kind == index::LimiterKind::kQueue || kind == index::LimiterKind::kStack;
+  if (is_queue && hand_over.items() == nullptr) gone = rows;
   if (kBreak.give_place_twice || !is_queue) gone = 0;
   priority.Sample(rows - std::min(gone, rows), leaves);
   if (priority.epoch() != nullptr) {

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -351,8 +350,11 @@ class TableState {
   bool IsUnreadable(Slot slot) const {
     return unreadable_ != nullptr && unreadable_->Contains(slot);
   }
-  /// What that hides of a priority table.
-  std::set<uint64_t> UnreadableItems(const PriorityState& priority) const;
+  /// How many items of a priority table that hides; whether this is one.
+  uint64_t UnreadableItems(const PriorityState& priority) const;
+  bool IsUnreadableItem(const PriorityState& priority, uint64_t leaf) const;
+  /// Some of them are left in the pass of its epoch.
+  bool UnreadableRemain(const PriorityState& priority) const;
 
   /// Index memory behind the table: records, pages, selectors.
   uint64_t index_bytes() const;
@@ -426,9 +428,12 @@ class TableState {
   void RefilterGroup(PriorityState* priority, uint64_t group);
   /// A trajectory is no member any more.
   void LeaveGroup(size_t priority_table, Slot slot);
-  /// Calls `visit(leaf)` for the items of a trajectory.
+  /// Calls `visit` with the ranges of leaves that items of a trajectory have.
   template <typename Visit>
-  void ForEachItemOf(const PriorityState& priority, Slot slot, Visit visit) const;
+  void ForEachRangeOf(const PriorityState& priority, Slot slot, const Visit& visit) const;
+  /// Likewise of all that could not be read; of groups each once.
+  template <typename Visit>
+  void ForEachUnreadableRange(const PriorityState& priority, const Visit& visit) const;
   /// Sets the flags byte of a stored row of a stream.
   void SetRowFlags(const index::TrajectoryRecord& record, int64_t row, uint8_t flags);
 

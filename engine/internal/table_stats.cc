@@ -74,6 +74,15 @@ uint64_t HiddenByFilter(const PriorityState& priority) {
   return priority.filter() == nullptr ? 0 : priority.filter()->filtered().count();
 }
 
+/// Visible items that have no weight.
+uint64_t CountWeightless(const PriorityState& priority) {
+  uint64_t visible = 0;
+  const index::Selector& selector = priority.selector();
+  selector.ForEachMember({0, selector.reserved()},
+                         [&](uint64_t leaf) { visible += selector.IsHidden(leaf) ? 0u : 1u; });
+  return visible - selector.drawable();
+}
+
 std::string NamesRequired(std::span<const std::string> required) {
   std::string names;
   for (const std::string& name : required) names += (names.empty() ? "'" : ", '") + name + "'";
@@ -109,31 +118,31 @@ PriorityTableStats StatsOf(const TableState& state, const PriorityState& priorit
   if (priority.prioritized()) stats.scale_shift = priority.prioritized()->shift();
   if (priority.epoch() != nullptr) stats.epoch = priority.epoch()->Stats();
   if (priority.groups() != nullptr) stats.groups = priority.groups()->Stats();
-  stats.unreadable_items = state.UnreadableItems(priority).size();
+  stats.unreadable_items = state.UnreadableItems(priority);
   stats.filtered_items = HiddenByFilter(priority) - stats.unreadable_items;
   return stats;
 }
 
 std::string WhyUndrawable(const TableState& state, const PriorityState& priority) {
   const uint64_t items = priority.selector().count();
-  const uint64_t drawable = priority.selector().drawable();
   std::string why;
   const auto add = [&why](uint64_t count, std::string_view what) {
     if (count > 0) why += Concatenate(why.empty() ? "" : ", ", count, what);
   };
-  const uint64_t unreadable = state.UnreadableItems(priority).size();
+  const uint64_t unreadable = state.UnreadableItems(priority);
   add(priority.CountExhausted(), " are exhausted");
   add(HiddenByFilter(priority) - unreadable, " fail the filter");
   add(unreadable, " are of trajectories that could not be read");
   if (priority.bounded()) {
     add(priority.limiter().state().reserved, " rows of them are drawn and not handed over");
   }
-  const bool weightless = priority.prioritized() != nullptr && drawable < items;
-  if (why.empty() && weightless) why = Concatenate(drawable, " have a priority above 0");
+  if (priority.prioritized() != nullptr) add(CountWeightless(priority), " have priority 0");
   if (!why.empty()) why = Concatenate("of ", items, " items ", why);
   if (items == 0) {
     why = "it has no items";
-    if (state.rows() > 0) why += Concatenate(": none of ", state.rows(), " rows is one yet");
+    if (state.rows() > 0) why += Concatenate(": none of ", state.rows(), " rows is one");
+    const uint64_t deleted = priority.CountDeleted({0, priority.selector().reserved()});
+    if (deleted > 0) why += Concatenate("; ", deleted, " were deleted");
   }
   const std::vector<std::string>& required = priority.spec().required;
   if (!required.empty()) why += (why.empty() ? "" : "; ") + NamesRequired(required);

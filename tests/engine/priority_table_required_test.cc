@@ -60,7 +60,7 @@ TEST_F(PriorityTableRequiredTest, AllThatIsRequiredIsWaitedFor) {
             "'later'");
   const TrajectoryId id = AppendClosed(0, 3);
   EXPECT_EQ(priority("pairs")->WhyBlocked().samples.reason,
-            "no item can be drawn: it has no items: none of 4 rows is one yet; items come once "
+            "no item can be drawn: it has no items: none of 4 rows is one; items come once "
             "they have 'late', 'version', 'later'");
   Fill("target", id, 0, 3);
   Fill("advantage", id, 0, 3);

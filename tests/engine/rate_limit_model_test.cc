@@ -122,6 +122,8 @@ struct Model {
     Cancel(batch);
     next_draw = batch.number + 1;
     int64_t rows = static_cast<int64_t>(batch.items.size());
+    // Drawn before it was a queue, in which all items wait.
+    if (is_queue() && !batch.counted) rows = 0;
     std::vector<TrajectoryId> shown;
     for (const size_t place : batch.items) {
       ModelItem& item = items[place];

@@ -184,7 +184,7 @@ TEST_F(SamplerDrawsTest, TimeoutUsesUpNoDrawNumber) {
   EXPECT_EQ(sampler->Next()->draw_number(), 0u);
   const float zero[] = {0};
   ASSERT_OK(priority("per")->SetAll(zero));
-  EXPECT_STATUS(kDeadlineExceeded, sampler->Next(), "of 3 items 0 have a priority above 0");
+  EXPECT_STATUS(kDeadlineExceeded, sampler->Next(), "of 3 items 3 have priority 0");
   const float one[] = {1};
   ASSERT_OK(priority("per")->SetAll(one));
   EXPECT_EQ(sampler->Next()->draw_number(), 1u);

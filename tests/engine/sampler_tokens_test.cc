@@ -347,6 +347,25 @@ TEST_F(SamplerTokensTest, ACarriedItemThatFillsABatchWaitsForTheLimiter) {
   EXPECT_GT(waited, 0u);
 }
 
+// An open refused a hand-over that named some of its items: the carried one was drawn before they
+// were counted, or while they were.
+TEST_F(SamplerTokensTest, OtherLimitsLeaveTheCarriedItem) {
+  for (const auto& [before, after] : {std::pair{0u, 100u}, std::pair{100u, 0u}}) {
+    Fill(ItemKind::kTrajectory, SelectorKind::kUniform, {}, before);
+    auto sampler = Sample(Options(50, BatchLayout::kPacked));
+    ASSERT_OK(sampler->Next(Deadline::Now()));
+    ASSERT_OK(priority("per")->Configure({.max_times_sampled = after}));
+    ASSERT_OK(sampler->Next(Deadline::Now()));
+    const LimiterStats limiter = priority("per")->Stats().limiter;
+    EXPECT_LE(limiter.reserved, 1u);
+    sampler.reset();
+    EXPECT_EQ(priority("per")->Stats().limiter.reserved, 0u);
+    Reopen();
+    OpenAgain("steps");
+    EXPECT_EQ(priority("per")->Stats().limiter.samples, limiter.samples);
+  }
+}
+
 TEST_F(SamplerTokensTest, WhatIsWrongIsNamed) {
   CreateWith(WindowSpec("per"));
   SamplerOptions options = Options(-1, BatchLayout::kPacked);
