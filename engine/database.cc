@@ -230,6 +230,7 @@ Result<std::shared_ptr<Database::Impl>> OpenImpl(const std::string& directory,
   report.clean = read.seal_lsn != kNoLsn;
   engine::NoteLog(read, impl.get());
   GEARDB_RETURN_IF_ERROR(recovery.Finish());
+  impl->BeginWork();
   if (!options.read_only) GEARDB_RETURN_IF_ERROR(engine::CheckOpenFits(*impl));
   report.image = image.lsn;
   engine::NoteRecovery(opened.report, recovery, &report);

@@ -40,6 +40,8 @@ Result<SegmentMap> SegmentMap::Read(Env* env, const std::string& log_directory,
       map.no_files.push_back(name);
       continue;
     }
+    // A spare one goes whenever the disk needs its room.
+    if (opened.status().code() == StatusCode::kNotFound) continue;
     GEARDB_ASSIGN_OR_RETURN(const auto file, std::move(opened));
     map.all.push_back(name);
     std::array<std::byte, kSegmentRecordBytes> bytes = {};

@@ -49,7 +49,7 @@ Status AwaitLogRoom(DatabaseCore* database, uint64_t released, bool again, Deadl
   // It was refused for something else, which no pass makes better.
   if (cleaner == nullptr || !cleaner->Wanted(released)) return refused;
   if (deadline.passed()) {
-    cleaner->WantBeside(database->options.log_bytes_max);
+    cleaner->WantBeside(0);  // PrepareFor has said how much.
     return OrInTime(database, deadline, refused);
   }
   const WaitTimer timer(&database->waits.log_room);

@@ -95,6 +95,8 @@ void Cleaner::Stop() {
   // First: a pass may wait for it.
   compactor_.Stop();
   if (thread.joinable()) thread.join();
+  // A pass in a thread of the user's looks at `stop_`, too.
+  const MutexLock one(&pass_mutex_);
 }
 
 bool Cleaner::stopped() {
@@ -158,7 +160,7 @@ void Cleaner::Want(uint64_t bytes) {
 }
 
 void Cleaner::WantBeside(uint64_t bytes) {
-  if (!database_->options.background) return;
+  if (!database_->options.background || IsFruitless()) return;
   Want(bytes);
   Wake();
 }
@@ -216,6 +218,7 @@ Status Cleaner::CleanNow(bool all) {
   uint64_t released = 0;
   const auto begin = std::chrono::steady_clock::now();
   const Lsn end_before = database_->log->end();
+  const Lsn published_before = database_->log->published();  // What it looks at.
   const Aim aim = all ? Aim::kAllSegments : Aim::kMargin;
   Status status = Pass(aim, &released);
   // Nothing has to move, and yet the log has no room on the disk: what was removed has it.
@@ -253,7 +256,7 @@ Status Cleaner::CleanNow(bool all) {
   stats_.busy_us +=
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(busy).count());
   stats_.last = status;
-  fruitless_at_ = released == 0 ? end_before : kNoLsn;
+  fruitless_at_ = released == 0 ? published_before : kNoLsn;
   ended_ = begun_;
   changed_.NotifyAll();
   return status;
@@ -280,12 +283,12 @@ Status Cleaner::Pass(Aim aim, uint64_t* released) {
   GEARDB_RETURN_IF_ERROR(database_->Acknowledge(database_->log->published(), Ack::kSync));
   CrashPoint("flush");
   // What has left the tables may still be read by who saw it there.
-  AwaitReaders();
+  GEARDB_RETURN_IF_ERROR(AwaitReaders());
   GEARDB_RETURN_IF_ERROR(cold_->SetHead(last_.get(), head, std::move(taken.image)));
   removing_ = {};
   database_->image_lsn.store(head.lsn);
   CrashPoint("recycle");
-  AwaitReaders();
+  GEARDB_RETURN_IF_ERROR(AwaitReaders());
   const Lsn gone = std::min(choice.start, head.log_from);
   database_->page_source->ForgetLogBelow(gone);
   database_->ReleaseLog(gone, gone < choice.start ? "a change in parts that was under way"
@@ -423,7 +426,10 @@ Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<Col
     }
   }
   for (const TrajectoryId id : damaged) {
-    (void)RemoveDamaged(database_, table, id, Status::Corruption("found by the cleaner"));
+    // Where the log has no room for that, the next pass finds it again: this one would wait for
+    // itself.
+    (void)RemoveDamaged(database_, table, id, Status::Corruption("found by the cleaner"),
+                        Deadline::Now());
   }
   MutexLock lock(&mutex_);
   stats_.pages += work->size() - damaged.size();
@@ -470,13 +476,15 @@ Result<Cleaner::TakenImage> Cleaner::TakeImage(Lsn log_start) {
   return TakenImage{head, std::move(next)};
 }
 
-void Cleaner::AwaitReaders() {
+Status Cleaner::AwaitReaders() {
   const uint64_t version = database_->epochs.Retire();
   MutexLock lock(&mutex_);
   while (database_->epochs.SafeVersion() <= version) {
+    if (stop_) return Status::Cancelled("the database is being closed");
     // Readers do not announce that they leave.
     changed_.WaitUntil(&mutex_, Deadline::AfterMs(kReadersPollMs));
   }
+  return Status::Ok();
 }
 
 }  // namespace geardb::engine

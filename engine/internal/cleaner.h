@@ -67,8 +67,8 @@ class Cleaner {
   /// A change was refused that takes so many bytes of whole segments: the next pass makes room for
   /// it, where it can. Waits for nothing.
   void Want(uint64_t bytes);
-  /// The same for a change that does not wait. Where there is no thread that makes passes, nothing
-  /// comes of it.
+  /// The same for a change that does not wait. Where there is no thread that makes passes, or they
+  /// are fruitless, nothing comes of it.
   void WantBeside(uint64_t bytes);
   /// Whether such a pass has not ended yet, or segments were given back beyond the first
   /// `released`.
@@ -162,7 +162,8 @@ class Cleaner {
   Result<TakenImage> TakeImage(Lsn log_start) GEARDB_REQUIRES(pass_mutex_);
   /// Of the pages that have left a table, in the cold store.
   Status DeleteGone(TableState* state, ColdBatch* batch);
-  void AwaitReaders();
+  /// Cancelled: the database is being closed.
+  Status AwaitReaders();
   Status WriteBatch(ColdBatch* batch);
 
   DatabaseCore* const database_;
@@ -190,7 +191,7 @@ class Cleaner {
   uint64_t begun_ GEARDB_GUARDED_BY(mutex_) = 0;
   uint64_t ended_ GEARDB_GUARDED_BY(mutex_) = 0;
   uint64_t wanted_pass_ GEARDB_GUARDED_BY(mutex_) = 0;   // The last that somebody has wanted.
-  Lsn fruitless_at_ GEARDB_GUARDED_BY(mutex_) = kNoLsn;  // The log's end, where one was at its end.
+  Lsn fruitless_at_ GEARDB_GUARDED_BY(mutex_) = kNoLsn;  // What such a pass has looked at.
   CleanerStats stats_ GEARDB_GUARDED_BY(mutex_);
   std::thread thread_ GEARDB_GUARDED_BY(mutex_);
 };

@@ -7,7 +7,7 @@ namespace geardb::engine {
 namespace {
 
 // Of the pages of companions. Frozen: stored pages are laid out by them.
-constexpr uint64_t kPageBytesMax = uint64_t{64} << 10;
+constexpr uint64_t kWantedPageBytes = uint64_t{64} << 10;
 constexpr uint64_t kPageRowsMax = uint64_t{1} << 15;
 /// What a value has that nobody has told the size of.
 constexpr uint64_t kValueBytesGuessed = uint64_t{4} << 10;
@@ -80,7 +80,7 @@ TableSpec CompanionSpec(const TableSpec& owner, const Column& column) {
   }
   if (column.kind == ColumnKind::kRagged) rows *= std::min(owner.expected_steps, kStepsMax);
   const uint64_t by_length = std::bit_ceil((std::min(rows, kPageRowsMax * 4) + 3) / 4);
-  const uint64_t by_bytes = std::bit_floor(std::max<uint64_t>(kPageBytesMax / row_bytes, 1));
+  const uint64_t by_bytes = std::bit_floor(std::max<uint64_t>(kWantedPageBytes / row_bytes, 1));
   TableSpec spec;
   // No name of a user's, and what messages say between quotes: table 't', column 'c'.
   spec.name = owner.name + "', column '" + column.name;

@@ -412,7 +412,8 @@ std::vector<Tag> DatabaseCore::Tags() const {
 }
 
 void DatabaseCore::PromiseNothingMore() {
-  if (log == nullptr) return;
+  // Tables that were not recovered do not know what was handed out.
+  if (log == nullptr || !recovered_) return;
   for (const auto& table : AllTables()) {
     const TablePlan& plan = *table->plan;
     if (plan.next_id >= plan.ids_end && plan.next_generation >= plan.generations_end) continue;
@@ -443,6 +444,11 @@ void DatabaseCore::UseLog(std::unique_ptr<wal::LogWriter> writer) {
     ReleaseLog(log_released.load(), "the cold store, which is damaged and only read: " +
                                         (damage.empty() ? std::string() : damage.front()));
   }
+}
+
+void DatabaseCore::BeginWork() {
+  recovered_ = true;
+  if (log == nullptr) return;
   if (cold != nullptr && options.cold_tier) cleaner = std::make_unique<Cleaner>(this, cold.get());
   if (!options.background) return;
   filler = std::make_unique<Filler>(log_writer_.get());

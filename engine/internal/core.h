@@ -152,6 +152,9 @@ class DatabaseCore {
   std::unique_ptr<Timekeeper> timekeeper;  ///< Null as the filler.
   int64_t opened_us = 0;                   ///< Since 1970-01-01 UTC.
   void UseLog(std::unique_ptr<wal::LogWriter> writer);
+  /// Once all that is there was recovered: what works beside calls, and Close promises no more
+  /// numbers than were handed out.
+  void BeginWork();
   /// Null until the open is done.
   std::unique_ptr<ActivityKeeper> activity;
   /// From here on what is done is counted in a file of `held`'s directory; read-only, what is there
@@ -324,6 +327,7 @@ class DatabaseCore {
   mutable Mutex tables_mutex_;
   std::map<TableId, std::shared_ptr<TableCore>> tables_ GEARDB_GUARDED_BY(tables_mutex_);
   TableId last_table_id_ GEARDB_GUARDED_BY(tables_mutex_) = 0;
+  bool recovered_ = false;  // See BeginWork.
   std::vector<TableId> dropped_ GEARDB_GUARDED_BY(tables_mutex_);
   std::vector<std::weak_ptr<const bool>> leaving_ GEARDB_GUARDED_BY(tables_mutex_);
   CondVar left_;  // Nobody says so: for waits of a moment.

@@ -28,11 +28,16 @@ void PageLoader::StartThreads() {
 }
 
 void PageLoader::Begin(std::shared_ptr<PageLoad> load) {
-  MutexLock lock(&mutex_);
-  if (threads_.size() < threads_max_) StartThreads();
-  if (threads_.empty()) return;
-  queue_.push_back(std::move(load));
-  queued_.NotifyOne();
+  {
+    MutexLock lock(&mutex_);
+    if (threads_.size() < threads_max_) StartThreads();
+    if (!threads_.empty()) {
+      queue_.push_back(std::move(load));
+      queued_.NotifyOne();
+      return;
+    }
+  }
+  Wait(load.get());
 }
 
 bool PageLoader::Take(PageLoad* load) {
@@ -164,23 +169,34 @@ FrameRef PageWaits::AddAside(const TableFrames* frames, const PagePlace& place) 
 }
 
 Status PageWaits::Wait() {
-  Status status = WaitHeld();
+  WaitForAll();
   for (const auto& load : loads_) {
     if (load->owner != nullptr) load->owner->Finish(load.get());
   }
-  return status;
+  return StatusOfAll();
 }
 
 Status PageWaits::WaitHeld() {
+  WaitForAll();
+  for (const auto& load : loads_) {
+    if (load->owner != nullptr) load->owner->FinishHeld(load.get());
+  }
+  return StatusOfAll();
+}
+
+void PageWaits::WaitForAll() {
   // From the last: the threads begin with the first.
   for (auto load = loads_.rbegin(); load != loads_.rend(); ++load) loader_->Wait(load->get());
+}
+
+Status PageWaits::StatusOfAll() const {
   const PageLoad* bad = failed();
   return bad == nullptr ? Status::Ok() : bad->status;
 }
 
 const PageLoad* PageWaits::failed() const {
   for (const auto& load : loads_) {
-    if (!load->status.ok()) return load.get();
+    if (loader_->IsReady(*load) && !load->status.ok()) return load.get();
   }
   return failed_aside_.get();
 }

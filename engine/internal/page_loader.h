@@ -57,8 +57,9 @@ struct AsidePage {
 };
 
 /// A reference to a byte of page `number` of those that a PageWaits has aside.
-inline constexpr int kAsideOffsetBits = 24;
-static_assert(kSlabBytes <= uint64_t{1} << kAsideOffsetBits);
+inline constexpr int kAsideOffsetBits = 30;
+/// Of a page in a group whose pages may lose their frames.
+inline constexpr uint64_t kPageBytesMax = uint64_t{1} << kAsideOffsetBits;
 inline FrameRef MakeAside(uint64_t number) {
   GEARDB_CHECK(number >> (56 - kAsideOffsetBits) == 0);
   return FrameRef::Make(kAside, number << kAsideOffsetBits);
@@ -88,13 +89,14 @@ struct PageLoad {
 /// Thread-safe.
 class PageLoader {
  public:
-  /// Of so many threads, begun with the first load; with none, whoever waits reads. Beside the
+  /// Of so many threads, begun with the first load; with none, whoever begins one reads. Beside the
   /// frames it has `beside_max` bytes, and what each call needs for one page.
   PageLoader(PageSource* source, uint32_t threads, uint64_t beside_max)
       : source_(source), threads_max_(threads), beside_max_(beside_max) {}
   /// Nobody waits any more. Reads what is queued.
   ~PageLoader();
 
+  /// By a thread; where there is none, it is ready when this returns.
   void Begin(std::shared_ptr<PageLoad> load);
   /// Until the bytes are there, or the reason why not is; reads them in this thread where nobody
   /// else has begun to.
@@ -102,6 +104,9 @@ class PageLoader {
   /// Until no thread has anything to do with loads of this owner, which all were begun or waited
   /// for: it may go then.
   void AwaitIdle(const TableFrames* owner);
+
+  /// Nobody has to wait for it.
+  bool IsReady(const PageLoad& load);
 
   /// Until something has changed about the loads that are under way, or the deadline. False: none
   /// is. No table's mutex is held.
@@ -135,7 +140,6 @@ class PageLoader {
   void StartThreads() GEARDB_REQUIRES(mutex_);
   /// Whether the load is the caller's to read.
   bool Take(PageLoad* load) GEARDB_REQUIRES(mutex_);
-  bool IsReady(const PageLoad& load);
   void Done(const TableFrames* owner);
   void Read(PageLoad* load, wal::AlignedBuffer* scratch);
 
@@ -185,7 +189,7 @@ class PageWaits {
   /// Until all are there that have frames. The first error, in the order in which they were asked
   /// for. No table's mutex is held.
   Status Wait();
-  /// The same, while the mutex of their table is held: until they can be read.
+  /// The same, while the mutexes of their tables are held.
   Status WaitHeld();
   void Clear() {
     loads_.clear();
@@ -198,10 +202,13 @@ class PageWaits {
   void ForEach(Visit visit) const {
     for (const auto& load : loads_) visit(*load);
   }
-  /// The first that could not be read; null: all could.
+  /// The first of those that are ready that could not be read; null: all could.
   const PageLoad* failed() const;
 
  private:
+  void WaitForAll();
+  Status StatusOfAll() const;
+
   PageLoader* loader_ = nullptr;
   std::vector<std::shared_ptr<PageLoad>> loads_;
   std::vector<AsidePage> aside_;

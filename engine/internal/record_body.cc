@@ -40,6 +40,10 @@ bool VectorsAligned(const fb::Operation& operation) {
       return Aligned(operation.change_as_DeleteItems()->items());
     case fb::Change::SetPriorities:
       return Aligned(operation.change_as_SetPriorities()->items());
+    case fb::Change::SealGroups:
+      return Aligned(operation.change_as_SealGroups()->groups());
+    case fb::Change::AddColumns:
+      return ShapesAligned(operation.change_as_AddColumns()->columns());
     default:
       return true;
   }
@@ -47,12 +51,16 @@ bool VectorsAligned(const fb::Operation& operation) {
 
 }  // namespace
 
-bool ShapesAligned(const fb::TableSpec* spec) {
-  if (spec == nullptr || spec->columns() == nullptr) return true;
-  for (const fb::Column* column : *spec->columns()) {
+bool ShapesAligned(const flatbuffers::Vector<flatbuffers::Offset<fb::Column>>* columns) {
+  if (columns == nullptr) return true;
+  for (const fb::Column* column : *columns) {
     if (!Aligned(column->shape())) return false;
   }
   return true;
+}
+
+bool ShapesAligned(const fb::TableSpec* spec) {
+  return spec == nullptr || ShapesAligned(spec->columns());
 }
 
 Result<const fb::Body*> ReadBody(std::span<const std::byte> body) {

@@ -15,6 +15,7 @@ namespace geardb::engine {
 Result<const fb::Body*> ReadBody(std::span<const std::byte> body);
 
 /// Shapes of columns can be read; true of none. FlatBuffers' verifier does not see to it.
+bool ShapesAligned(const flatbuffers::Vector<flatbuffers::Offset<fb::Column>>* columns);
 bool ShapesAligned(const fb::TableSpec* spec);
 
 }  // namespace geardb::engine

@@ -48,10 +48,28 @@ Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery) {
       core->recovery.damaged_trajectories.push_back({table->layout().spec().name, id});
     }
     if (ids.empty()) continue;
-    if (core->log != nullptr) {
-      GEARDB_RETURN_IF_ERROR(RemoveTrajectories(core, table, ids, {RemovalReason::kDamaged}));
-    } else {
+    if (core->log == nullptr) {
       HideTrajectories(table.get(), ids);
+      continue;
+    }
+    // The cleaner may have removed some by now.
+    const Status removed = RemoveAllOf(core, table, [&ids](const TableState& state) {
+      FinishedByCause there;
+      for (const TrajectoryId id : ids) {
+        if (state.trajectories().FindById(id) == kNoSlot) continue;
+        there[{RemovalReason::kDamaged}].push_back(id);
+      }
+      return there;
+    });
+    if (removed.code() != StatusCode::kResourceExhausted) {
+      GEARDB_RETURN_IF_ERROR(removed);
+      continue;
+    }
+    // No room in the log: the next open removes them.
+    MutexLock lock(&table->state->mutex);
+    for (const TrajectoryId id : ids) {
+      const Slot slot = table->state->trajectories().FindById(id);
+      if (slot != kNoSlot) GEARDB_RETURN_IF_ERROR(table->state->HideUnreadable(slot));
     }
   }
   return Status::Ok();

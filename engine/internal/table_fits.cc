@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/internal/page_loader.h"
+
 namespace geardb::engine {
 namespace {
 
@@ -161,6 +163,14 @@ namespace {
 /// A page goes into a record of the log; `advice` says what else would do.
 Status CheckPageFits(const DatabaseCore& database, const TableLayout& layout,
                      std::string_view advice) {
+  for (size_t g = 0; g < layout.group_count(); ++g) {
+    const uint64_t bytes = layout.group(g).pages.frame_bytes();
+    if (layout.group(g).dropped || bytes <= kPageBytesMax) continue;
+    return Status::InvalidArgument("table '", layout.spec().name, "': a page of ",
+                                   layout.steps_per_page(), " steps has ", bytes,
+                                   " bytes in one column group; at most ", kPageBytesMax,
+                                   " are supported: use a smaller steps_per_page");
+  }
   const uint64_t record_max = database.log->record_bytes_max();
   const uint64_t piece = layout.piece_bytes_max();
   if (piece + kRecordOverhead <= record_max) return Status::Ok();

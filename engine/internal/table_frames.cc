@@ -120,6 +120,8 @@ std::shared_ptr<PageLoad> TableFrames::Begin(const PagePlace& place,
   loading_.insert_or_assign({place.group, place.lpn}, load);
   unfinished_.emplace(load.get(), load);
   memory_.loader->Begin(load);
+  // Where there are no threads it is ready, and nobody else may ever ask for it.
+  if (memory_.loader->IsReady(*load)) FinishHeld(load.get());
   return load;
 }
 
@@ -164,7 +166,7 @@ Result<FrameRef> TableFrames::ReadNow(size_t group, Lpn lpn, bool* of_file) {
     }
     memory_.loader->Wait(load.get());
     const bool of_arena = !load->memory;
-    FinishLocked(load.get());
+    FinishHeld(load.get());
     if (of_file != nullptr) *of_file = load->of_file;
     GEARDB_RETURN_IF_ERROR(load->status);
     if (of_arena) continue;
@@ -177,10 +179,10 @@ Result<FrameRef> TableFrames::ReadNow(size_t group, Lpn lpn, bool* of_file) {
 
 void TableFrames::Finish(PageLoad* load) {
   MutexLock lock(memory_.mutex);
-  FinishLocked(load);
+  FinishHeld(load);
 }
 
-void TableFrames::FinishLocked(PageLoad* load) {
+void TableFrames::FinishHeld(PageLoad* load) {
   const auto held = unfinished_.find(load);
   if (held == unfinished_.end()) return;
   const std::shared_ptr<PageLoad> keep = held->second;

@@ -152,6 +152,8 @@ class TableFrames {
   std::shared_ptr<PageLoad> LoadAside(const PagePlace& place, PageMemory memory = {}) const;
   /// A load is ready: its page gets the frame, if it still is what was asked for. Takes the mutex.
   void Finish(PageLoad* load);
+  /// The same, with the mutex held.
+  void FinishHeld(PageLoad* load);
 
   /// The page gets a frame that it did not have.
   void Give(size_t group, Lpn lpn, FrameRef frame);
@@ -243,7 +245,6 @@ class TableFrames {
   std::shared_ptr<PageLoad> UnderWay(size_t group, Lpn lpn) const;
   std::shared_ptr<PageLoad> Begin(const PagePlace& place, std::optional<FrameRef> frame);
   void GiveMemory(PageLoad* load, PageMemory memory) const;
-  void FinishLocked(PageLoad* load);
   /// The page still holds what was to be loaded.
   bool Holds(const PagePlace& place) const;
   Fate FateOf(size_t group, Lpn lpn, const ReadableLog& log) const;

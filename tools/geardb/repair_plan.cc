@@ -282,8 +282,12 @@ bool Planner::MendImage(const Status& failure) {
 // A log that has all since its begin needs no cold store.
 bool Planner::MendCold(const Status& failure) {
   if (plan_.cold_aside || !fs::exists(cold_directory())) return false;
-  const bool whole = std::ranges::any_of(bases_, [](const auto& file) { return file.second == 0; });
-  if (!whole) return false;
+  // What is left of a segment that was given back is no begin of the log.
+  std::set<Lsn> bases;
+  for (const auto& [name, base] : bases_) bases.insert(base);
+  Lsn next = 0;
+  while (bases.contains(next)) next += manifest_.segment_bytes;
+  if (bases.empty() || next <= *bases.rbegin()) return false;
   plan_.cold_aside = true;
   Add("the cold store: " + std::string(failure.message()),
       "the cold store is put aside: the log has all since its begin");

@@ -2,6 +2,7 @@
 #include "engine/internal/page_loader.h"
 
 #include "engine/internal/table_frames.h"
+#include "kernels/gather.h"
 #include "tests/engine/frames_fixture.h"
 
 namespace geardb {
@@ -56,6 +57,16 @@ class PageLoaderTest : public FramesTest {
 };
 
 TEST_F(PageLoaderTest, ThreadsRead) { ReadWith(3); }
+
+// Offsets of pages above 16 MiB were carried into the number of the page.
+TEST_F(PageLoaderTest, APageAsideMayBeLarge) {
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{20} << 20, engine::kPageBytesMax - 1}) {
+    const FrameRef row = AdvanceInFrame(engine::MakeAside(5), offset);
+    EXPECT_TRUE(engine::IsAside(row));
+    EXPECT_EQ(engine::AsideNumber(row), 5u);
+    EXPECT_EQ(engine::AsideOffset(row), offset);
+  }
+}
 
 TEST_F(PageLoaderTest, WhoeverNeedsFramesWaitsForWhatIsUnderWay) {
   const TrajectoryId id = Add(31, 7);
