@@ -183,12 +183,8 @@ Status ValidateRequired(const TableSpec& table, const PriorityTableSpec& spec) {
     }
     const auto group = std::find_if(table.groups.begin(), table.groups.end(),
                                     [&](const ColumnGroup& known) { return known.name == name; });
-    if (group != table.groups.end()) {
-      if (group->late && !group->is_volatile) continue;
-      return Status::InvalidArgument("priority table '", spec.name, "' requires group '", name,
-                                     "', which is ", group->late ? "volatile" : "not late",
-                                     "; expected a late one that is logged");
-    }
+    const bool is_group = group != table.groups.end();
+    if (is_group && IsRequirable(*group)) continue;
     size_t number = 0;  // Among the per-trajectory columns.
     const Column* found = nullptr;
     for (const Column& column : table.columns) {
@@ -196,6 +192,11 @@ Status ValidateRequired(const TableSpec& table, const PriorityTableSpec& spec) {
       if (column.name == name) found = &column;
       if (found != nullptr) break;
       ++number;
+    }
+    if (found == nullptr && is_group) {
+      return Status::InvalidArgument("priority table '", spec.name, "' requires group '", name,
+                                     "', which is ", group->late ? "volatile" : "not late",
+                                     "; expected a late one that is logged");
     }
     if (found == nullptr) {
       return Status::InvalidArgument("priority table '", spec.name, "' requires '", name,

@@ -117,6 +117,9 @@ struct ColumnGroup {
   friend bool operator==(const ColumnGroup&, const ColumnGroup&) = default;
 };
 
+/// Whether a priority table may require the group.
+inline bool IsRequirable(const ColumnGroup& group) { return group.late && !group.is_volatile; }
+
 /// What leaves a table that is full. In stored schemas: frozen.
 enum class Remover : uint8_t {
   kNone = 0,  ///< Nothing: an append waits until its deadline, then ResourceExhausted.

@@ -81,6 +81,9 @@ Status TryChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>
     {
       MutexLock lock(&table->state->mutex);
       GEARDB_RETURN_IF_ERROR(CheckDroppable(*table->state, *after));
+      for (size_t i = 0; i < table->state->priority_table_count(); ++i) {
+        GEARDB_RETURN_IF_ERROR(CheckRequiredNames(after->spec(), table->state->priority(i).spec()));
+      }
     }
     GEARDB_RETURN_IF_ERROR(CheckFits(*database, *table, *after));
     const TableLayout& now = table->layout();
@@ -159,7 +162,7 @@ Status CheckDroppable(const TableState& state, const TableHistory& after) {
   for (size_t i = 0; i < state.priority_table_count(); ++i) {
     const PriorityTableSpec& of = state.priority(i).spec();
     for (const std::string& name : of.required) {
-      const bool is_group = before.FindGroup(name).has_value();
+      const bool is_group = FindRequirableGroup(before, name).has_value();
       if (is_group ? has_group(name) : has_column(name)) continue;
       return Status::FailedPrecondition("table '", spec.name, "': priority table '", of.name,
                                         "' requires ", is_group ? "group" : "column", " '", name,

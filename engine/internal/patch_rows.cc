@@ -102,7 +102,15 @@ Status ResolveHandles(const TableState& state, const PriorityState& priority,
     }
     if (!priority.draws_windows()) {
       const auto slot = static_cast<Slot>(handle.leaf);
-      const int64_t end = state.StepsEnd(state.trajectories().record(slot));
+      const index::TrajectoryRecord& record = state.trajectories().record(slot);
+      const int64_t end = state.StepsEnd(record);
+      if (length < end - static_cast<int64_t>(record.first_row)) {
+        return Status::InvalidArgument(
+            "priority table '", priority.spec().name, "': a handle of ", length,
+            " rows of trajectory ", record.id, ", which has ",
+            end - static_cast<int64_t>(record.first_row),
+            ": of a window within, which Table::Patch takes by its id and rows");
+      }
       GEARDB_RETURN_IF_ERROR(rows->Add(slot, end - length, length));
       continue;
     }

@@ -141,6 +141,10 @@ class PriorityState {
   const index::RateLimiter& limiter() const { return limiter_; }
   /// Items are sampled a number of times, at most.
   bool bounded() const { return counts_ != nullptr && counts_->view().max_times() > 0; }
+  /// Since when samples are counted.
+  bool WasSampled(uint64_t leaf) const {
+    return counts_ != nullptr && counts_->view().count(leaf).sampled > 0;
+  }
   bool IsExhausted(uint64_t leaf) const { return bounded() && counts_->view().IsExhausted(leaf); }
   /// Items that can be sampled no more.
   uint64_t CountExhausted() const;

@@ -39,8 +39,13 @@ Status Sampler::Impl::CheckHandOverFits() const {
   const uint64_t besides = 4096 + (options_.audit ? sources_.size() * engine::AuditBytesMax(0) : 0);
   for (const engine::SamplerSource& source : sources_) {
     const bool named = source.priority().names_items();
-    if (!named && !options_.audit) continue;
     const engine::DrawGroups* const groups = source.priority().groups();
+    // Without items the record has each trajectory once.
+    const uint64_t there = source.state()->trajectories().count();
+    const bool each_once = !named && !options_.audit;
+    if (each_once && besides + there * sizeof(fb::Sampled) <= database()->log->record_bytes_max()) {
+      continue;
+    }
     const uint64_t trajectories = groups != nullptr ? groups->spec().count : 1;
     const uint64_t rows = options_.within ? windows : trajectories;
     const uint64_t row_bytes = trajectories * sizeof(fb::Sampled) +
@@ -49,10 +54,13 @@ Status Sampler::Impl::CheckHandOverFits() const {
     const uint64_t record_max = database()->log->record_bytes_max();
     const uint64_t rows_max = record_max > besides ? (record_max - besides) / row_bytes : 0;
     if (static_cast<uint64_t>(options_.batch) <= rows_max) continue;
-    return Status::InvalidArgument(
-        "priority table '", source.priority_table->spec.name, "' ",
-        named ? "counts which items are sampled" : "is audited", ": a batch of ", options_.batch,
-        " does not fit a record of this log; at most ", rows_max, " do (a quarter of its ring)");
+    return Status::InvalidArgument("priority table '", source.priority_table->spec.name, "' ",
+                                   named            ? "counts which items are sampled"
+                                   : options_.audit ? "is audited"
+                                                    : "counts how often trajectories are sampled",
+                                   ": a batch of ", options_.batch,
+                                   " does not fit a record of this log; at most ", rows_max,
+                                   " do (a quarter of its ring)");
   }
   return Status::Ok();
 }
@@ -124,7 +132,7 @@ void Sampler::Impl::CheckCarried() {
   // A hand-over names all items of its batch, or none: other limits may be in force by now.
   const engine::DrawReservation& held = carried_->reservation;
   const bool is_named = !held.items.empty() || !held.uncounted.empty();
-  if (there && is_named == priority.names_items()) return;
+  if (there && (options_.observer || is_named == priority.names_items())) return;
   state.CancelDraw(sources_[0].priority_table->number, &carried_->reservation);
   carried_.reset();
 }
@@ -199,7 +207,27 @@ void Sampler::Impl::WeighBatch(Drawn* batch) const {
   }
   if (!mixed || options_.weight_maximum == WeightMaximum::kNone) return;
   const float largest = *std::max_element(rep.weights.begin(), rep.weights.end());
+  const bool fits = std::isfinite(largest) && largest > 0;
+  if (!fits) return WeighByLogarithms(batch);
   for (float& weight : rep.weights) weight /= largest;
+}
+
+// Of weights (n p)^-beta that no f32 holds: over the largest of them.
+void Sampler::Impl::WeighByLogarithms(Drawn* batch) const {
+  Batch::Rep& rep = *batch->rep;
+  std::vector<double> logarithms;
+  for (size_t p = 0; p < sources_.size(); ++p) {
+    const bool weighs = HasWeights(sources_[p].items.selector);
+    for (size_t i = 0; i < batch->parts[p].leaves.size(); ++i) {
+      const double probability = rep.probabilities[logarithms.size()];
+      const double product = static_cast<double>(batch->parts[p].drawable) * probability;
+      logarithms.push_back(weighs ? -options_.beta * std::log(product) : 0.0);
+    }
+  }
+  const double largest = *std::max_element(logarithms.begin(), logarithms.end());
+  for (size_t i = 0; i < logarithms.size(); ++i) {
+    rep.weights[i] = static_cast<float>(std::exp(logarithms[i] - largest));
+  }
 }
 
 void Sampler::Impl::CollectSampled(Drawn* batch, size_t part, size_t begin, size_t end) {

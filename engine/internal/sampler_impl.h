@@ -75,6 +75,7 @@ class Sampler::Impl {
   void CheckCarried();
   Status BuildBatch(Drawn* batch);
   void WeighBatch(Drawn* batch) const;
+  void WeighByLogarithms(Drawn* batch) const;
   void CollectSampled(Drawn* batch, size_t part, size_t begin, size_t end);
   /// What the record of the hand-over will say of a part, whose rows begin there in the batch.
   void AuditPart(Drawn* batch, size_t part, size_t begin) const;

@@ -179,7 +179,8 @@ Status CheckSameViews(const SamplerSource& first, const SamplerSource& other) {
       return std::string(DTypeName(view.stored)) + " " + view.row_shape.ToString() +
              (view.per_trajectory ? " per trajectory"
               : view.drop_axis    ? ", one row"
-                                  : "");
+                                  : "") +
+             (view.companion && !view.fixed ? ", any number of rows" : "");
     };
     if (words(a) != words(b)) return wrong(a.name, words(a), words(b));
   }

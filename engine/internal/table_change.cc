@@ -374,6 +374,7 @@ Status CheckInitialColumn(const TableState& state, const PriorityTableSpec& spec
 /// What a priority table names is there.
 Status CheckFits(const TableLayout& layout, const PriorityTableSpec& spec) {
   GEARDB_RETURN_IF_ERROR(ValidatePriorityTableSpec(layout.spec(), spec));
+  GEARDB_RETURN_IF_ERROR(CheckRequiredNames(layout.spec(), spec));
   GEARDB_RETURN_IF_ERROR(CheckStandingFilter(spec, layout));
   return CheckRequiredNumbers(layout, spec);
 }
@@ -396,7 +397,7 @@ Status TryCreatePriorityTable(DatabaseCore* database, const std::shared_ptr<Tabl
   {
     ChangeScope scope(database, table.get(), how);
     // The second is of a rescale: what comes after the first must not be refused.
-    const wal::RecordSize bounds[] = {wal::RecordSize::For(4096 + spec.filter.size(), {}),
+    const wal::RecordSize bounds[] = {wal::RecordSize::For(change.body.GetSize() + 1024, {}),
                                       DatabaseCore::RescaleSize()};
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(scope.AwaitRoom(bounds, how, &waited));

@@ -98,6 +98,9 @@ Result<std::shared_ptr<TableCore>> CreateTable(DatabaseCore* database, const Tab
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(ValidateTableSpec(spec));
   GEARDB_RETURN_IF_ERROR(CheckRemoverTable(spec));
+  for (const PriorityTableSpec& priority : spec.priority_tables) {
+    GEARDB_RETURN_IF_ERROR(CheckRequiredNames(spec, priority));
+  }
   const TableSpec chosen = WithChosenSteps(*database, spec);
   GEARDB_RETURN_IF_ERROR(CheckTableFits(*database, TableLayout(chosen, 0)));
   GEARDB_RETURN_IF_ERROR(CheckCompanionsFit(*database, TableLayout(chosen, 0)));

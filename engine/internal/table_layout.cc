@@ -169,10 +169,32 @@ Status TableLayout::NoSuchColumn(std::string_view name) const {
   return Status::NotFound("table '", spec_.name, "' has no column '", name, "'; it has ", names);
 }
 
+std::optional<uint32_t> FindRequirableGroup(const TableLayout& layout, std::string_view name) {
+  const std::vector<ColumnGroup>& groups = layout.spec().groups;
+  const bool requirable = std::ranges::any_of(
+      groups, [&](const ColumnGroup& group) { return group.name == name && IsRequirable(group); });
+  return requirable ? layout.FindGroup(name) : std::nullopt;
+}
+
+Status CheckRequiredNames(const TableSpec& table, const PriorityTableSpec& spec) {
+  for (const std::string& name : spec.required) {
+    const bool is_group = std::ranges::any_of(
+        table.groups, [&](const ColumnGroup& group) { return group.name == name; });
+    const bool is_column = std::ranges::any_of(table.columns, [&](const Column& column) {
+      return column.name == name && !IsPerStep(column.kind);
+    });
+    if (!is_group || !is_column) continue;
+    return Status::InvalidArgument("table '", table.name, "': priority table '", spec.name,
+                                   "' requires '", name,
+                                   "', which would be a column group and a per-trajectory column");
+  }
+  return Status::Ok();
+}
+
 Status CheckRequiredNumbers(const TableLayout& layout, const PriorityTableSpec& spec) {
   for (const std::string& name : spec.required) {
     const auto column = layout.FindTrajectoryColumn(name);
-    if (!column || *column < index::kColumnsSetBits) continue;
+    if (FindRequirableGroup(layout, name) || !column || *column < index::kColumnsSetBits) continue;
     return Status::InvalidArgument("priority table '", spec.name, "' requires column '", name,
                                    "', per-trajectory column number ", *column,
                                    ", dropped ones counted; only the first ",

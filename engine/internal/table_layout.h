@@ -209,5 +209,9 @@ class TableLayout {
 /// InvalidArgument where a priority table requires a per-trajectory column whose number is too
 /// large: of dropped ones the numbers are not used again.
 Status CheckRequiredNumbers(const TableLayout& layout, const PriorityTableSpec& spec);
+/// The group that a name in PriorityTableSpec::required means; none: it means a column.
+std::optional<uint32_t> FindRequirableGroup(const TableLayout& layout, std::string_view name);
+/// InvalidArgument where such a name could mean both: of what comes anew.
+Status CheckRequiredNames(const TableSpec& table, const PriorityTableSpec& spec);
 
 }  // namespace geardb::engine

@@ -1,6 +1,7 @@
 // How limits see records: hand-overs, other limits, and trajectories that nobody can draw any more.
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/break.h"
@@ -15,6 +16,22 @@ bool TableState::FindHanded(const PriorityState& priority, const fb::Handed& ite
   return GenerationOfLeaf(priority, item.leaf(), &generation) && generation == item.generation() &&
          priority.selector().Contains(item.leaf());
 }
+
+namespace {
+
+/// Of leaves that a hand-over names, those that were sampled before, or come before in it.
+uint64_t CountSampledAgain(const PriorityState& priority, std::vector<uint64_t> leaves) {
+  const uint64_t count = leaves.size();
+  std::erase_if(leaves, [&](uint64_t leaf) { return priority.WasSampled(leaf); });
+  // Mostly it is in their order.
+  if (std::ranges::adjacent_find(leaves, std::greater_equal<>()) != leaves.end()) {
+    std::sort(leaves.begin(), leaves.end());
+    leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
+  }
+  return count - leaves.size();
+}
+
+}  // namespace
 
 void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
   PriorityState& priority = *priorities_[priority_table];
@@ -44,10 +61,12 @@ void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
     leaves.clear();
   }
   // What has left a queue has given its place back: it takes no second one. Nor do rows that were
-  // drawn before it was a queue, and name no items: all of these wait in it.
+  // drawn before it was a queue, in which all items wait, each once: those that name none, and
+  // those of items that have been sampled since.
   const index::LimiterKind kind = priority.limiter().spec().kind;
   const bool is_queue = kind == index::LimiterKind::kQueue || kind == index::LimiterKind::kStack;
   if (is_queue && hand_over.items() == nullptr) gone = rows;
+  if (is_queue) gone += CountSampledAgain(priority, leaves);
   if (kBreak.give_place_twice || !is_queue) gone = 0;
   priority.Sample(rows - std::min(gone, rows), leaves);
   if (priority.epoch() != nullptr) {

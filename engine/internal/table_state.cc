@@ -91,10 +91,11 @@ Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
       PriorityState::Create(memory_.index, spec, LeafCapacity(*memory_.index, layout(), spec)));
   GEARDB_RETURN_IF_ERROR(CheckRequiredNumbers(layout(), spec));
   for (const std::string& name : spec.required) {
-    if (const auto column = layout().FindTrajectoryColumn(name)) {
-      priority->required.columns |= uint64_t{1} << *column;
-    } else if (const auto group = layout().FindGroup(name)) {
+    const auto column = layout().FindTrajectoryColumn(name);
+    if (const auto group = FindRequirableGroup(layout(), name)) {
       priority->required.groups.push_back(*group);
+    } else if (column) {
+      priority->required.columns |= uint64_t{1} << *column;
     }
   }
   if (spec.item == ItemKind::kGroup) {

@@ -60,7 +60,8 @@ TEST_F(PriorityTableRequiredTest, AllThatIsRequiredIsWaitedFor) {
             "'later'");
   const TrajectoryId id = AppendClosed(0, 3);
   EXPECT_EQ(priority("pairs")->WhyBlocked().samples.reason,
-            "no item can be drawn: it has no items: none of 4 rows is one; items come once "
+            "no item can be drawn: it has no items: none of 4 rows is one (a window is over 3); "
+            "items come once "
             "they have 'late', 'version', 'later'");
   Fill("target", id, 0, 3);
   Fill("advantage", id, 0, 3);
@@ -70,6 +71,29 @@ TEST_F(PriorityTableRequiredTest, AllThatIsRequiredIsWaitedFor) {
   ASSERT_OK(table_->SetColumns(id, {&column, 1}));
   EXPECT_EQ(Rows("pairs"), (std::vector<int64_t>{0, 1, 2}));
   EXPECT_EQ(priority("whole")->Count(), 1u);
+}
+
+// A table of which either could be meant was refused by the open behind its next image, and its
+// items came before they were there.
+TEST_F(PriorityTableRequiredTest, NoNameIsThatOfAGroupAndOfAColumn) {
+  CreateWaiting({"late", "score"});
+  const Column column{.name = "late", .kind = ColumnKind::kPerTrajectory};
+  EXPECT_STATUS(kInvalidArgument, table_->AddColumns({&column, 1}),
+                "requires 'late', which would be a column group and a per-trajectory column");
+  const Column step{.name = "other", .group = "score"};
+  const ColumnGroup group{.name = "score"};
+  EXPECT_STATUS(kInvalidArgument, table_->AddColumns({&step, 1}, {&group, 1}),
+                "requires 'score', which would be a column group");
+  TableSpec both = table_->spec();
+  both.name = "both";
+  both.columns.push_back(column);
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(both), "requires 'late'");
+  // Not required, it may be both.
+  both.priority_tables.clear();
+  ASSERT_OK_AND_ASSIGN(const auto table, database_->CreateTable(both));
+  EXPECT_STATUS(kInvalidArgument,
+                table->CreatePriorityTable({.name = "waits", .required = {"late"}}),
+                "requires 'late'");
 }
 
 TEST_F(PriorityTableRequiredTest, AColumnSetByAnAppendMakesEarlierRowsDrawable) {

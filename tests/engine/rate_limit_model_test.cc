@@ -130,6 +130,8 @@ struct Model {
       shown.push_back(item.item.first);
       if (!batch.counted) continue;
       if (item.there) {
+        // Drawn before it was a queue, in which it has waited once.
+        if (is_queue() && item.sampled > 0) --rows;
         ++item.sampled;
       } else if (is_queue()) {
         --rows;

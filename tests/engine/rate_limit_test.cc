@@ -370,24 +370,6 @@ TEST_F(RateLimitTest, EachItemIsSampledAsOftenAsItMay) {
   }
 }
 
-// Its rows were counted, and name no items: as many waited for ever.
-TEST_F(RateLimitTest, WhatWasDrawnBeforeItWasAQueueTakesNoPlacesInIt) {
-  CreateLimited(Limited({}, SelectorKind::kFifo));
-  ASSERT_OK(TryAppend(0, 10));
-  auto sampler = Sample(2, 1);
-  ASSERT_OK(NextNow(sampler.get()));
-  ASSERT_OK(
-      priority("limited")->Configure({.limiter = {.kind = LimiterKind::kQueue, .capacity = 100}}));
-  ASSERT_OK(NextNow(sampler.get()));  // Drawn ahead.
-  std::map<Item, int> times;
-  for (int i = 0; i < 5; ++i) {
-    ASSERT_OK_AND_ASSIGN(const Batch batch, NextNow(sampler.get()));
-    for (const Item& item : ItemsOf(batch)) ++times[item];
-  }
-  EXPECT_EQ(times.size(), 10u);
-  EXPECT_STATUS(kDeadlineExceeded, NextNow(sampler.get()), "queue of capacity 100");
-}
-
 TEST_F(RateLimitTest, ABatchDrawsAgainWhatItHasDrawnTooOften) {
   PriorityTableSpec spec = Limited({}, SelectorKind::kPrioritized, 2);
   CreateLimited(spec);

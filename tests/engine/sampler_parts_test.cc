@@ -414,6 +414,17 @@ TEST_F(SamplerPartsTest, WhatIsWrongIsNamed) {
   refused({Rest("wide"), Fixed("demos", 1)}, ten,
           "view 'action' is i32 [] of priority table 'wide' of table 'a' and i32 [], one row of "
           "priority table 'demos' of table 'b'");
+  // Rows of a ragged column are found otherwise: another part's would be shown as bytes of rows.
+  ASSERT_OK_AND_ASSIGN(const auto ragged,
+                       database_->CreateTable(
+                           {.name = "ragged",
+                            .columns = {{.name = "obs", .shape = {3}, .kind = ColumnKind::kRagged}},
+                            .priority_tables = {WindowSpec("some")}}));
+  SamplerOptions obs = ten;
+  obs.views = {{.column = "obs"}};
+  const SamplerPart some{
+      .priority_table = ragged->priority_table("some"), .share = ShareKind::kFixed, .count = 1};
+  refused({Rest("per"), some}, obs, "any number of rows of priority table 'some'");
   testing::TempDir other_dir;
   auto other = Database::Open(other_dir.path(), testing::SmallOptions());
   ASSERT_OK(other);
@@ -425,6 +436,20 @@ TEST_F(SamplerPartsTest, WhatIsWrongIsNamed) {
       {Rest("per"),
        {.priority_table = (*far)->priority_table("far"), .share = ShareKind::kFixed, .count = 1}},
       ten, "part 1 of a sampler, priority table 'far', is of another database than part 0");
+}
+
+TEST_F(SamplerPartsTest, WeightsThatNoFloatHoldsAreOverTheirLargest) {
+  AppendDemos(8);
+  for (const double beta : {25.0, 400.0, 4000.0}) {
+    const auto sampler = Mix({Rest("per"), Fixed("demos", 3)}, {.batch = 10, .beta = beta});
+    ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+    float largest = 0;
+    for (const float weight : batch.weights()) {
+      EXPECT_TRUE(weight >= 0 && weight <= 1) << weight;
+      largest = std::max(largest, weight);
+    }
+    EXPECT_EQ(largest, 1.0f);
+  }
 }
 
 }  // namespace

@@ -347,6 +347,22 @@ TEST_F(SamplerTokensTest, ACarriedItemThatFillsABatchWaitsForTheLimiter) {
   EXPECT_GT(waited, 0u);
 }
 
+// It has no reservation that would name the carried item.
+TEST_F(SamplerTokensTest, AnObserverKeepsTheCarriedItemUnderAMaximum) {
+  Fill(ItemKind::kTrajectory, SelectorKind::kUniform, {}, 1000);
+  SamplerOptions options = Options(50, BatchLayout::kPacked);
+  auto sampler = Sample(options);
+  options.observer = true;
+  options.seed = kWindowSeed;
+  options.restart_draw = 0;
+  auto observer = Sample(options);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+    ASSERT_OK_AND_ASSIGN(const Batch seen, observer->Next());
+    EXPECT_EQ(RowsOf(seen), RowsOf(batch)) << i;
+  }
+}
+
 // An open refused a hand-over that named some of its items: the carried one was drawn before they
 // were counted, or while they were.
 TEST_F(SamplerTokensTest, OtherLimitsLeaveTheCarriedItem) {

@@ -358,5 +358,24 @@ TEST_F(SamplerWithinTest, WhatIsWrongIsNamed) {
   refused(options, "view 'obs' of priority table 'per' shows rows");
 }
 
+// Its rows were taken for the last of the trajectory.
+TEST_F(SamplerWithinTest, AHandleOfAWindowWithinNamesNoRowsToPatch) {
+  PriorityTableSpec whole = WindowSpec("whole");
+  whole.item = ItemKind::kTrajectory;
+  TableSpec spec = testing::StepSpec();
+  spec.name = "patched";
+  spec.priority_tables = {whole};
+  Create(spec);
+  AppendClosed(0, 10);
+  SamplerOptions options{.batch = 1, .views = {{.column = "action"}}};
+  options.within = WindowsWithin{.window = {.extent = {.length = 2}}};
+  ASSERT_OK_AND_ASSIGN(const Batch batch, (*priority("whole")->NewSampler(options))->Next());
+  ASSERT_EQ(batch.lengths()[0], 2);
+  const std::vector<float> values = {1, 1};
+  const ColumnValue value{"reward", TensorView::Of(std::span<const float>(values))};
+  EXPECT_STATUS(kInvalidArgument, priority("whole")->Patch(batch.handles(), {&value, 1}),
+                "a handle of 2 rows of trajectory 1, which has 10: of a window within");
+}
+
 }  // namespace
 }  // namespace geardb

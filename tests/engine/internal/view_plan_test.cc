@@ -117,6 +117,7 @@ TEST_F(ViewPlanTest, StacksOfRepeatedRowsLieInTheExtent) {
   };
   EXPECT_OK(compile({}, 2));
   EXPECT_STATUS(kInvalidArgument, compile({.list = {2}}, 3), "stacks 3 rows and repeats");
+  EXPECT_STATUS(kInvalidArgument, compile({.list = {INT64_MAX}}, 1), "sizes and rows below");
   spec.window.right = EdgeRule::kClip;
   EXPECT_OK(compile({.list = {2}}, 3));
 }
