@@ -165,8 +165,9 @@ struct TableStats {
 
 /// What one side of a limiter waits for.
 struct BlockedSide {
-  /// Of a sample or an insert of one item: "" where it is admitted. Names the limiter, its counts,
-  /// and how much of what is needed.
+  /// Of a sample or an insert of one item, or of the smallest batch that waits: "" where it is
+  /// admitted. Names the limiter, its counts, and how much of what is needed; or what keeps items
+  /// from being drawn.
   std::string reason = {};
   uint64_t waiting = 0;  ///< Calls that wait now; of appends those that wait for this limiter.
 };

@@ -224,7 +224,8 @@ class Table {
   /// follows from the log. Of a ragged column or a blob each row of each value counts; these, and
   /// wide per-trajectory columns, are read one trajectory after the other, each as it is by then,
   /// and through the frames. While steps of others are read the pages of that moment stay in
-  /// memory: a table that is full may find no frame until then.
+  /// memory: a table that is full may find no frame until then, nor may others, and the log gets no
+  /// segments back.
   Result<ColumnStatistics> Statistics(std::string_view column,
                                       const Filter& filter = Filter::All()) const;
   /// Likewise. InvalidArgument for bins that are none.

@@ -252,9 +252,8 @@ void Writer::Impl::FreeFrames(AppendPlan* plan) {
   plan->new_frames.clear();
 }
 
-void Writer::Impl::GiveUp(Calls calls, AppendPlan* plan) {
-  FreeFrames(plan);
-  // The caller is told once that a trajectory is gone; its lane is free then.
+void Writer::Impl::ForgetRemoved(Calls calls, const Status& told) {
+  if (told.code() != StatusCode::kNotFound) return;
   for (const LaneRows& call : calls) ForgetRemoved(lanes_[call.lane].get());
 }
 
@@ -347,8 +346,10 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
     return engine::AppendWithCompanions(this, calls, priorities, options);
   }
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
-  return engine::WithLogRoom(database_.get(), deadline,
-                             [&] { return AppendOnce(calls, priorities, ack, deadline); });
+  auto appended = engine::WithLogRoom(database_.get(), deadline,
+                                      [&] { return AppendOnce(calls, priorities, ack, deadline); });
+  ForgetRemoved(calls, appended.status());
+  return appended;
 }
 
 Result<std::vector<Appended>> Writer::Impl::AppendOnce(Calls calls, Priorities priorities, Ack ack,
@@ -364,14 +365,14 @@ Result<std::vector<Appended>> Writer::Impl::AppendOnce(Calls calls, Priorities p
                                      {.take = [&] { return CopyRows(calls, deadline, &plan); },
                                       .give_back = [&] { FreeFrames(&plan); }});
   if (!status.ok()) {
-    GiveUp(calls, &plan);
+    FreeFrames(&plan);
     return status;
   }
   std::unique_ptr<AppendChange> change =
       reused_ ? std::move(reused_) : std::make_unique<AppendChange>(table_);
   auto reserved = Reserve(calls, priorities, deadline, &plan, change.get());
   if (!reserved.ok()) {
-    GiveUp(calls, &plan);
+    FreeFrames(&plan);
     if (!plan.admitted.empty()) {
       ReleaseItems(&plan);
       MutexLock lock(&database_->commit);

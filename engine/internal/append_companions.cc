@@ -74,7 +74,9 @@ Status Writer::Impl::TakeOverCompanions(const Lane& lane, uint32_t number)
     GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {  // They have the mutex of this table.
   const std::vector<Impl*> writers = AppendedCompanions();
   Status taken;
-  for (size_t i = 0; i < writers.size() && taken.ok(); ++i) {
+  size_t asked = 0;
+  for (; asked < writers.size() && taken.ok(); ++asked) {
+    const size_t i = asked;
     Lane* const theirs = writers[i]->lanes_[number].get();
     taken = writers[i]->TakeOverOwned(lane, theirs);
     if (!taken.ok()) theirs->Reset();
@@ -82,9 +84,10 @@ Status Writer::Impl::TakeOverCompanions(const Lane& lane, uint32_t number)
     if (theirs->id != 0) writers[i]->table_->state->frames().HoldAll(theirs->tail_lpn, true);
   }
   if (taken.ok()) return taken;
-  for (Impl* writer : writers) {
-    Lane* const theirs = writer->lanes_[number].get();
-    if (theirs->id != 0) writer->table_->state->frames().HoldAll(theirs->tail_lpn, false);
+  // The others may know pages of before, which belong to somebody else by now.
+  for (size_t i = 0; i < asked; ++i) {
+    Lane* const theirs = writers[i]->lanes_[number].get();
+    if (theirs->id != 0) writers[i]->table_->state->frames().HoldAll(theirs->tail_lpn, false);
     theirs->Reset();
   }
   return taken;

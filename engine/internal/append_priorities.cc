@@ -173,6 +173,7 @@ Status Writer::Impl::RescaleIfDue(Calls calls, Priorities priorities, ChangeScop
     GEARDB_ASSIGN_OR_RETURN(std::vector<wal::RecordSize> sizes, Records(priorities, plan));
     GEARDB_RETURN_IF_ERROR(
         engine::RescaleAhead(database_.get(), scope, table_, {i, *shift}, std::move(sizes)));
+    return Status::Ok();  // It has waited, perhaps: all is decided again.
   }
   return Status::Ok();
 }

@@ -68,13 +68,15 @@ void Cleaner::SetDue(Lsn from) {
   due_at_.store(std::max(begin + full * database_->manifest.segment_bytes, from));
 }
 
-void Cleaner::Wake() {
+bool Cleaner::Wake() {
   MutexLock lock(&mutex_);
-  if (stop_ || !database_->options.background) return;
+  if (stop_) return true;  // Who waits looks at it.
+  if (!database_->options.background) return false;
   wanted_ = true;
-  if (!StartLocked().ok()) return;  // Tried again with the next record.
-  due_at_.store(kNoLsn);            // Until this pass has ended.
+  if (!StartLocked().ok()) return false;  // Tried again with the next record.
+  due_at_.store(kNoLsn);                  // Until this pass has ended.
   changed_.NotifyAll();
+  return true;
 }
 
 Status Cleaner::StartLocked() {
@@ -195,8 +197,7 @@ bool Cleaner::AwaitPass(uint64_t pass, uint64_t released, Deadline deadline) {
     MutexLock lock(&mutex_);
     begins = begun_ < pass && stats_.segments == released;
   }
-  if (begins && database_->options.background) Wake();
-  if (begins && !database_->options.background) (void)CleanNow(/*all=*/false);
+  if (begins && !Wake()) (void)CleanNow(/*all=*/false);
   MutexLock lock(&mutex_);
   while (ended_ < pass && stats_.segments == released && !stop_) {
     if (!changed_.WaitUntil(&mutex_, deadline)) break;

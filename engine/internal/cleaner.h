@@ -120,7 +120,8 @@ class Cleaner {
   /// Until a pass has given segments back beyond the first `released`, or that pass has ended.
   bool AwaitPass(uint64_t pass, uint64_t released, Deadline deadline);
   void WantLocked(uint64_t bytes) GEARDB_REQUIRES(mutex_);
-  void Wake();
+  /// False: there is no thread that could make a pass, nor can be one.
+  bool Wake();
   Status StartLocked() GEARDB_REQUIRES(mutex_);
   void Run();
   /// After a full disk: whoever waits for room would have it tried again at once, for ever.

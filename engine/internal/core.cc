@@ -314,8 +314,10 @@ void DatabaseCore::UseCompanions(const std::shared_ptr<TableCore>& table,
       plans.push_back(nullptr);
       continue;
     }
-    companion->owner = table;
-    companion->is_companion = true;
+    if (!companion->is_companion) {  // Else others read it now.
+      companion->owner = table;
+      companion->is_companion = true;
+    }
     states.push_back(companion->state.get());
     plans.push_back(companion->plan.get());
   }

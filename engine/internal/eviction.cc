@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/break.h"
+#include "base/check.h"
 #include "engine/internal/table_plan.h"
 
 namespace geardb::engine {
@@ -146,7 +147,7 @@ Status EvictionChoice::ChooseHeads(const Growth& growth) {
     if (plan_.pages_in_use_[aged.lpn].generation != aged.generation) continue;
     const auto [slot, next_row] = PlaceOf(aged.lpn);
     const Lane* lane = plan_.OpenLane(slot);
-    if (lane == nullptr) continue;
+    if (lane == nullptr || Removed(slot)) continue;
     GEARDB_RETURN_IF_ERROR(wait_(plan_.last_lsn(slot)));
     const uint64_t first_row = FirstRow(slot);
     // Of each only the page that is being written is left: the others have been chosen.
@@ -209,6 +210,7 @@ void EvictionChoice::Remove(Slot slot) {
 }
 
 void EvictionChoice::Trim(Slot slot, uint64_t first_row) {
+  GEARDB_CHECK(!Removed(slot));
   const uint64_t old_first_row = FirstRow(slot);
   const uint64_t steps = plan_.state_->layout().steps_per_page();
   if (!plan_.companions_.empty()) {

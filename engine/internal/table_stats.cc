@@ -141,6 +141,11 @@ std::string WhyUndrawable(const TableState& state, const PriorityState& priority
   if (items == 0) {
     why = "it has no items";
     if (state.rows() > 0) why += Concatenate(": none of ", state.rows(), " rows is one");
+    const Extent& extent = priority.spec().window.extent;
+    const int64_t span = extent.before + extent.length + extent.after;
+    if (state.rows() > 0 && priority.draws_windows() && span > 1) {
+      why += Concatenate(" (a window is over ", span, ")");
+    }
     const uint64_t deleted = priority.CountDeleted({0, priority.selector().reserved()});
     if (deleted > 0) why += Concatenate("; ", deleted, " were deleted");
   }

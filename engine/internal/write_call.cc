@@ -227,6 +227,7 @@ Status WriteCall::RunBound() {
     return status;
   });
   if (!reserved.ok()) {
+    for (TableAppend& append : appends_) append.writer->ForgetRemoved(append.calls, reserved);
     SeeToTables(/*written=*/false);
     return reserved;
   }
@@ -250,7 +251,7 @@ void WriteCall::GiveBack() {
 
 void WriteCall::GiveUp() {
   ReleaseAdmitted();
-  for (TableAppend& append : appends_) append.writer->GiveUp(append.calls, &append.plan);
+  GiveBack();
   hold_.End();
   MutexLock lock(&database_->commit);
   database_->room_made.NotifyAll();

@@ -59,7 +59,7 @@ void WriteCall::LeaveOutDropped() {
     if (!table.is_companion || !table.dropped.load()) return false;
     const auto owner = table.owner.lock();
     if (owner == nullptr || owner->dropped.load()) return false;
-    append.writer->GiveUp(append.calls, &append.plan);
+    append.writer->FreeFrames(&append.plan);
     return true;
   });
   if (left_out > 0) CollectPieces();

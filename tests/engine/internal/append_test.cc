@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/crash_point.h"
+#include "tests/engine/internal/live_core.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb {
@@ -69,6 +70,30 @@ TEST_F(AppendTest, ATailPagesFrameIsKeptWhileItsTrajectoryIsRemoved) {
   const std::string_view columns[] = {"x"};
   ASSERT_OK_AND_ASSIGN(const auto rows, table_->Read(next.id, columns, {}));
   for (const uint8_t byte : rows[0].view().values<uint8_t>()) ASSERT_EQ(byte, 3);
+}
+
+// The lane was free after any error: what came next began a trajectory, also where the call itself
+// was tried again, and nobody was told.
+TEST_F(AppendTest, AnErrorDoesNotHideThatTheTrajectoryWasRemoved) {
+  ASSERT_OK_AND_ASSIGN(const Appended first, AppendRow(writer_.get(), 1, End::kGo));
+  ASSERT_OK(AppendRow(writer_.get(), 1, End::kGo));  // The next row takes a frame.
+  ASSERT_OK_AND_ASSIGN(const auto other, table_->NewWriter({.admission_timeout_ms = 0}));
+  Status status;
+  while (status.ok()) status = AppendRow(other.get(), 2, End::kTerminated).status();
+  ASSERT_STATUS(kResourceExhausted, status, "the frame budget");
+  EpochRegistry::Guard reader = testing::CoreOf(*database_)->epochs.Enter();
+  SetCrashHook([](const char* point) {
+    if (std::string_view(point) != "take_frames" || !during_copy) return;
+    const auto call = std::move(during_copy);
+    during_copy = nullptr;
+    call();
+  });
+  during_copy = [&] { EXPECT_OK(table_->Remove({&first.id, 1})); };
+  EXPECT_STATUS(kResourceExhausted, AppendRow(writer_.get(), 3, End::kGo), "the frame budget");
+  reader.Leave();
+  EXPECT_STATUS(kNotFound, AppendRow(writer_.get(), 3, End::kGo), "was removed");
+  ASSERT_OK_AND_ASSIGN(const Appended next, AppendRow(writer_.get(), 4, End::kGo));
+  EXPECT_NE(next.id, first.id);
 }
 
 }  // namespace

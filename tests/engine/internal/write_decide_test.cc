@@ -42,6 +42,34 @@ TEST_F(WriteDecideTest, WhatItRemovesMakesRoomForWhatItAppends) {
   }
 }
 
+// Its head was trimmed, too: past its end, and in place of another's, which the next open refused.
+TEST_F(WriteDecideTest, HeadsOfWhatItRemovesAreNotTrimmed) {
+  for (const bool behind_another : {false, true}) {
+    TableSpec spec = StepSpec();
+    spec.name = behind_another ? "behind" : "first";
+    spec.steps_per_page = 8;
+    spec.steps_max = behind_another ? 30 : 10;
+    Create(spec, {.lanes = 3});
+    if (behind_another) Append(0, 12, End::kGo, 1);
+    const TrajectoryId gone = Append(100, behind_another ? 5 : 3, End::kGo, 0).id;
+    if (!behind_another) Append(0, 3, End::kGo, 1);
+    Append(200, behind_another ? 5 : 3, End::kGo, 2);
+    const Rows rows(12, behind_another ? 25 : 5);
+    WriteBatch batch;
+    batch.Remove(table_, {&gone, 1});
+    batch.AppendSteps(writer_.get(), rows.many(), {.lane = 1});
+    ASSERT_OK(database_->Write(batch));
+    EXPECT_LE(table_->Stats().steps, static_cast<uint64_t>(spec.steps_max));
+    Append(205, 3, End::kGo, 2);
+    EXPECT_LE(table_->Stats().steps, static_cast<uint64_t>(spec.steps_max));
+    const uint64_t steps = table_->Stats().steps;
+    writer_.reset();
+    ReopenBoth();
+    OpenAgain(spec.name, {.lanes = 3});
+    EXPECT_EQ(table_->Stats().steps, steps);
+  }
+}
+
 TEST_F(WriteDecideTest, LimitersAdmitItAsAWholeAndHoldNoPlaceMeanwhile) {
   TableSpec spec = StepSpec();
   spec.name = "queued";
