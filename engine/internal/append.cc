@@ -108,15 +108,6 @@ uint64_t Writer::Impl::CountRows(Calls calls, AppendPlan* plan) const {
 }
 
 Status Writer::Impl::CheckFits(const AppendPlan& plan, uint64_t pieces) const {
-  for (const CallPlan& call : plan.calls) {
-    const uint64_t end = static_cast<uint64_t>(call.first_row) + call.stored;
-    if (call.stored <= UINT32_MAX && end / layout().steps_per_page() < UINT32_MAX) continue;
-    return Status::InvalidArgument("table '", layout().spec().name, "': a call with ", call.stored,
-                                   " rows of a trajectory, ",
-                                   "or of one's values of any length, which then ends at row ", end,
-                                   "; at most ", UINT32_MAX, " rows fit a call, and ", UINT32_MAX,
-                                   " pages of ", layout().steps_per_page(), " rows a trajectory");
-  }
   GEARDB_RETURN_IF_ERROR(table_->plan->CheckFits(plan.growth));
   const engine::HostArena& arena = *database_->arena;
   if (engine::RoomOfPages(plan.growth.pages, layout()) > arena.budget_bytes()) {
@@ -125,6 +116,15 @@ Status Writer::Impl::CheckFits(const AppendPlan& plan, uint64_t pieces) const {
         plan.growth.pages, " new pages of ", layout().page_bytes(), " bytes; the frame budget of ",
         arena.budget_bytes(), " bytes (budgets.frames_bytes) has ",
         engine::PagesMax(arena, layout()), " such frames");
+  }
+  for (const CallPlan& call : plan.calls) {
+    const uint64_t end = static_cast<uint64_t>(call.first_row) + call.stored;
+    if (call.stored <= UINT32_MAX && end / layout().steps_per_page() < UINT32_MAX) continue;
+    return Status::InvalidArgument("table '", layout().spec().name, "': a call with ", call.stored,
+                                   " rows of a trajectory, ",
+                                   "or of one's values of any length, which then ends at row ", end,
+                                   "; at most ", UINT32_MAX, " rows fit a call, and ", UINT32_MAX,
+                                   " pages of ", layout().steps_per_page(), " rows a trajectory");
   }
   return CheckRecordFits(plan, pieces, LeastRecord(pieces));
 }
@@ -252,9 +252,15 @@ void Writer::Impl::FreeFrames(AppendPlan* plan) {
   plan->new_frames.clear();
 }
 
-void Writer::Impl::ForgetRemoved(Calls calls, const Status& told) {
-  if (told.code() != StatusCode::kNotFound) return;
-  for (const LaneRows& call : calls) ForgetRemoved(lanes_[call.lane].get());
+bool Writer::Impl::ForgetRemoved(Calls calls, const Status& told) {
+  if (told.code() != StatusCode::kNotFound) return false;
+  for (const LaneRows& call : calls) {
+    Lane* const lane = lanes_[call.lane].get();
+    if (!lane->removed.load()) continue;
+    ForgetRemoved(lane);
+    return true;
+  }
+  return false;
 }
 
 Status Writer::Impl::WritePart(const engine::PartOfPieces& part, engine::ChangeScope* scope,

@@ -104,8 +104,8 @@ class Writer::Impl {
   /// Those of page number `page` of the plan; `rows_done` of the call went into earlier ones.
   void CopyPage(Calls calls, const engine::AppendPlan& plan, size_t page, uint64_t rows_done);
   /// Behind a call, however often it was tried: the caller is told once that a trajectory is gone,
-  /// and its lane is free then.
-  void ForgetRemoved(Calls calls, const Status& told);
+  /// the first that is (CheckLanes), and its lane is free then. Whether one is.
+  bool ForgetRemoved(Calls calls, const Status& told);
   void FreeFrames(engine::AppendPlan* plan);
   /// The pieces of a large append go ahead of its record, in parts, once it is clear that nothing
   /// can refuse it. Far from the log's bound the commit mutex is released meanwhile.

@@ -125,7 +125,10 @@ Status Writer::Impl::DecideRoom(Calls calls, ChangeScope* scope, AppendPlan* pla
   *again = false;
   plan->eviction = {};
   // Nobody waits for room, of the table or the log, with a place that another could take.
-  if (plan->parts == 0) ReleaseItems(plan);
+  if (plan->parts == 0 && !plan->admitted.empty()) {
+    ReleaseItems(plan);
+    database_->room_made.NotifyAll();  // Others have waited for these places meanwhile.
+  }
   GEARDB_RETURN_IF_ERROR(scope->status());
   GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
   if (!table_->plan->HasIds(plan->growth)) {
@@ -185,8 +188,7 @@ Status Writer::Impl::Admit(Calls calls, Priorities priorities, ChangeScope* scop
   if (*again) return Status::Ok();
   GEARDB_ASSIGN_OR_RETURN(const wal::RecordSize size, SizeOf(priorities, *plan));
   CommitOptions how = scope->how();
-  // Behind its parts a guard is held, which a pass of the cleaner would wait for: the record that
-  // names them is a small one, and takes what is kept for such.
+  // Behind its parts, the record that names them is a small one, and takes what is kept for such.
   if (plan->parts > 0) how.urgency = wal::Urgency::kReserve;
   GEARDB_RETURN_IF_ERROR(scope->AwaitRoom({&size, 1}, how, again));
   if (*again) return Status::Ok();

@@ -86,12 +86,9 @@ Status Writer::Impl::AdmitItems(Calls calls, ChangeScope* scope, AppendPlan* pla
 
 void Writer::Impl::ReleaseItems(AppendPlan* plan) {
   if (plan->admitted.empty()) return;
-  {
-    MutexLock lock(&table_->state->mutex);
-    table_->state->Arrived(plan->admitted);
-  }
+  MutexLock lock(&table_->state->mutex);
+  table_->state->Arrived(plan->admitted);
   plan->admitted.clear();
-  database_->room_made.NotifyAll();  // Somebody may wait for these places.
 }
 
 }  // namespace geardb

@@ -257,7 +257,7 @@ Status Cleaner::CleanNow(bool all) {
   stats_.busy_us +=
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(busy).count());
   stats_.last = status;
-  fruitless_at_ = released == 0 ? published_before : kNoLsn;
+  fruitless_at_ = status.ok() && released == 0 ? published_before : kNoLsn;
   ended_ = begun_;
   changed_.NotifyAll();
   return status;

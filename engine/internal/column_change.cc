@@ -82,7 +82,9 @@ Status TryChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>
       MutexLock lock(&table->state->mutex);
       GEARDB_RETURN_IF_ERROR(CheckDroppable(*table->state, *after));
       for (size_t i = 0; i < table->state->priority_table_count(); ++i) {
-        GEARDB_RETURN_IF_ERROR(CheckRequiredNames(after->spec(), table->state->priority(i).spec()));
+        const PriorityTableSpec& spec = table->state->priority(i).spec();
+        const bool is_clear = CheckRequiredNames(table->layout().spec(), spec).ok();
+        if (is_clear) GEARDB_RETURN_IF_ERROR(CheckRequiredNames(after->spec(), spec));
       }
     }
     GEARDB_RETURN_IF_ERROR(CheckFits(*database, *table, *after));

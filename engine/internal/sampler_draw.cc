@@ -37,15 +37,15 @@ Status Sampler::Impl::CheckHandOverFits() const {
   if (options_.observer) return Status::Ok();
   const auto windows = static_cast<uint64_t>(options_.within ? options_.within->count : 1);
   const uint64_t besides = 4096 + (options_.audit ? sources_.size() * engine::AuditBytesMax(0) : 0);
+  uint64_t each_once = besides;  // Without items the record has each trajectory once.
+  for (const engine::SamplerSource& source : sources_) {
+    each_once += source.state()->trajectories().count() * sizeof(fb::Sampled);
+  }
   for (const engine::SamplerSource& source : sources_) {
     const bool named = source.priority().names_items();
     const engine::DrawGroups* const groups = source.priority().groups();
-    // Without items the record has each trajectory once.
-    const uint64_t there = source.state()->trajectories().count();
-    const bool each_once = !named && !options_.audit;
-    if (each_once && besides + there * sizeof(fb::Sampled) <= database()->log->record_bytes_max()) {
-      continue;
-    }
+    const bool is_short = each_once <= database()->log->record_bytes_max();
+    if (!named && !options_.audit && is_short) continue;
     const uint64_t trajectories = groups != nullptr ? groups->spec().count : 1;
     const uint64_t rows = options_.within ? windows : trajectories;
     const uint64_t row_bytes = trajectories * sizeof(fb::Sampled) +

@@ -272,7 +272,7 @@ Status Sampler::Impl::DrawUpToDepth(Deadline deadline) {
   while (queued() < depth && not_ahead_.ok()) {
     const uint64_t seen = waiter_.count();
     const bool is_last = deadline.passed();
-    explains_ = is_last;
+    explains_ = is_last && queued() == 0;
     const Status status = TryDraw();
     explains_ = false;
     if (status.ok()) continue;

@@ -60,7 +60,7 @@ Result<uint64_t> CloseOrphans(const std::shared_ptr<DatabaseCore>& database,
   Writer::Impl writer(database, table,
                       {.lanes = 1, .admission_timeout_ms = kBackgroundAdmissionMs});
   uint64_t closed = 0;
-  Status first_error;  // Of one whose last page cannot be read, perhaps: the others are closed.
+  Status unreadable;  // The last page of one: the others are closed.
   for (const TrajectoryId id : OrphansOlderThan(database.get(), *table, older_than_ms)) {
     const Status resumed = writer.Resume(id, 0);
     // Somebody else has resumed or removed it meanwhile.
@@ -68,11 +68,17 @@ Result<uint64_t> CloseOrphans(const std::shared_ptr<DatabaseCore>& database,
         resumed.code() == StatusCode::kNotFound) {
       continue;
     }
-    const Status cut = resumed.ok() ? writer.Cut(0).status() : resumed;
-    if (cut.ok()) ++closed;
-    if (!cut.ok() && cut.code() != StatusCode::kNotFound && first_error.ok()) first_error = cut;
+    if (resumed.code() == StatusCode::kCorruption || resumed.code() == StatusCode::kIoError) {
+      if (unreadable.ok()) unreadable = resumed;
+      continue;
+    }
+    GEARDB_RETURN_IF_ERROR(resumed);
+    const auto cut = writer.Cut(0);
+    if (cut.status().code() == StatusCode::kNotFound) continue;
+    GEARDB_RETURN_IF_ERROR(cut.status());
+    ++closed;
   }
-  GEARDB_RETURN_IF_ERROR(first_error);
+  GEARDB_RETURN_IF_ERROR(unreadable);
   return closed;
 }
 

@@ -227,7 +227,9 @@ Status WriteCall::RunBound() {
     return status;
   });
   if (!reserved.ok()) {
-    for (TableAppend& append : appends_) append.writer->ForgetRemoved(append.calls, reserved);
+    for (TableAppend& append : appends_) {
+      if (append.writer->ForgetRemoved(append.calls, reserved)) break;
+    }
     SeeToTables(/*written=*/false);
     return reserved;
   }
@@ -249,8 +251,17 @@ void WriteCall::GiveBack() {
   for (TableAppend& append : appends_) append.writer->FreeFrames(&append.plan);
 }
 
+bool WriteCall::ReleaseAdmitted() {
+  bool any = false;
+  for (TableAppend& append : appends_) {
+    any |= !append.plan.admitted.empty();
+    append.writer->ReleaseItems(&append.plan);
+  }
+  return any;
+}
+
 void WriteCall::GiveUp() {
-  ReleaseAdmitted();
+  (void)ReleaseAdmitted();
   GiveBack();
   hold_.End();
   MutexLock lock(&database_->commit);

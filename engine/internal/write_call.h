@@ -171,7 +171,8 @@ class WriteCall {
   Status MergePriorities(TableAppend* append) GEARDB_REQUIRES(database_->commit);
   Status DecideItems(ChangeScope* scope, bool* again) GEARDB_REQUIRES(database_->commit);
   Status AwaitRoom(ChangeScope* scope, bool* again) GEARDB_REQUIRES(database_->commit);
-  void ReleaseAdmitted();
+  /// Whether there was something.
+  bool ReleaseAdmitted();
   /// Upper bound of the body; operations that say nothing are left out of `recorded_`.
   uint64_t BodyMax();
   std::vector<wal::RecordSize> Records(uint64_t body_bytes) const;

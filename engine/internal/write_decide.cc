@@ -35,7 +35,7 @@ Status WriteCall::Reserve() {
   in_parts_ = !pieces_.empty() && whole > database_->log->record_bytes_max() / 4 * 3;
   for (TableAppend& append : appends_) {
     append.plan.in_parts = in_parts_;
-    append.plan.before_wait = [this] { ReleaseAdmitted(); };
+    append.plan.before_wait = [this] { (void)ReleaseAdmitted(); };
   }
   if (in_parts_) database_->MakeLogRoom(whole, deadline_);
   const bool brings = !appends_.empty() || !sets_.empty() || !columns_.empty();
@@ -166,7 +166,7 @@ Status WriteCall::FindItems() GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis
 
 Status WriteCall::DecideAppends(ChangeScope* scope, bool* again)
     GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
-  ReleaseAdmitted();
+  if (ReleaseAdmitted()) database_->room_made.NotifyAll();
   for (TableAppend& append : appends_) {
     append.plan.leaving.clear();
     for (const TableRemoval& removal : removals_) {
@@ -279,10 +279,6 @@ Status WriteCall::AwaitRoom(ChangeScope* scope, bool* again) {
   }
   if (!in_parts_) return scope->AwaitRoom({records.data(), 1}, scope->how(), again);
   return scope->PrepareFor(records, scope->how().urgency);
-}
-
-void WriteCall::ReleaseAdmitted() {
-  for (TableAppend& append : appends_) append.writer->ReleaseItems(&append.plan);
 }
 
 uint64_t WriteCall::BodyMax() {

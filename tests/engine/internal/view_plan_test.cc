@@ -117,9 +117,12 @@ TEST_F(ViewPlanTest, StacksOfRepeatedRowsLieInTheExtent) {
   };
   EXPECT_OK(compile({}, 2));
   EXPECT_STATUS(kInvalidArgument, compile({.list = {2}}, 3), "stacks 3 rows and repeats");
-  EXPECT_STATUS(kInvalidArgument, compile({.list = {INT64_MAX}}, 1), "sizes and rows below");
   spec.window.right = EdgeRule::kClip;
   EXPECT_OK(compile({.list = {2}}, 3));
+  spec.item = ItemKind::kTrajectory;
+  EXPECT_OK(compile({.list = {1000}}, 1));
+  EXPECT_STATUS(kInvalidArgument, compile({.list = {INT64_MAX}}, 1),
+                "shows row 9223372036854775807");
 }
 
 TEST_F(ViewPlanTest, StackedBootstrapRowsNeedRowsBeforeTheAnchor) {

@@ -131,6 +131,8 @@ TEST_F(WriteCompanionsTest, ItemsWaitForABlob) {
 
 // Each value is small enough; the record has 32 bits for the rows of a call. Nothing is read.
 TEST_F(WriteCompanionsTest, MoreRowsOfValuesThanACallTakesAreRefused) {
+  options_.budgets.frames_bytes = uint64_t{16} << 30;
+  Reopen();
   Create(ValuesSpec(false));
   constexpr int64_t kEach = 1'500'000'000;
   const std::vector<int64_t> rows = {1, 2, 3};
