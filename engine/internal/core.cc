@@ -314,10 +314,7 @@ void DatabaseCore::UseCompanions(const std::shared_ptr<TableCore>& table,
       plans.push_back(nullptr);
       continue;
     }
-    if (!companion->is_companion) {  // Else others read it now.
-      companion->owner = table;
-      companion->is_companion = true;
-    }
+    if (!std::exchange(companion->is_companion, true)) companion->owner = table;
     states.push_back(companion->state.get());
     plans.push_back(companion->plan.get());
   }
