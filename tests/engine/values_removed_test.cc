@@ -215,11 +215,12 @@ TEST_F(ValuesRemovedConcurrentTest, EvictedWhileTheirValuesAreWritten) {
       add();
       ASSERT_OK(PatchAll(ids.back(), 1000));
     }
+    const TrajectoryId patched = ids[round];  // The thread adds others.
     std::thread evicts([&] {
       for (size_t i = 0; i < round; ++i) std::this_thread::yield();
       add();
     });
-    EXPECT_OK(PatchAll(ids[round], 2 << 20));
+    EXPECT_OK(PatchAll(patched, 2 << 20));
     evicts.join();
     ASSERT_OK(PatchAll(ids.back(), 1000));
   }
