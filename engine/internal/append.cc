@@ -252,15 +252,9 @@ void Writer::Impl::FreeFrames(AppendPlan* plan) {
   plan->new_frames.clear();
 }
 
-bool Writer::Impl::ForgetRemoved(Calls calls, const Status& told) {
-  if (told.code() != StatusCode::kNotFound) return false;
-  for (const LaneRows& call : calls) {
-    Lane* const lane = lanes_[call.lane].get();
-    if (!lane->removed.load()) continue;
-    ForgetRemoved(lane);
-    return true;
-  }
-  return false;
+void Writer::Impl::ForgetRemoved(Calls calls, const Status& told) {
+  if (told.code() != StatusCode::kNotFound) return;
+  for (const LaneRows& call : calls) ForgetRemoved(lanes_[call.lane].get());
 }
 
 Status Writer::Impl::WritePart(const engine::PartOfPieces& part, engine::ChangeScope* scope,

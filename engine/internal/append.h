@@ -103,9 +103,9 @@ class Writer::Impl {
   Status CopyRows(Calls calls, Deadline deadline, engine::AppendPlan* plan);
   /// Those of page number `page` of the plan; `rows_done` of the call went into earlier ones.
   void CopyPage(Calls calls, const engine::AppendPlan& plan, size_t page, uint64_t rows_done);
-  /// Behind a call, however often it was tried: the caller is told once that a trajectory is gone,
-  /// the first that is (CheckLanes), and its lane is free then. Whether one is.
-  bool ForgetRemoved(Calls calls, const Status& told);
+  /// Behind a call, however often it was tried: the caller is told once that a trajectory of it is
+  /// gone, and the lanes of all that are gone are free then.
+  void ForgetRemoved(Calls calls, const Status& told);
   void FreeFrames(engine::AppendPlan* plan);
   /// The pieces of a large append go ahead of its record, in parts, once it is clear that nothing
   /// can refuse it. Far from the log's bound the commit mutex is released meanwhile.

@@ -227,9 +227,7 @@ Status WriteCall::RunBound() {
     return status;
   });
   if (!reserved.ok()) {
-    for (TableAppend& append : appends_) {
-      if (append.writer->ForgetRemoved(append.calls, reserved)) break;
-    }
+    for (TableAppend& append : appends_) append.writer->ForgetRemoved(append.calls, reserved);
     SeeToTables(/*written=*/false);
     return reserved;
   }
