@@ -383,9 +383,7 @@ Status NotEnough(const SamplerSource& source, const RowsWanted& wanted) {
   }
   GEARDB_RETURN_IF_ERROR(EpochStatus(source));
   std::string why;
-  // That there is no item at all is said as ever.
-  const bool of_limiter = priority.spec().limiter != RateLimit() || selector.count() > 0;
-  if (!wanted.observer && of_limiter && !block.text.empty()) {
+  if (!wanted.observer && NamesLimiter(priority) && !block.text.empty()) {
     if (wanted.explain) why = WhyNoItems(*source.state(), priority);
     return Status::DeadlineExceeded(source.Name(), " waits: ", block.text, why,
                                     WaitingGroups(priority));

@@ -170,10 +170,9 @@ Status TableLayout::NoSuchColumn(std::string_view name) const {
 }
 
 std::optional<uint32_t> FindRequirableGroup(const TableLayout& layout, std::string_view name) {
-  const std::vector<ColumnGroup>& groups = layout.spec().groups;
-  const bool requirable = std::ranges::any_of(
-      groups, [&](const ColumnGroup& group) { return group.name == name && IsRequirable(group); });
-  return requirable ? layout.FindGroup(name) : std::nullopt;
+  const auto group = layout.FindGroup(name);
+  const bool requirable = group && layout.group(*group).late && layout.group(*group).logged();
+  return requirable ? group : std::nullopt;
 }
 
 Status CheckRequiredNames(const TableSpec& table, const PriorityTableSpec& spec) {

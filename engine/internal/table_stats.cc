@@ -154,6 +154,10 @@ std::string WhyUndrawable(const TableState& state, const PriorityState& priority
   return why;
 }
 
+bool NamesLimiter(const PriorityState& priority) {
+  return priority.spec().limiter != RateLimit() || priority.selector().count() > 0;
+}
+
 std::string WhyNoItems(const TableState& state, const PriorityState& priority) {
   if (priority.selector().count() > 0 || state.rows() == 0) return "";
   return "; " + WhyUndrawable(state, priority);
@@ -167,9 +171,7 @@ BlockReport WhyBlocked(const TableState& state, const PriorityState& priority) {
   report.inserts = {priority.BlockedInsert(1).text, priority.appends_waiting};
   if (priority.CanDraw(rows)) return report;
   std::string& reason = report.samples.reason;
-  // That there is no item at all is said as it is where nobody asked for more.
-  const bool of_limiter = priority.spec().limiter != RateLimit() || priority.selector().count() > 0;
-  if (!of_limiter) reason.clear();
+  if (!NamesLimiter(priority)) reason.clear();
   if (!reason.empty()) reason += WhyNoItems(state, priority);
   if (reason.empty() && priority.epoch() != nullptr) reason = priority.epoch()->WhyUndrawable();
   if (reason.empty()) {

@@ -23,6 +23,9 @@ BlockReport WhyBlocked(const TableState& state, const PriorityState& priority);
 /// What keeps items from being drawn, for people: "of 5 items 3 are exhausted, 2 fail the filter".
 /// Empty where nothing does. Likewise.
 std::string WhyUndrawable(const TableState& state, const PriorityState& priority);
+/// Whether a limiter is named for what waits: that there is no item at all is said as it is where
+/// nobody asked for more. Likewise.
+bool NamesLimiter(const PriorityState& priority);
 /// Behind another reason: why there are no items, where there are none of the rows that there are;
 /// else empty. Likewise.
 std::string WhyNoItems(const TableState& state, const PriorityState& priority);

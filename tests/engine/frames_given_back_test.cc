@@ -21,13 +21,7 @@ class FramesGivenBackTest : public testing::StoreTest {
 };
 
 TEST_F(FramesGivenBackTest, OfAReadThatFails) {
-  TableSpec spec;
-  spec.name = "values";
-  spec.columns = {
-      {.name = "row", .dtype = DType::kI64},
-      {.name = "text", .dtype = DType::kU8, .kind = ColumnKind::kRagged, .expected_rows = 30}};
-  spec.steps_per_page = 4;
-  Create(spec);
+  Create(testing::TextSpec());
   const uint64_t before = BytesUsed();
   const std::vector<int64_t> rows = {1, 2, 3, 4};
   const testing::Bytes text(80, 0xEE);

@@ -57,6 +57,17 @@ inline TableSpec ValuesSpec(bool final_row) {
   return spec;
 }
 
+/// Steps have "row" and ragged "text" alone; pages of four.
+inline TableSpec TextSpec() {
+  TableSpec spec;
+  spec.name = "values";
+  spec.columns = {
+      {.name = "row", .dtype = DType::kI64},
+      {.name = "text", .dtype = DType::kU8, .kind = ColumnKind::kRagged, .expected_rows = 30}};
+  spec.steps_per_page = 4;
+  return spec;
+}
+
 /// Of one step: a ragged column's value is the bytes of all its rows.
 struct ModelStep {
   Bytes text = {};

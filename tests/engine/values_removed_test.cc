@@ -26,13 +26,7 @@ class ValuesRemovedTest : public testing::StoreTest {
  protected:
   void SetUp() override {
     StoreTest::SetUp();
-    TableSpec spec;
-    spec.name = "values";
-    spec.columns = {
-        {.name = "row", .dtype = DType::kI64},
-        {.name = "text", .dtype = DType::kU8, .kind = ColumnKind::kRagged, .expected_rows = 30}};
-    spec.steps_per_page = 4;
-    Create(spec);
+    Create(testing::TextSpec());
     ASSERT_OK_AND_ASSIGN(others_, table_->NewWriter({}));
   }
   void TearDown() override {
