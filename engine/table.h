@@ -223,9 +223,10 @@ class Table {
   /// their steps (final rows are none). Trajectories come in the order of their slots, which
   /// follows from the log. Of a ragged column or a blob each row of each value counts; these, and
   /// wide per-trajectory columns, are read one trajectory after the other, each as it is by then,
-  /// and through the frames. While steps of others are read the pages of that moment stay in
-  /// memory: a table that is full may find no frame until then, nor may others, and the log gets no
-  /// segments back.
+  /// and through the frames. Steps of others are those that were there when the scan began; of what
+  /// is not in memory a thousand pages are read at a time (of what is, a GiB), each as it is by
+  /// then, so steps that leave meanwhile may not count. Until these are read, no frame that is
+  /// given up elsewhere comes free.
   Result<ColumnStatistics> Statistics(std::string_view column,
                                       const Filter& filter = Filter::All()) const;
   /// Likewise. InvalidArgument for bins that are none.

@@ -186,14 +186,14 @@ Result<std::vector<ColumnRows>> ReadRows(DatabaseCore* database, const TableCore
 }
 
 Result<ColumnRows> ReadStepValues(DatabaseCore* database, const TableCore& table, TrajectoryId id,
-                                  std::string_view name) {
+                                  size_t number) {
   ColumnRows output;
   RowsToCopy copies;
   {
     MutexLock lock(&table.state->mutex);
     const TableState& state = *table.state;
-    const auto column = state.layout().FindStepColumn(name);
-    if (!column) return state.layout().NoSuchColumn(name);
+    const StepColumn& column = state.layout().step_columns()[number];
+    if (column.dropped) return state.layout().NoSuchColumn(column.name);
     const Slot slot = state.trajectories().FindById(id);
     std::vector<RaggedStep> steps;
     if (slot != kNoSlot) {
@@ -201,10 +201,10 @@ Result<ColumnRows> ReadStepValues(DatabaseCore* database, const TableCore& table
       RowCursor cursor(state, record);
       const bool has_flags = state.layout().flags_column().has_value();
       for (auto row = static_cast<int64_t>(record.first_row); row < state.StepsEnd(record); ++row) {
-        if (!has_flags || !IsFinalRow(&cursor, row)) steps.push_back({&state, slot, row, *column});
+        if (!has_flags || !IsFinalRow(&cursor, row)) steps.push_back({&state, slot, row, number});
       }
     }
-    GEARDB_RETURN_IF_ERROR(ReadRagged(state, *column, steps, &output, &copies));
+    GEARDB_RETURN_IF_ERROR(ReadRagged(state, number, steps, &output, &copies));
     copies.guard = database->epochs.Enter();
   }
   GEARDB_RETURN_IF_ERROR(copies.Copy(*database->arena));

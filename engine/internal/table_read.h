@@ -18,10 +18,10 @@ Result<std::vector<ColumnRows>> ReadRows(DatabaseCore* database, const TableCore
                                          TrajectoryId id, std::span<const std::string_view> columns,
                                          const RowRange& range);
 
-/// The values of a ragged column in all steps of a trajectory, one behind the other; of one that
-/// has left, none. NotFound for a column that is not there.
+/// The values of a ragged column, by its number, in all steps of a trajectory, one behind the
+/// other; of one that has left, none. NotFound where the column was dropped.
 Result<ColumnRows> ReadStepValues(DatabaseCore* database, const TableCore& table, TrajectoryId id,
-                                  std::string_view name);
+                                  size_t number);
 
 /// See Table::Gather.
 Result<std::vector<ColumnRows>> GatherRows(DatabaseCore* database, const TableCore& table,

@@ -55,6 +55,12 @@ void ScanSlots(const FilterProgram& program, const FilterColumn& column, uint64_
 
 // ---- Per-step columns.
 
+/// What a scan looks at under one guard, at most: pages in memory, which are read at its speed, and
+/// pages that have to be read first. As long as it is there no frame and no segment that was given
+/// up meanwhile comes free, so a scan of a table larger than memory takes many of them.
+constexpr uint64_t kGuardedBytes = uint64_t{1} << 30;
+constexpr size_t kGuardedReads = 1024;
+
 /// Rows of one page.
 struct PageRows {
   FrameRef frame = {};  // Or aside, where it has none.
@@ -62,47 +68,17 @@ struct PageRows {
   uint32_t count = 0;
 };
 
-/// The pages of the steps that pass, which stay where they are as long as the guard.
+/// The pages of some steps that pass, which stay where they are as long as the guard.
 struct PagesOfSteps {
   std::vector<PageRows> rows;
+  uint64_t frame_bytes = 0;  // Of the pages that have frames.
   PageWaits waits;
   EpochRegistry::Guard guard;
-};
 
-/// Adds the steps of a trajectory in a column group: all its rows but final ones.
-void AddSteps(const TableState& state, const index::TrajectoryRecord& record, uint32_t group,
-              PagesOfSteps* found) {
-  const TableLayout& layout = state.layout();
-  const auto steps_end = state.StepsEnd(record);
-  const bool has_flags = layout.flags_column().has_value();
-  RowCursor cursor(state, record);
-  Lpn last_missing = kNoLpn;
-  FrameRef missing;  // That page.
-  for (auto row = static_cast<int64_t>(record.first_row); row < steps_end;) {
-    const int64_t page_end = (row / layout.steps_per_page() + 1) * int64_t{layout.steps_per_page()};
-    int64_t end = std::min(page_end, steps_end);
-    if (has_flags) {
-      // In a stream final rows lie between the episodes.
-      if (IsFinalRow(&cursor, row)) {
-        ++row;
-        continue;
-      }
-      int64_t next = row + 1;
-      while (next < end && !IsFinalRow(&cursor, next)) ++next;
-      end = next;
-    }
-    const Lpn lpn = cursor.PageOf(row);
-    PageRows& rows = found->rows.emplace_back(
-        PageRows{.first = layout.OffsetInPage(row), .count = static_cast<uint32_t>(end - row)});
-    rows.frame = state.FrameOf(group, lpn);
-    if (!rows.frame.valid()) {
-      if (lpn != last_missing) missing = state.frames().PutAside(group, lpn, &found->waits);
-      last_missing = lpn;
-      rows.frame = missing;
-    }
-    row = end;
+  bool full() const {
+    return frame_bytes >= kGuardedBytes || waits.aside().size() >= kGuardedReads;
   }
-}
+};
 
 /// A per-step column, or an element of one.
 struct StepSource {
@@ -122,21 +98,136 @@ Result<StepSource> BindStepColumn(const FilterOperand& operand, const TableLayou
                     .stride = column.row_bytes};
 }
 
-Result<PagesOfSteps> FindSteps(DatabaseCore* database, const TableCore& table, const Filter& filter,
-                               size_t number) {
-  PagesOfSteps found;
-  MutexLock lock(&table.state->mutex);
-  const TableState& state = *table.state;
-  if (state.layout().step_columns()[number].dropped) {
-    return state.layout().NoSuchColumn(state.layout().step_columns()[number].name);
-  }
-  GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(*table.state, filter));
-  const uint32_t group = state.layout().step_columns()[number].group;
+/// The steps that passed a filter when the scan began, as many at a time as one guard is for.
+class StepScan {
+ public:
+  /// Of the trajectories that pass; of the pages of the column's group.
+  StepScan(DatabaseCore* database, const TableCore& table, const Filter& filter, size_t number)
+      : database_(database), table_(table), filter_(filter), number_(number) {}
+
+  /// The next ones, with rows as they are by now: of trajectories that have left, none. Without
+  /// rows and done() at the end.
+  Result<PagesOfSteps> Next();
+  bool done() const { return begun_ && next_ == left_.size(); }
+
+ private:
+  /// The rows of a trajectory when the scan began.
+  struct Steps {
+    Slot slot = kNoSlot;
+    uint32_t generation = 0;
+    int64_t end = 0;
+  };
+
+  Status Begin(const TableState& state) GEARDB_REQUIRES(state.mutex);
+  /// Adds steps of trajectory next_, all its rows but final ones, until there are enough. Returns
+  /// whether these are all.
+  bool AddSteps(const TableState& state, PagesOfSteps* found) GEARDB_REQUIRES(state.mutex);
+  /// One past the last row from `row` on that is in the same page, and no final row, below `end`.
+  int64_t EndOfRun(RowCursor* cursor, int64_t row, int64_t end) const;
+
+  DatabaseCore* const database_;
+  const TableCore& table_;
+  const Filter& filter_;
+  const size_t number_;
+  bool begun_ = false;
+  std::vector<Steps> left_;
+  size_t next_ = 0;       // Of these.
+  int64_t next_row_ = 0;  // Of that one.
+};
+
+Status StepScan::Begin(const TableState& state) {
+  begun_ = true;
+  GEARDB_ASSIGN_OR_RETURN(const std::vector<Slot> slots, MatchingSlots(state, filter_));
+  left_.reserve(slots.size());
   for (const Slot slot : slots) {
-    AddSteps(state, state.trajectories().record(slot), group, &found);
+    const index::TrajectoryRecord& record = state.trajectories().record(slot);
+    left_.push_back({slot, record.generation, state.StepsEnd(record)});
   }
-  found.guard = database->epochs.Enter();
+  return Status::Ok();
+}
+
+int64_t StepScan::EndOfRun(RowCursor* cursor, int64_t row, int64_t end) const {
+  const TableLayout& layout = cursor->state().layout();
+  const int64_t page_end = (row / layout.steps_per_page() + 1) * int64_t{layout.steps_per_page()};
+  end = std::min(page_end, end);
+  if (!layout.flags_column()) return end;
+  // In a stream final rows lie between the episodes.
+  while (row < end && !IsFinalRow(cursor, row)) ++row;
+  return row;
+}
+
+bool StepScan::AddSteps(const TableState& state, PagesOfSteps* found) {
+  const Steps& steps = left_[next_];
+  const index::TrajectoryRecord& record = state.trajectories().record(steps.slot);
+  if (record.state == index::TrajectoryState::kFree || record.generation != steps.generation) {
+    return true;
+  }
+  const TableLayout& layout = state.layout();
+  const uint32_t group = layout.step_columns()[number_].group;
+  const int64_t steps_end = std::min(steps.end, state.StepsEnd(record));
+  RowCursor cursor(state, record);
+  Lpn last = kNoLpn;
+  FrameRef frame;  // Of that page.
+  for (int64_t row = std::max(next_row_, static_cast<int64_t>(record.first_row));
+       row < steps_end;) {
+    const Lpn lpn = cursor.PageOf(row);
+    if (lpn != last) {
+      if (found->full()) {
+        next_row_ = row;
+        return false;
+      }
+      last = lpn;
+      frame = state.FrameOf(group, lpn);
+      if (frame.valid()) {
+        found->frame_bytes += layout.group(group).pages.frame_bytes();
+      } else {
+        frame = state.frames().PutAside(group, lpn, &found->waits);
+      }
+    }
+    const int64_t end = EndOfRun(&cursor, row, steps_end);
+    if (end > row) {
+      found->rows.push_back({.frame = frame,
+                             .first = layout.OffsetInPage(row),
+                             .count = static_cast<uint32_t>(end - row)});
+    }
+    row = std::max(end, row + 1);
+  }
+  return true;
+}
+
+Result<PagesOfSteps> StepScan::Next() {
+  GEARDB_RETURN_IF_ERROR(database_->CheckTable(table_));
+  PagesOfSteps found;
+  const TableState& state = *table_.state;
+  MutexLock lock(&state.mutex);
+  const StepColumn& column = state.layout().step_columns()[number_];
+  if (column.dropped) return state.layout().NoSuchColumn(column.name);
+  if (!begun_) GEARDB_RETURN_IF_ERROR(Begin(state));
+  while (next_ < left_.size() && AddSteps(state, &found)) {
+    ++next_;
+    next_row_ = 0;
+  }
+  found.guard = database_->epochs.Enter();
   return found;
+}
+
+Status ScanSteps(const TableCore& table, const StepSource& source, StepScan scan,
+                 const TakeRun& take) {
+  while (!scan.done()) {
+    GEARDB_ASSIGN_OR_RETURN(const PagesOfSteps steps, scan.Next());
+    // They are read a few at a time, each for this scan alone: a scan leaves in memory what draws
+    // have brought there.
+    AsideReader missing(AllOf(steps.waits.aside()));
+    for (const PageRows& page : steps.rows) {
+      GEARDB_ASSIGN_OR_RETURN(const std::byte* frame,
+                              missing.BytesOf(page.frame, table.state->arena()));
+      take({.dtype = source.dtype,
+            .values = frame + source.offset + page.first * source.stride,
+            .stride = source.stride,
+            .count = page.count});
+    }
+  }
+  return Status::Ok();
 }
 
 // ---- Values of any length.
@@ -144,6 +235,7 @@ Result<PagesOfSteps> FindSteps(DatabaseCore* database, const TableCore& table, c
 struct ValuesOf {
   const FilterOperand& operand;
   const CompanionColumn& column;
+  size_t number = 0;  ///< Of a ragged one among the step columns, else among the trajectories'.
 };
 
 /// One trajectory after the other, in the order of their slots: each is whole in memory.
@@ -162,14 +254,14 @@ Status ScanValues(DatabaseCore* database, const TableCore& table, const ColumnQu
   for (const TrajectoryId id : ids) {
     ColumnRows values;
     if (of.column.ragged()) {
-      GEARDB_ASSIGN_OR_RETURN(values, ReadStepValues(database, table, id, name));
+      GEARDB_ASSIGN_OR_RETURN(values, ReadStepValues(database, table, id, of.number));
     } else {
       auto read = ReadRows(database, table, id, {&name, 1}, {});
-      if (read.status().code() == StatusCode::kNotFound) {
-        // Of trajectories that have left, nothing counts.
-        if (table.layout().FindTrajectoryColumn(name)) continue;
-        return table.layout().NoSuchColumn(name);
-      }
+      // What was read by then may be of a column that has its name now.
+      const TableLayout& now = table.layout();
+      if (now.trajectory_columns()[of.number].dropped) return now.NoSuchColumn(name);
+      // Of trajectories that have left, nothing counts.
+      if (read.status().code() == StatusCode::kNotFound) continue;
       GEARDB_RETURN_IF_ERROR(read.status());
       values = std::move(read->front());
     }
@@ -197,26 +289,16 @@ Status ScanColumn(DatabaseCore* database, const TableCore& table, const ColumnQu
   }
   if (const auto number = layout.FindStepColumn(operand->column)) {
     if (const auto companion = layout.step_columns()[*number].companion) {
-      return ScanValues(database, table, query, {*operand, layout.companions()[*companion]}, take);
+      return ScanValues(database, table, query,
+                        {*operand, layout.companions()[*companion], *number}, take);
     }
     GEARDB_ASSIGN_OR_RETURN(const StepSource source, BindStepColumn(*operand, layout, *number));
-    GEARDB_ASSIGN_OR_RETURN(PagesOfSteps steps, FindSteps(database, table, query.filter, *number));
-    // They are read a few at a time, each for this scan alone: a scan leaves in memory what draws
-    // have brought there.
-    AsideReader missing(AllOf(steps.waits.aside()));
-    for (const PageRows& page : steps.rows) {
-      GEARDB_ASSIGN_OR_RETURN(const std::byte* frame,
-                              missing.BytesOf(page.frame, table.state->arena()));
-      take({.dtype = source.dtype,
-            .values = frame + source.offset + page.first * source.stride,
-            .stride = source.stride,
-            .count = page.count});
-    }
-    return Status::Ok();
+    return ScanSteps(table, source, StepScan(database, table, query.filter, *number), take);
   }
   if (const auto number = layout.FindTrajectoryColumn(operand->column)) {
     if (const auto companion = layout.trajectory_columns()[*number].companion) {
-      return ScanValues(database, table, query, {*operand, layout.companions()[*companion]}, take);
+      return ScanValues(database, table, query,
+                        {*operand, layout.companions()[*companion], *number}, take);
     }
   }
   MutexLock lock(&table.state->mutex);

@@ -1,4 +1,4 @@
-// Scans beside a writer of a full table, whose pages leave while they are read.
+// Scans beside writers, whose pages leave while they are read.
 // concurrent: engine/internal/table_scan.h engine/internal/table_scan.cc
 
 #include <gtest/gtest.h>
@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "engine/internal/table_scan.h"
+#include "tests/testing/drop_frames.h"
+#include "tests/testing/matchers.h"
 #include "tests/testing/random_programs.h"
 #include "tests/testing/store_fixture.h"
+#include "tests/testing/waiting_env.h"
 
 namespace geardb {
 namespace {
@@ -55,6 +58,40 @@ TEST_F(TableScanConcurrentTest, EachScanSeesOneMoment) {
     }
   }
   appending.join();
+}
+
+/// A table whose pages are read from a log that the test holds up.
+class HeldUpScanConcurrentTest : public testing::StoreTest {
+ protected:
+  void SetUp() override {
+    options_.env = &env_;
+    StoreTest::SetUp();
+  }
+  void TearDown() override { Close(); }  // Its files go before the Env does.
+  testing::WaitingEnv env_;
+};
+
+// Thrice as many pages as one guard is for.
+TEST_F(HeldUpScanConcurrentTest, DoesNotKeepWhatLeavesBeforeItComesThere) {
+  constexpr uint64_t kTrajectories = 3000;
+  Create(testing::StepSpec());
+  for (uint64_t i = 0; i < kTrajectories; ++i) AppendClosed(static_cast<int64_t>(4 * i), 4);
+  ASSERT_GT(testing::DropFrames(*database_), 0u);
+  const uint64_t before = table_->StepCount();
+  env_.LetRead(kTrajectories / 3);
+  uint64_t counted = 0;
+  std::thread scan([&] {
+    const auto statistics = table_->Statistics("action");
+    ASSERT_OK(statistics);
+    counted = statistics->count;
+  });
+  while (!env_.HeldUp()) std::this_thread::yield();
+  const TrajectoryId last[] = {kTrajectories};
+  EXPECT_OK(table_->Remove(last));
+  AppendClosed(0, 4);  // Takes its slot, and is not of the scan.
+  env_.LetAllRead();
+  scan.join();
+  EXPECT_EQ(counted, before - 4);
 }
 
 }  // namespace
