@@ -18,7 +18,8 @@ struct RowSpan {
 
 struct PatchOptions {
   std::optional<Ack> ack = {};  ///< Absent: the database's. At least kLog.
-  /// How long a call may wait for frames and for room in the log's ring.
+  /// How long a call may wait for frames, for room in the log's ring and for another patch of the
+  /// table: one at a time.
   int64_t admission_timeout_ms = 10'000;
 };
 

@@ -278,10 +278,21 @@ Status Cleaner::Pass(Aim aim, uint64_t* released) {
   GEARDB_RETURN_IF_ERROR(PutPages(choice.start));
   CrashPoint("index_chunk");
   GEARDB_ASSIGN_OR_RETURN(TakenImage taken, TakeImage(choice.start));
-  const ImageHead head = taken.head;
+  ImageHead head = taken.head;
   CrashPoint("image_taken");
+  const uint64_t batch = store->last_batch();
   GEARDB_RETURN_IF_ERROR(PutPages(choice.start));
-  GEARDB_RETURN_IF_ERROR(database_->Acknowledge(database_->log->published(), Ack::kSync));
+  // Pages that were put now may be younger than the image.
+  head.batch = store->last_batch() == batch ? batch + 1 : 0;
+  Lsn end = 0;
+  {
+    // A table whose pages it has left out, since it was dropped meanwhile, is to stay dropped: the
+    // record that says so has its place in the log, and may not be published yet.
+    MutexLock commit(&database_->commit);
+    GEARDB_RETURN_IF_ERROR(database_->CatchUp());
+    end = database_->log->end();
+  }
+  GEARDB_RETURN_IF_ERROR(database_->Acknowledge(end, Ack::kSync));
   CrashPoint("flush");
   // What has left the tables may still be read by who saw it there.
   GEARDB_RETURN_IF_ERROR(AwaitReaders());
@@ -436,10 +447,6 @@ Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<Col
   stats_.pages += work->size() - damaged.size();
   stats_.page_bytes += bytes;
   return Status::Ok();
-}
-
-Status Cleaner::WriteBatch(ColdBatch* batch) {
-  return cold_->if_open()->Write(batch, cold_->head().log_from);
 }
 
 Result<Cleaner::TakenImage> Cleaner::TakeImage(Lsn log_start) {

@@ -138,4 +138,8 @@ Status Cleaner::DeleteGone(TableState* state, ColdBatch* batch) {
   return Status::Ok();
 }
 
+Status Cleaner::WriteBatch(ColdBatch* batch) {
+  return cold_->if_open()->Write(batch, cold_->head().log_from);
+}
+
 }  // namespace geardb::engine

@@ -202,6 +202,11 @@ uint64_t ColdStore::written_lsn() const {
   return db_->written.lsn;
 }
 
+uint64_t ColdStore::last_batch() const {
+  MutexLock lock(&db_->write_mutex);
+  return db_->written.batch;
+}
+
 uint64_t ColdStore::flushed_lsn() const { return db_->listener->flushed().lsn; }
 
 Status ColdStore::ReadPages(std::span<ColdRead> reads) {

@@ -212,6 +212,8 @@ class ColdStore {
   Status MakeRoom();
   /// The LSN of the last batch written, or found by the open.
   uint64_t written_lsn() const;
+  /// Its number; each has the next one.
+  uint64_t last_batch() const;
   /// The LSN of the last batch that a finished flush covers: what an open would find. It grows
   /// without a call, too. 0 in a new store.
   uint64_t flushed_lsn() const;

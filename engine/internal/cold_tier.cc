@@ -13,8 +13,10 @@ namespace {
 
 constexpr ColdChunkKey kHeadKey{.table = 0, .partition = 0, .kind = 0xFFFF, .chunk = 0};
 /// Of the head's chunk: six numbers of 8 bytes, the first of which is this.
-constexpr uint64_t kHeadVersion = 2;
-constexpr size_t kHeadWords = 6;
+constexpr uint64_t kHeadVersion = 3;
+constexpr size_t kHeadWords = 7;
+constexpr uint64_t kHeadWithoutBatch = 2;
+constexpr size_t kHeadWordsWithoutBatch = 6;
 
 /// Parts of what odd and even images say of their chunks have kinds of their own.
 ColdChunkKey PartKey(uint64_t image, uint64_t part) {
@@ -64,7 +66,9 @@ Status ColdTier::OpenExisting(uint64_t log_start) {
   MutexLock lock(&mutex_);
   GEARDB_ASSIGN_OR_RETURN(store_, ColdStore::Open(directory_, options));
   open_.store(store_.get(), std::memory_order_release);
-  return ReadHead();
+  GEARDB_RETURN_IF_ERROR(ReadHead());
+  has_put_since_ = store_->last_batch() != head_.batch;
+  return Status::Ok();
 }
 
 Status ColdTier::ReadHead() {
@@ -81,9 +85,15 @@ Status ColdTier::ReadHead() {
     return Status::Unsupported("written by another GearDB: the head of the images in '", directory_,
                                "' has version ", words[0], "; this one knows ", kHeadVersion);
   }
-  head_ = {.number = words[1], .lsn = words[2], .log_from = words[3], .log_start = words[4]};
-  const bool fits = words[0] == kHeadVersion && chunk->bytes.size() == sizeof(words) &&
-                    head_.number > 0 && head_.log_from <= head_.lsn && head_.lsn < kNoLsn;
+  head_ = {.number = words[1],
+           .lsn = words[2],
+           .log_from = words[3],
+           .log_start = words[4],
+           .batch = words[6]};
+  const size_t expected = words[0] == kHeadWithoutBatch ? kHeadWordsWithoutBatch : kHeadWords;
+  const bool fits = words[0] >= kHeadWithoutBatch &&
+                    chunk->bytes.size() == expected * sizeof(words[0]) && head_.number > 0 &&
+                    head_.log_from <= head_.lsn && head_.lsn < kNoLsn;
   if (fits) return ReadVersions(words[5]);
   return Status::Corruption("the head of the images in '", directory_, "' makes no sense: image ",
                             head_.number, " as of LSN ", head_.lsn, ", from ", head_.log_from);
@@ -152,8 +162,8 @@ Status ColdTier::PutHead(const ImageHead& head, const ImageVersions& next, ColdB
     GEARDB_RETURN_IF_ERROR(batch->PutChunk(PartKey(head.number, part), head.lsn,
                                            std::as_bytes(std::span(parts[part]))));
   }
-  const uint64_t words[kHeadWords] = {kHeadVersion,  head.number,    head.lsn,
-                                      head.log_from, head.log_start, parts.size()};
+  const uint64_t words[kHeadWords] = {kHeadVersion,   head.number,  head.lsn,  head.log_from,
+                                      head.log_start, parts.size(), head.batch};
   return batch->PutChunk(kHeadKey, head.lsn, std::as_bytes(std::span(words)));
 }
 

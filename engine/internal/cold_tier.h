@@ -28,7 +28,8 @@ struct ImageHead {
   uint64_t number = 0;  ///< Counts images, from 1; 0: there is none.
   Lsn lsn = 0;          ///< As of which it is: records from here on are to be applied to it.
   Lsn log_from = 0;     ///< Where reading has to begin: parts of these records may lie before.
-  Lsn log_start = 0;    ///< Pages in pieces that begin at or beyond it are not in the store.
+  Lsn log_start = 0;    ///< Pages in pieces that begin at or beyond it are not in the store…
+  uint64_t batch = 0;   ///< …where this, the head's own, was its last batch; 0: unknown.
 };
 
 /// An image that is being put beside the current one.
@@ -69,6 +70,9 @@ class ColdTier {
 
   /// Of the current image. Changed by SetHead alone, which one thread calls at a time.
   const ImageHead& head() const { return head_; }
+  /// Something was put since: pages that the image knows nothing of may be in the store. As the
+  /// open found it.
+  bool has_put_since() const { return has_put_since_; }
   /// The image that is written next.
   uint64_t next_image() const { return head_.number + 1; }
   /// Begins an image as of `lsn`. Until the next SetHead.
@@ -101,6 +105,7 @@ class ColdTier {
   bool closed_ GEARDB_GUARDED_BY(mutex_) = false;
   std::atomic<ColdStore*> open_{nullptr};
   ImageHead head_;
+  bool has_put_since_ = false;
   ImageVersions versions_;  // Of the current image.
 };
 

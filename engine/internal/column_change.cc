@@ -128,10 +128,11 @@ Status ChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& t
                      const Decide& decide, const Say& say) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
-  MutexLock no_patch(&table->patches);
+  const Deadline deadline = Deadline::AfterMs(kAdmissionMs);
+  const Turn::Taken no_patch(&table->patches, deadline);
+  if (!no_patch.ok()) return table->PatchUnderWay();
   // What is refused is refused without waiting for room; it may be another's turn before ours.
   GEARDB_RETURN_IF_ERROR(decide(table->state->HistoryNow()).status());
-  const Deadline deadline = Deadline::AfterMs(kAdmissionMs);
   const FrameAttempt attempt = [&](HeldFrames* held, std::vector<uint64_t>* lacking) {
     return TryChangeColumns(database, table, decide, say, deadline, held, lacking);
   };

@@ -274,55 +274,6 @@ bool DatabaseCore::MakeLogRoom(uint64_t bytes, Deadline deadline) {
   return cleaner->WaitForPass(bytes, deadline);
 }
 
-Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec, TableId id,
-                                                           Kept kept,
-                                                           std::shared_ptr<Mutex> mutex) {
-  // A dropped table's last handle gives frames back, which a fork shares.
-  std::shared_ptr<TableCore> table(new TableCore, DeleteUnlessForked<TableCore>());
-  std::function<void(FramePool*)> make_room;
-  if (!options.resident) make_room = [this](FramePool* pool) { evictor->MakeRoom(pool, 1); };
-  GEARDB_ASSIGN_OR_RETURN(table->state, TableState::Create({.index = index_memory.get(),
-                                                            .arena = arena.get(),
-                                                            .loader = page_loader.get(),
-                                                            .make_room = std::move(make_room),
-                                                            .kept = kept,
-                                                            .clock = clock,
-                                                            .mutex = std::move(mutex)},
-                                                           spec, id));
-  GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(index_memory.get(), table->state.get()));
-  GEARDB_RETURN_IF_ERROR(MakeCompanions(table, kept));
-  return table;
-}
-
-Status DatabaseCore::MakeCompanions(const std::shared_ptr<TableCore>& table, Kept kept) {
-  std::vector<std::shared_ptr<TableCore>> companions;
-  for (const CompanionColumn& column : table->layout().companions()) {
-    GEARDB_ASSIGN_OR_RETURN(companions.emplace_back(),
-                            MakeTable(column.spec, column.id, kept, table->state->shared_mutex));
-  }
-  UseCompanions(table, std::move(companions));
-  return Status::Ok();
-}
-
-void DatabaseCore::UseCompanions(const std::shared_ptr<TableCore>& table,
-                                 std::vector<std::shared_ptr<TableCore>> companions) {
-  std::vector<TableState*> states;
-  std::vector<TablePlan*> plans;
-  for (const auto& companion : companions) {
-    if (companion == nullptr) {
-      states.push_back(nullptr);
-      plans.push_back(nullptr);
-      continue;
-    }
-    if (!std::exchange(companion->is_companion, true)) companion->owner = table;
-    states.push_back(companion->state.get());
-    plans.push_back(companion->plan.get());
-  }
-  table->state->UseCompanions(std::move(states));
-  table->plan->UseCompanions(std::move(plans));
-  table->companions = std::move(companions);
-}
-
 void DatabaseCore::KeepFrames(TableState* state, uint64_t pages) {
   for (size_t g = 0; g < state->layout().group_count(); ++g) {
     // Pages that can lose their frames need none kept.
@@ -350,10 +301,16 @@ void DatabaseCore::AddTable(std::shared_ptr<TableCore> table) {
 }
 
 void DatabaseCore::ForgetTable(TableId id) {
+  const auto forgotten = TableById(id);
+  // One of a column that was dropped stays as long as its owner does.
+  ForgetTable(id, forgotten != nullptr && !forgotten->is_companion);
+}
+
+void DatabaseCore::ForgetTable(TableId id, bool leaves) {
   FrameStats frames;
   if (const auto table = TableById(id)) {
     for (const auto& companion : table->CompanionsNow()) {
-      if (companion != nullptr) ForgetTable(companion->layout().id());
+      if (companion != nullptr) ForgetTable(companion->layout().id(), leaves);
     }
     MutexLock state_guard(&table->state->mutex);
     frames = table->state->frames().stats();
@@ -364,7 +321,7 @@ void DatabaseCore::ForgetTable(TableId id) {
   found->second->dropped.store(true);
   KeepFrames(found->second->state.get(), 0);
   std::erase_if(leaving_, [](const auto& presence) { return presence.expired(); });
-  leaving_.push_back(found->second->presence);
+  if (leaves) leaving_.push_back(found->second->presence);
   tables_.erase(found);
   dropped_.push_back(id);
   frames_of_dropped_.hits += frames.hits;

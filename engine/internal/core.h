@@ -36,6 +36,7 @@
 #include "engine/internal/table_plan.h"
 #include "engine/internal/table_state.h"
 #include "engine/internal/timekeeper.h"
+#include "engine/internal/turn.h"
 #include "engine/internal/wait_count.h"
 #include "engine/operations_generated.h"
 #include "index/index_memory.h"
@@ -54,8 +55,8 @@ struct TableCore {
   /// Set by whoever applied rows after which some weights should have another scale; cleared by
   /// whoever sees to it. See FollowUp.
   std::atomic<bool> follow_up_due{false};
-  /// Held by a patch from its first look to its record; taken before `commit`.
-  Mutex patches;
+  /// A patch has it from its first look to its record, a change of columns too; before `commit`.
+  Turn patches;
   /// In the order of the layout's (companion.h); null: its column was dropped. They change with
   /// `commit` and the state's mutex held, and are read with either.
   std::vector<std::shared_ptr<TableCore>> companions;
@@ -71,6 +72,11 @@ struct TableCore {
   bool is_companion = false;
 
   const TableLayout& layout() const { return state->layout(); }
+  /// Of a call whose turn did not come in time.
+  Status PatchUnderWay() const {
+    return Status::DeadlineExceeded("table '", layout().spec().name,
+                                    "': another patch, or a change of its columns, is under way");
+  }
 };
 
 /// A record on its way: its body, and what it does when it is published.
@@ -176,7 +182,9 @@ class DatabaseCore {
   /// What of the log can be read from its segments.
   ReadableLog readable_log() const {
     const Lsn read = read_from_segments.load();
-    if (log == nullptr) return {.start = log_start.load(), .bytes = read, .records = read};
+    if (log == nullptr) {
+      return {.start = log_start.load(), .bytes = read, .records = read, .has_writers = false};
+    }
     return {.start = log_start.load(), .bytes = log->drained(), .records = log->boundary()};
   }
   std::atomic<Lsn> read_from_segments{0};  ///< That while the log is being read, or for good.
@@ -184,6 +192,7 @@ class DatabaseCore {
   std::atomic<Lsn> log_start{0};
   std::atomic<Lsn> log_released{0};  ///< Segments that end at or below are gone.
   std::atomic<Lsn> image_lsn{0};     ///< Of the current image; 0: there is none.
+  bool may_be_cold = false;          ///< While it is recovered: see TableFrames::Memory.
   /// Of the log's files, as the open found them.
   struct {
     Lsn synced = 0;
@@ -200,7 +209,10 @@ class DatabaseCore {
     log_released.store(below);
   }
   /// As LogWriter::GiveUpSpares and RestoreSpares.
-  bool GiveUpLogSpares() { return log_writer_->GiveUpSpares(); }
+  bool GiveUpLogSpares() {
+    MutexLock one_change(&commit);  // A change of several records may count on them.
+    return log_writer_->GiveUpSpares();
+  }
   void RestoreLogSpares() { log_writer_->RestoreSpares(); }
   /// Writes what is published to the segments.
   Status DrainLog() { return log_writer_->DrainOnce(); }
@@ -282,6 +294,8 @@ class DatabaseCore {
   Result<std::shared_ptr<TableCore>> MakeTable(const TableSpec& spec, TableId id,
                                                Kept kept = Kept::kLeft,
                                                std::shared_ptr<Mutex> mutex = nullptr);
+  /// What tables are made in: the budgets of the database, and who makes room in them.
+  TableState::Memory MemoryOfTables(Kept kept, std::shared_ptr<Mutex> mutex);
   /// Makes those of a table whose state and plan are there, and are empty.
   Status MakeCompanions(const std::shared_ptr<TableCore>& table, Kept kept);
   /// Makes these the companions of a table, in the order of its layout's; null: dropped.
@@ -323,6 +337,8 @@ class DatabaseCore {
   /// Logs for each table that no number beyond those in use was handed out: the next open goes on
   /// right behind them. A seal alone does not say so, what came after it may be lost.
   void PromiseNothingMore() GEARDB_REQUIRES(commit);
+  /// `leaves`: its memory comes free with its last handle.
+  void ForgetTable(TableId id, bool leaves);
 
   mutable Mutex tables_mutex_;
   std::map<TableId, std::shared_ptr<TableCore>> tables_ GEARDB_GUARDED_BY(tables_mutex_);

@@ -141,13 +141,8 @@ struct TableOfImage {
   const TableCore* owner = nullptr;    ///< Likewise.
 };
 Result<std::shared_ptr<TableCore>> LoadOne(DatabaseCore* core, const TableOfImage& of) {
-  const TableState::Memory memory{
-      .index = core->index_memory.get(),
-      .arena = core->arena.get(),
-      .loader = core->page_loader.get(),
-      .kept = Kept::kTaken,
-      .clock = core->clock,
-      .mutex = of.owner != nullptr ? of.owner->state->shared_mutex : nullptr};
+  const TableState::Memory memory = core->MemoryOfTables(
+      Kept::kTaken, of.owner != nullptr ? of.owner->state->shared_mutex : nullptr);
   GEARDB_ASSIGN_OR_RETURN(LoadedTable loaded,
                           LoadTable(memory, of.id, of.lsn, *of.source, of.spec, of.items));
   std::shared_ptr<TableCore> table(new TableCore, DeleteUnlessForked<TableCore>());

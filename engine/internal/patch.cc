@@ -11,6 +11,7 @@
 #include "engine/internal/bulk_record.h"
 #include "engine/internal/change_scope.h"
 #include "engine/internal/episode.h"
+#include "engine/internal/frame_room.h"
 #include "engine/internal/patch_rewrite.h"
 #include "engine/internal/patch_values.h"
 #include "engine/internal/ready_items.h"
@@ -60,14 +61,15 @@ class PatchChange final : public Change {
 
 class PatchCall {
  public:
+  using EarlierValues = std::vector<PatchedValues::Earlier>;
   PatchCall(DatabaseCore* database, std::shared_ptr<TableCore> table, const PatchValues& values,
-            Deadline deadline)
+            Deadline deadline, EarlierValues* earlier)
       : database_(database),
         table_(std::move(table)),
         layout_(table_->layout()),
         values_(values),
         deadline_(deadline),
-        ragged_(database, table_, deadline),
+        ragged_(database, table_, deadline, earlier),
         hold_(&database->frame_queue),
         change_(table_.get()) {}
   ~PatchCall() { FreeFrames(); }
@@ -79,7 +81,6 @@ class PatchCall {
   /// Step 1.
   Status Resolve(const ResolvePatch& resolve) GEARDB_REQUIRES(table_->state->mutex);
   void AddTarget(const PatchTarget& target) GEARDB_REQUIRES(table_->state->mutex);
-  Status CheckFilled(const std::vector<PatchTarget>& targets) GEARDB_REQUIRES(table_->state->mutex);
   uint32_t RowsOf(const PageCopyWork& work) const GEARDB_REQUIRES(table_->state->mutex);
   /// Step 2.
   Status TakeFrames();
@@ -106,7 +107,7 @@ class PatchCall {
   // By slot, group and page number.
   std::map<std::tuple<Slot, uint32_t, uint32_t>, PageCopyWork> work_;
   FrameQueue::Hold hold_;
-  std::map<std::pair<Slot, uint32_t>, uint64_t> filled_;  // Late groups: their new length.
+  FilledRows filled_;
   uint64_t applied_ = 0;
   uint64_t stale_ = 0;
   PatchChange change_;
@@ -130,35 +131,10 @@ Status PatchCall::Resolve(const ResolvePatch& resolve) {
   PatchRows rows(*table_->state, values_);
   GEARDB_RETURN_IF_ERROR(resolve(*table_->state, &rows));
   GEARDB_RETURN_IF_ERROR(rows.CheckWhole());
-  GEARDB_RETURN_IF_ERROR(CheckFilled(rows.targets()));
+  GEARDB_RETURN_IF_ERROR(CheckFilled(*table_->state, groups_, rows.targets(), &filled_));
   GEARDB_RETURN_IF_ERROR(ragged_.Find(values_, rows.targets()));
   stale_ = rows.stale();
   for (const PatchTarget& target : rows.targets()) AddTarget(target);
-  return Status::Ok();
-}
-
-/// Late groups are filled from the first row on, without a gap.
-Status PatchCall::CheckFilled(const std::vector<PatchTarget>& targets) {
-  std::vector<PatchTarget> in_order = targets;
-  std::sort(in_order.begin(), in_order.end(), [](const PatchTarget& a, const PatchTarget& b) {
-    return std::tie(a.slot, a.first_row) < std::tie(b.slot, b.first_row);
-  });
-  const TableState& state = *table_->state;
-  for (const uint32_t g : groups_) {
-    if (!layout_.group(g).late) continue;
-    for (const PatchTarget& target : in_order) {
-      const index::TrajectoryRecord& record = state.trajectories().record(target.slot);
-      uint64_t& filled =
-          filled_.try_emplace({target.slot, g}, state.Filled(g, target.slot)).first->second;
-      if (static_cast<uint64_t>(target.first_row) > filled) {
-        return Status::InvalidArgument("table '", layout_.spec().name, "': group '",
-                                       layout_.group(g).name, "' of trajectory ", record.id,
-                                       " is filled up to row ", filled, "; rows from ",
-                                       target.first_row, " on would leave a gap");
-      }
-      filled = std::max(filled, static_cast<uint64_t>(target.first_row + target.rows));
-    }
-  }
   return Status::Ok();
 }
 
@@ -434,8 +410,16 @@ Result<PatchOutcome> PatchCall::Run(const ResolvePatch& resolve, Ack ack) {
   for (const auto& [key, work] : work_) {
     bytes += layout_.group(work.page.group).pages.frame_bytes();
   }
-  GEARDB_RETURN_IF_ERROR(ragged_.Write());
   database_->MakeLogRoom(bytes, deadline_);
+  if (!ragged_.empty()) {
+    // What is refused for want of frames leaves no values behind.
+    std::vector<FramePool*> pools;
+    for (const auto& [key, work] : work_) {
+      pools.push_back(table_->state->pool(work.page.group));
+    }
+    GEARDB_RETURN_IF_ERROR(MakeRoomForOneEach(database_, pools, deadline_));
+    GEARDB_RETURN_IF_ERROR(ragged_.Write());
+  }
   EpochRegistry::Guard guard;
   GEARDB_RETURN_IF_ERROR(MakeCopies(&guard));
   GEARDB_ASSIGN_OR_RETURN(const Lsn end, Commit());
@@ -463,7 +447,8 @@ void Rewrite(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
     const ResolvePatch resolve = [&](const TableState& state, PatchRows* rows) {
       return ResolveSpans(state, {&whole.span, 1}, rows);
     };
-    (void)PatchCall(database, table, *bound, deadline).Run(resolve, Ack::kLog);
+    PatchCall::EarlierValues none;
+    (void)PatchCall(database, table, *bound, deadline, &none).Run(resolve, Ack::kLog);
   }
 }
 
@@ -480,12 +465,14 @@ Result<PatchOutcome> PatchTable(DatabaseCore* database, const std::shared_ptr<Ta
                                    "': unknown acknowledgement ", static_cast<int>(ack));
   }
   const Deadline deadline = Deadline::AfterMs(options.admission_timeout_ms);
+  PatchCall::EarlierValues earlier;
   auto outcome = WithLogRoom(database, deadline, [&]() -> Result<PatchOutcome> {
     // One at a time: what a late group is filled up to, and whose copy a page gets, changes by
     // patches alone. Nor do columns come or leave meanwhile.
-    MutexLock one(&table->patches);
+    const Turn::Taken one(&table->patches, deadline);
+    if (!one.ok()) return table->PatchUnderWay();
     GEARDB_ASSIGN_OR_RETURN(const PatchValues bound, BindPatchValues(table->layout(), values));
-    PatchCall call(database, table, bound, deadline);
+    PatchCall call(database, table, bound, deadline, &earlier);
     auto done = call.Run(resolve, ack);
     if (done.ok()) Rewrite(database, table, call.grown(), deadline);
     return done;

@@ -1,6 +1,7 @@
 #include "engine/internal/patch_rows.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "engine/internal/episode.h"
 #include "engine/internal/patch_values.h"
@@ -64,6 +65,30 @@ Status PatchRows::CheckWhole() const {
   return Status::InvalidArgument("table '", state_.layout().spec().name, "': values of ",
                                  values_.entries, values_.padded == 0 ? " rows" : " entries",
                                  " are given for ", used);
+}
+
+Status CheckFilled(const TableState& state, std::span<const uint32_t> groups,
+                   std::vector<PatchTarget> targets, FilledRows* filled) {
+  std::sort(targets.begin(), targets.end(), [](const PatchTarget& a, const PatchTarget& b) {
+    return std::tie(a.slot, a.first_row) < std::tie(b.slot, b.first_row);
+  });
+  const TableLayout& layout = state.layout();
+  for (const uint32_t g : groups) {
+    if (!layout.group(g).late) continue;
+    for (const PatchTarget& target : targets) {
+      const index::TrajectoryRecord& record = state.trajectories().record(target.slot);
+      uint64_t& end =
+          filled->try_emplace({target.slot, g}, state.Filled(g, target.slot)).first->second;
+      if (static_cast<uint64_t>(target.first_row) > end) {
+        return Status::InvalidArgument("table '", layout.spec().name, "': group '",
+                                       layout.group(g).name, "' of trajectory ", record.id,
+                                       " is filled up to row ", end, "; rows from ",
+                                       target.first_row, " on would leave a gap");
+      }
+      end = std::max(end, static_cast<uint64_t>(target.first_row + target.rows));
+    }
+  }
+  return Status::Ok();
 }
 
 Status ResolveSpans(const TableState& state, std::span<const RowSpan> spans, PatchRows* rows) {

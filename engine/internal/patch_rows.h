@@ -1,8 +1,10 @@
 // Which rows a patch writes, and where their values are: what its caller gave, checked.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/internal/append_values.h"
@@ -19,6 +21,7 @@ struct PatchTarget {
   int64_t first_row = 0;
   int64_t rows = 0;
   uint64_t value_row = 0;
+  friend bool operator==(const PatchTarget&, const PatchTarget&) = default;
 };
 
 /// The values of a call, checked: for each column its number and where its rows begin.
@@ -71,6 +74,13 @@ class PatchRows {
   uint64_t taken_ = 0;
   uint64_t stale_ = 0;
 };
+
+/// Of late groups, by trajectory and group: the row up to which a patch fills them.
+using FilledRows = std::map<std::pair<Slot, uint32_t>, uint64_t>;
+/// Of those among `groups` that are late: InvalidArgument where `targets` would leave a gap, since
+/// they are filled from the first row on.
+Status CheckFilled(const TableState& state, std::span<const uint32_t> groups,
+                   std::vector<PatchTarget> targets, FilledRows* filled);
 
 /// Rows of trajectories, and of items by their handles.
 Status ResolveSpans(const TableState& state, std::span<const RowSpan> spans, PatchRows* rows);

@@ -85,8 +85,12 @@ Status PatchedValues::AddColumn(const PatchValues::Ragged& ragged,
     of.whole = IsWhole(ragged, of);
     of.column = ragged.column;
     const RaggedRange before = RangeOfBlob(state, ragged.companion, slot);
-    of.kept = before.end - before.begin;
     of.begin = before.end;
+    if (const Earlier* const earlier = FindEarlier(of)) {
+      of.there = true;
+      of.begin = earlier->begin;
+    }
+    of.kept = of.begin - before.begin;
     const auto& offsets = ragged.values.offsets;
     for (const PatchTarget& target : of.targets) {
       const uint64_t first = target.value_row;
@@ -110,6 +114,16 @@ Status PatchedValues::AddColumn(const PatchValues::Ragged& ragged,
   return Status::Ok();
 }
 
+const PatchedValues::Earlier* PatchedValues::FindEarlier(const OfTrajectory& of) const {
+  const RaggedRange now = RangeOfBlob(*table_->state, of.companion, of.slot);
+  const auto found = std::ranges::find_if(earlier_, [&](const Earlier& earlier) {
+    return earlier.companion == of.companion && earlier.slot == of.slot &&
+           earlier.generation == of.generation && earlier.targets == of.targets &&
+           now.begin <= earlier.begin && now.end == earlier.begin + earlier.count;
+  });
+  return found == earlier_.end() ? nullptr : &*found;
+}
+
 Status PatchedValues::Find(const PatchValues& values, std::span<const PatchTarget> targets) {
   written_.clear();
   for (const PatchValues::Ragged& ragged : values.ragged) {
@@ -121,13 +135,17 @@ Status PatchedValues::Find(const PatchValues& values, std::span<const PatchTarge
 Status PatchedValues::Write() {
   std::vector<OwnedRows> rows;
   for (const OfTrajectory& of : written_) {
-    if (of.count == 0) continue;
+    if (of.count == 0 || of.there) continue;
     rows.push_back({of.companion, of.slot, of.generation, of.rows, of.count});
   }
   if (rows.empty()) return Status::Ok();
   const WriteBatch::Impl none;
   const WriteOptions options{.ack = Ack::kLog, .admission_timeout_ms = LeftMs(deadline_)};
   GEARDB_RETURN_IF_ERROR(WriteCall(database_, none, options).AppendOwned(table_, rows));
+  for (const OfTrajectory& of : written_) {
+    if (of.count == 0 || of.there) continue;
+    earlier_.push_back({of.companion, of.slot, of.generation, of.begin, of.count, of.targets});
+  }
   CrashPoint("patch_values");
   return Status::Ok();
 }

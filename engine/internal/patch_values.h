@@ -18,13 +18,26 @@ namespace geardb::engine {
 
 class PatchedValues {
  public:
-  PatchedValues(DatabaseCore* database, const std::shared_ptr<TableCore>& table, Deadline deadline)
-      : database_(database), table_(table), deadline_(deadline) {}
+  /// Rows that a call has put already, and whose patch was refused then.
+  struct Earlier {
+    size_t companion = 0;
+    Slot slot = kNoSlot;
+    uint32_t generation = 0;  ///< Of the owner.
+    uint64_t begin = 0;
+    uint64_t count = 0;
+    std::vector<PatchTarget> targets = {};
+  };
+  /// `earlier`: of this call, with the same values, when it was tried before.
+  PatchedValues(DatabaseCore* database, const std::shared_ptr<TableCore>& table, Deadline deadline,
+                std::vector<Earlier>* earlier)
+      : database_(database), table_(table), deadline_(deadline), earlier_(*earlier) {}
 
   /// Where the values for `targets` will be: sets PatchValues::Ragged::ranges. FailedPrecondition:
   /// of a column that writers append, a trajectory that is not closed.
   Status Find(const PatchValues& values, std::span<const PatchTarget> targets)
       GEARDB_REQUIRES(table_->state->mutex);
+  /// There is nothing to write.
+  bool empty() const { return written_.empty(); }
   /// Puts them there; returns once they are published. What has left since is passed over. Errors
   /// as of an append.
   Status Write();
@@ -51,6 +64,7 @@ class PatchedValues {
     size_t column = 0;
     uint64_t kept = 0;   ///< Rows that are kept, before.
     uint64_t begin = 0;  ///< The first new row.
+    bool there = false;  ///< They were put when the call was tried before.
     std::vector<PatchTarget> targets = {};
     const std::byte* rows = nullptr;
     uint64_t count = 0;
@@ -60,11 +74,14 @@ class PatchedValues {
       GEARDB_REQUIRES(table_->state->mutex);
   bool IsWhole(const PatchValues::Ragged& ragged, const OfTrajectory& of) const
       GEARDB_REQUIRES(table_->state->mutex);
+  /// Those that are there still, if some are.
+  const Earlier* FindEarlier(const OfTrajectory& of) const GEARDB_REQUIRES(table_->state->mutex);
   Status Trim(const OfTrajectory& of);
 
   DatabaseCore* const database_;
   const std::shared_ptr<TableCore> table_;
   const Deadline deadline_;
+  std::vector<Earlier>& earlier_;
   std::vector<OfTrajectory> written_;
 };
 

@@ -226,7 +226,7 @@ Status Recovery::CreateTable(const fb::Operation& operation, const wal::RecordVi
   if (core_->FindTable(spec->name) != nullptr) {
     return BadRecord(record, "there is a table '", spec->name, "' already");
   }
-  GEARDB_ASSIGN_OR_RETURN(auto table, core_->MakeTable(*spec, id, Kept::kTaken));
+  GEARDB_ASSIGN_OR_RETURN(auto table, MakeTable(*spec, id));
   table->plan->ids_end = create.ids_end();
   table->plan->generations_end = create.generations_end();
   for (const auto& companion : table->companions) {
@@ -375,9 +375,11 @@ void Recovery::CountDamage() {
 Status Recovery::Finish() {
   CountDamage();
   if (core_->arena->LacksKept()) PackFrames();
+  core_->may_be_cold = false;
   for (const auto& table : core_->AllTables()) {
     {
       MutexLock lock(&table->state->mutex);
+      table->state->frames().EndMayBeCold();
       table->state->EndBulk();
       table->state->ResetCounters();
       orphaned_ += table->state->OrphanOpenTrajectories();

@@ -61,6 +61,9 @@ class Recovery {
   /// Pages lie elsewhere than when they were written, perhaps in more slabs: puts them into as few
   /// as they need.
   void PackFrames();
+  /// As of DatabaseCore; of a companion, with whose it is.
+  Result<std::shared_ptr<TableCore>> MakeTable(const TableSpec& spec, TableId id,
+                                               const TableCore* owner = nullptr);
   /// An append to a table, by a writer that knew this layout.
   struct AppendOf {
     TableCore* table = nullptr;
@@ -114,6 +117,9 @@ class Recovery {
 
   DatabaseCore* const core_;
   AppendCheck append_check_;
+  /// Pages that go on, of the append that is copied: what makes room for the next piece would take
+  /// a frame whose new rows no log can give back before they are applied.
+  std::vector<PageOfGroup> going_on_;
   std::map<TableId, std::set<PageOfGroup>> bad_pages_;
   std::map<TableId, std::set<std::pair<Slot, uint32_t>>> damaged_;
   uint64_t orphaned_ = 0;

@@ -52,6 +52,8 @@ Status Recovery::CopyPiece(const PieceOf& of, FrameRef* fresh) {
     frame = *fresh;
   } else {
     GEARDB_ASSIGN_OR_RETURN(frame, FrameThatGoesOn(of));
+    of.table->state->frames().Hold(g, of.where->lpn(), true);
+    going_on_.push_back(PageOf(*of.where));
   }
   if (of.piece->good) {
     CopyPieceIntoFrame({.layout = &state.layout(),
@@ -78,6 +80,9 @@ Result<FrameRef> Recovery::FrameThatGoesOn(const PieceOf& of) {
   if (frame.ok() || frame.status().code() == StatusCode::kIoError) return frame;
   if (frame.status().code() == StatusCode::kResourceExhausted) {
     MakeRoom(&state, of.where->group());
+    frame = state.frames().ReadNow(of.where->group(), of.where->lpn());
+    if (frame.status().code() != StatusCode::kResourceExhausted) return frame;
+    PackFrames();
     return state.frames().ReadNow(of.where->group(), of.where->lpn());
   }
   // Damaged since it was read first; or the image shows rows of it that no cold store has, since it
@@ -110,11 +115,28 @@ Result<FrameRef> Recovery::TakeFrame(TableCore* table, size_t group) {
     if (frame.ok()) return frame;
   }
   PackFrames();
-  return take();
+  Result<FrameRef> frame = take();
+  if (frame.status().code() != StatusCode::kResourceExhausted || core_->options.resident) {
+    return frame;
+  }
+  // After a power loss the ring may have more than a process that dies leaves in it alone.
+  return Status::ResourceExhausted(
+      frame.status().message(), "; pages that the log's ring alone has stay in memory while it is ",
+      "read: budgets.frames_bytes larger by ring_bytes (", core_->manifest.ring_bytes,
+      ") has room for them");
 }
 
 void Recovery::MakeRoom(TableState* state, size_t group) {
   core_->evictor->MakeRoom(state->pool(group), 1, state);
+}
+
+Result<std::shared_ptr<TableCore>> Recovery::MakeTable(const TableSpec& spec, TableId id,
+                                                       const TableCore* owner) {
+  const auto mutex = owner != nullptr ? owner->state->shared_mutex : nullptr;
+  auto made = core_->MakeTable(spec, id, Kept::kTaken, mutex);
+  if (made.status().code() != StatusCode::kResourceExhausted) return made;
+  PackFrames();
+  return core_->MakeTable(spec, id, Kept::kTaken, mutex);
 }
 
 void Recovery::PackFrames() {
@@ -156,6 +178,8 @@ Status Recovery::Append(const fb::Append& append, const wal::RecordView& record,
   std::vector<wal::PiecePlace> places;
   GEARDB_RETURN_IF_ERROR(TakePageFrames(append, record, {table, &layout}, &frames, &places));
   state.Apply(append, record.lsn, {&layout, frames, places});
+  for (const PageOfGroup& page : going_on_) state.frames().Hold(page.group, page.lpn, false);
+  going_on_.clear();
   return Status::Ok();
 }
 

@@ -25,9 +25,7 @@ Status Recovery::ChangeCompanions(const TableHistory& after, const wal::RecordVi
                        "' is created after table ", next - 1);
     }
     next = column.id + 1;
-    GEARDB_ASSIGN_OR_RETURN(
-        come.emplace_back(),
-        core_->MakeTable(column.spec, column.id, Kept::kTaken, table->state->shared_mutex));
+    GEARDB_ASSIGN_OR_RETURN(come.emplace_back(), MakeTable(column.spec, column.id, table.get()));
   }
   const std::vector<std::shared_ptr<TableCore>> before = table->companions;
   {
@@ -58,7 +56,12 @@ Status Recovery::ChangeColumns(const fb::Operation& operation, const wal::Record
   }
   const fb::AddColumns* added = adds ? operation.change_as_AddColumns() : nullptr;
   if (adds) GEARDB_RETURN_IF_ERROR(Fits(record, CheckIdsEnd(added->ids_end())));
-  GEARDB_ASSIGN_OR_RETURN(auto change, state.PrepareColumns(*after));
+  auto prepared = state.PrepareColumns(*after);
+  if (prepared.status().code() == StatusCode::kResourceExhausted) {
+    PackFrames();
+    prepared = state.PrepareColumns(*after);
+  }
+  GEARDB_ASSIGN_OR_RETURN(auto change, std::move(prepared));
   {
     MutexLock lock(&state.mutex);
     state.ApplyColumns(std::move(change));

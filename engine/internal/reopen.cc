@@ -151,6 +151,7 @@ Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image) {
       core->cold->OpenExisting(map.names.empty() ? 0 : map.names.begin()->first));
   if (core->cold->if_open() != nullptr) core->page_source->UseColdStore(core->cold->if_open());
   *image = core->cold->head();
+  core->may_be_cold = core->cold->has_put_since();
   for (const auto& [base, name] : map.names) core->log_files.bases.push_back(base);
   core->log_files.files = map.all.size();
   if (image->number == 0) return Status::Ok();

@@ -1,6 +1,7 @@
 #include "engine/internal/table_create.h"
 
 #include "engine/internal/change_scope.h"
+#include "engine/internal/companion.h"
 #include "engine/internal/held_frames.h"
 #include "engine/internal/index_budget.h"
 #include "engine/internal/remover_rule.h"
@@ -9,6 +10,61 @@
 #include "engine/internal/table_fits.h"
 
 namespace geardb::engine {
+
+TableState::Memory DatabaseCore::MemoryOfTables(Kept kept, std::shared_ptr<Mutex> mutex) {
+  std::function<void(FramePool*)> make_room;
+  if (!options.resident) make_room = [this](FramePool* pool) { evictor->MakeRoom(pool, 1); };
+  return {.index = index_memory.get(),
+          .arena = arena.get(),
+          .loader = page_loader.get(),
+          .make_room = std::move(make_room),
+          .kept = kept,
+          .clock = clock,
+          .mutex = std::move(mutex),
+          .may_be_cold = may_be_cold};
+}
+
+Result<std::shared_ptr<TableCore>> DatabaseCore::MakeTable(const TableSpec& spec, TableId id,
+                                                           Kept kept,
+                                                           std::shared_ptr<Mutex> mutex) {
+  // A dropped table's last handle gives frames back, which a fork shares.
+  std::shared_ptr<TableCore> table(new TableCore, DeleteUnlessForked<TableCore>());
+  GEARDB_ASSIGN_OR_RETURN(table->state,
+                          TableState::Create(MemoryOfTables(kept, std::move(mutex)), spec, id));
+  GEARDB_ASSIGN_OR_RETURN(table->plan, TablePlan::Create(index_memory.get(), table->state.get()));
+  GEARDB_RETURN_IF_ERROR(MakeCompanions(table, kept));
+  return table;
+}
+
+Status DatabaseCore::MakeCompanions(const std::shared_ptr<TableCore>& table, Kept kept) {
+  std::vector<std::shared_ptr<TableCore>> companions;
+  for (const CompanionColumn& column : table->layout().companions()) {
+    GEARDB_ASSIGN_OR_RETURN(companions.emplace_back(),
+                            MakeTable(column.spec, column.id, kept, table->state->shared_mutex));
+  }
+  UseCompanions(table, std::move(companions));
+  return Status::Ok();
+}
+
+void DatabaseCore::UseCompanions(const std::shared_ptr<TableCore>& table,
+                                 std::vector<std::shared_ptr<TableCore>> companions) {
+  std::vector<TableState*> states;
+  std::vector<TablePlan*> plans;
+  for (const auto& companion : companions) {
+    if (companion == nullptr) {
+      states.push_back(nullptr);
+      plans.push_back(nullptr);
+      continue;
+    }
+    if (!std::exchange(companion->is_companion, true)) companion->owner = table;
+    states.push_back(companion->state.get());
+    plans.push_back(companion->plan.get());
+  }
+  table->state->UseCompanions(std::move(states));
+  table->plan->UseCompanions(std::move(plans));
+  table->companions = std::move(companions);
+}
+
 namespace {
 
 /// One record for a table and its priority tables: a crash leaves all of them or none.

@@ -9,7 +9,10 @@
 namespace geardb::engine {
 
 TableFrames::TableFrames(const Memory& memory, const TableLayout* layout)
-    : memory_(memory), layout_(layout), hands_(layout->group_count(), 0) {
+    : memory_(memory),
+      layout_(layout),
+      hands_(layout->group_count(), 0),
+      may_be_cold_(memory.may_be_cold) {
   for (auto& frame : defaults_) frame.store(FrameRef{}.bits, std::memory_order_relaxed);
   pools_.reserve(kColumnGroupNumbersMax);
   for (size_t g = 0; g < layout->group_count(); ++g) pools_.push_back(NewPool(*layout, g));
@@ -224,7 +227,8 @@ void TableFrames::Replace(size_t group, Lpn lpn, FrameRef frame) {
 void TableFrames::Retire(Lpn lpn) {
   bool has_cold = false;
   for (size_t g = 0; g < pools_.size(); ++g) {
-    if ((pages_->residency(g, lpn).flags & kPageHasCold) != 0) {
+    const bool may_be = may_be_cold_ && layout_->group(g).logged() && !layout_->group(g).dropped;
+    if (may_be || (pages_->residency(g, lpn).flags & kPageHasCold) != 0) {
       has_cold = true;
       gone_bytes_ += layout_->group(g).pages.frame_bytes();
     }
@@ -270,7 +274,7 @@ TableFrames::Fate TableFrames::FateOf(size_t group, Lpn lpn, const ReadableLog& 
     return Fate::kStay;
   }
   if (!layout_->group(group).logged()) return kBreak.drop_only_frame ? Fate::kGo : Fate::kStay;
-  const bool goes_on = page.next == kNoLpn &&
+  const bool goes_on = log.has_writers && page.next == kNoLpn &&
                        trajectories_->record(page.slot).state == index::TrajectoryState::kOpen;
   if (goes_on) return Fate::kStay;
   if ((record.flags & kPageInCold) != 0) return Fate::kGo;

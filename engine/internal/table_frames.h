@@ -2,8 +2,8 @@
 // store can lose its frame, and gets one again when it is asked for.
 //
 // Invariants:
-// - The page of an open trajectory's end has a frame in every group that is appended: its writer
-//   puts rows there. So has a page of a volatile group, whose bytes are nowhere else.
+// - The page of an open trajectory's end has a frame in every group that is appended, where writers
+//   may put rows there: not while a log is recovered. So has a page of a volatile group.
 // - A frame leaves through the arena's retirement: who found it under the mutex, and holds an epoch
 //   guard from then on, can read it.
 // - In a group that was dropped, pages show its defaults, but for the last page of a trajectory
@@ -63,6 +63,9 @@ struct ReadableLog {
   Lsn start = 0;    ///< Below it segments may be gone.
   Lsn bytes = 0;    ///< Bytes below.
   Lsn records = 0;  ///< Records that begin below.
+  /// The last pages of open trajectories have writers, who know their frames: not while a log is
+  /// recovered, nor where a database is read-only.
+  bool has_writers = true;
 };
 
 /// All calls but Finish need the mutex of the table's state held.
@@ -74,6 +77,8 @@ class TableFrames {
     Mutex* mutex = nullptr;  ///< The state's.
     /// Where a pool has no frame left, and there is nobody to wait for; may be empty.
     std::function<void(FramePool*)> make_room = nullptr;
+    /// Until EndMayBeCold the cold store may have each page, though nothing says so.
+    bool may_be_cold = false;
   };
   TableFrames(const Memory& memory, const TableLayout* layout);
   /// Waits for the loads under way, and lets go of all frames. Without the mutex.
@@ -223,6 +228,8 @@ class TableFrames {
   }
   /// Bytes of the frames, in groups that the cold store had, of what has left since then.
   uint64_t gone_bytes() const { return gone_bytes_; }
+  /// Recovery is over: what comes from here on is not in the cold store.
+  void EndMayBeCold();
   bool has_dropped_groups() const { return !dropped_groups_.empty(); }
   /// Groups that were dropped, of which the cold store may have pages: since the last call, and
   /// before the table was opened.
@@ -279,6 +286,7 @@ class TableFrames {
   std::map<PageLoad*, std::shared_ptr<PageLoad>> unfinished_;
   std::vector<GonePage> gone_;
   uint64_t gone_bytes_ = 0;
+  bool may_be_cold_ = false;
   std::vector<uint32_t> dropped_groups_;
   FrameStats stats_;
 };

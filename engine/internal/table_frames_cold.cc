@@ -100,6 +100,18 @@ void TableFrames::MarkCold(const ColdWork& page) {
   record.piece_at = kNoLsn;
 }
 
+void TableFrames::EndMayBeCold() {
+  if (!std::exchange(may_be_cold_, false)) return;
+  for (size_t g = 0; g < layout_->group_count(); ++g) {
+    if (!layout_->group(g).logged() || layout_->group(g).dropped) continue;
+    Lpn next = 0;
+    ForEachWritten(*pages_, g, UINT64_MAX, &next, [&](Lpn lpn) {
+      pages_->group_page(g, lpn).flags |= kPageHasCold;
+      return true;
+    });
+  }
+}
+
 void TableFrames::ResolvePlaces(Lsn log_start) {
   for (size_t g = 0; g < layout_->group_count(); ++g) {
     Lpn next = 0;

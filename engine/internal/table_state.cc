@@ -40,7 +40,8 @@ TableState::TableState(const Memory& memory, TableHistory history, TableId id)
       frames_(std::make_unique<TableFrames>(TableFrames::Memory{.arena = memory.arena,
                                                                 .loader = memory.loader,
                                                                 .mutex = &mutex,
-                                                                .make_room = memory.make_room},
+                                                                .make_room = memory.make_room,
+                                                                .may_be_cold = memory.may_be_cold},
                                             FirstLayout(id))) {}
 
 TableState::~TableState() = default;

@@ -99,6 +99,7 @@ class TableState {
     Kept kept = Kept::kLeft;                              ///< For the frames that it takes at once.
     const Clock* clock = nullptr;                         ///< See DrawGroups; null: time stands.
     std::shared_ptr<Mutex> mutex = nullptr;               ///< Of a companion: its owner's.
+    bool may_be_cold = false;                             ///< See TableFrames::Memory.
   };
   static Result<std::unique_ptr<TableState>> Create(const Memory& memory, const TableSpec& spec,
                                                     TableId id);

@@ -1,4 +1,6 @@
 // Many open one directory at the same time, in which there is no database yet.
+//
+// concurrent: engine/internal/table_create.cc
 #include <gtest/gtest.h>
 
 #include <filesystem>

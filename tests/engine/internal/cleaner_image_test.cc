@@ -53,14 +53,49 @@ class CleanerImageTest : public CleanerStoreTest {
     EXPECT_TRUE(database_->recovery().damaged_trajectories.empty());
   }
 
-  TrajectoryId id_ = 0;
+  /// Likewise, as it was when a pass had put pages and `change` was made, and its image was not yet
+  /// the store's.
+  void OpenInMidPass(const std::function<void()>& change) {
+    std::unique_ptr<testing::TempDir> copy;
+    std::function<void(std::string_view)> hook = [&](std::string_view name) {
+      if (name != "image_taken" || copy != nullptr) return;
+      change();
+      ASSERT_OK(testing::CoreOf(*database_)->cold->if_open()->Flush());
+      copy = CopyAtRest();
+    };
+    at_point = &hook;
+    SetCrashHook(&CallAtPoint);
+    EXPECT_OK(CleanAll());
+    SetCrashHook(nullptr);
+    ASSERT_NE(copy, nullptr);
+    Close();
+    dir_ = std::move(copy);
+    Open();
+    OpenAgain("frames", {.lanes = 2});
+  }
+  /// So nothing of them leaves by a range.
+  std::vector<TrajectoryId> AllButTheOldest() const {
+    std::vector<TrajectoryId> ids;
+    for (const auto& [id, number] : numbers_) {
+      if (id != id_) ids.push_back(id);
+    }
+    return ids;
+  }
+  void ExpectLittleInColdStore() {
+    for (int pass = 0; pass < 3; ++pass) {
+      Add(8, 8);
+      ASSERT_OK(CleanAll());
+    }
+    EXPECT_LT(database_->Stats().cold.live_bytes, uint64_t{1} << 20);
+  }
 
- private:
   /// Once RocksDB's own compactions have ended: their files come and leave.
   std::unique_ptr<testing::TempDir> CopyAtRest() {
     while (database_->Stats().cold.compacting) std::this_thread::yield();
     return testing::CopyOpenStore(dir_->path());
   }
+
+  TrajectoryId id_ = 0;
 };
 
 TEST_F(CleanerImageTest, APageOfATrajectoryThatWasRemovedIsNoDamage) {
@@ -68,6 +103,19 @@ TEST_F(CleanerImageTest, APageOfATrajectoryThatWasRemovedIsNoDamage) {
   numbers_.erase(id_);
   EXPECT_EQ(table_->Count(), numbers_.size());
   ExpectAll();
+}
+
+// Neither the image nor the log says that a pass which died had put their pages: they stayed in the
+// cold store for good.
+TEST_F(CleanerImageTest, WhatAPassHadPutBeforeItDiedLeavesTheDisk) {
+  OpenInMidPass([] {});
+  ASSERT_OK(table_->Remove(AllButTheOldest()));
+  ExpectLittleInColdStore();
+}
+
+TEST_F(CleanerImageTest, AlsoOfWhatHadLeftBefore) {
+  OpenInMidPass([&] { ASSERT_OK(table_->Remove(AllButTheOldest())); });
+  ExpectLittleInColdStore();
 }
 
 TEST_F(CleanerImageTest, APageThatWasTrimmedCostsNothing) {

@@ -127,7 +127,7 @@ TEST_F(ColdTierTest, AHeadThatMakesNoSenseIsCorruption) {
     return Make().OpenExisting(0);
   };
   EXPECT_STATUS(kUnsupported, with({1, 1, 5, 5, 0}), "version 1");
-  EXPECT_STATUS(kUnsupported, with({3, 1, 5, 5, 0, 0}), "version 3");
+  EXPECT_STATUS(kUnsupported, with({4, 1, 5, 5, 0, 0, 0}), "version 4");
   EXPECT_STATUS(kCorruption, with({}), "has 0 bytes");
   EXPECT_STATUS(kCorruption, with({2, 1, 5}), "makes no sense");
   EXPECT_STATUS(kCorruption, with({2, 0, 5, 5, 0, 0}), "image 0");

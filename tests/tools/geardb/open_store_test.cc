@@ -98,6 +98,7 @@ TEST_F(OpenStoreTest, TwoMayLookAtOnce) {
 }
 
 TEST_F(OpenStoreTest, AStoreThatNeedsMoreMemorySaysHowMuch) {
+  testing::AddTableOfGroups(store());
   for (const std::string command : {"info", "head"}) {
     const CliRun run = Run(command, {"--memory", "2MiB"});
     EXPECT_EQ(run.code, cli::kExitMemory) << run.err;

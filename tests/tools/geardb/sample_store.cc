@@ -254,6 +254,18 @@ DatabaseOptions SampleOptions() {
   return options;
 }
 
+void AddTableOfGroups(const std::string& directory) {
+  const auto database = Must(Database::Open(directory, SampleOptions()));
+  TableSpec spec{.name = "groups", .columns = {{.name = "x"}}};
+  for (int g = 0; g < 10; ++g) {
+    const std::string name = "g" + std::to_string(g);
+    spec.groups.push_back({.name = name, .late = true});
+    spec.columns.push_back({.name = "in_" + name, .group = name});
+  }
+  (void)Must(database->CreateTable(spec));
+  Must(database->Close());
+}
+
 SampleStore MakeSampleStore(const std::string& directory) {
   SampleStore store;
   store.odd_tag = "quote\" back\\slash\xFF\xC3\xA4";

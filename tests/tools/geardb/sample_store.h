@@ -49,6 +49,10 @@ SampleStore MakeSampleStore(const std::string& directory);
 /// the ring holds: the older ones are in segments alone, and were never synced.
 void DieAppending(const std::string& directory, int steps = 1);
 
+/// Adds the table "groups": each of its column groups has a frame that stays, so that no 2 MiB hold
+/// the database.
+void AddTableOfGroups(const std::string& directory);
+
 /// A database without tables.
 void MakeEmptyStore(const std::string& directory);
 

@@ -95,6 +95,7 @@ TEST_F(VerifyCommandTest, AWholeStoreIsGood) {
 }
 
 TEST_F(VerifyCommandTest, AStoreThatNeedsMoreMemoryIsNotDamaged) {
+  testing::AddTableOfGroups(store());
   const CliRun run = Run("verify", {"--memory", "2MiB"});
   EXPECT_EQ(run.code, 3) << run.out;
   EXPECT_EQ(LinesWith(run.out, "NOT REPLAYED: the pages of the database in '" + store() +
@@ -114,6 +115,7 @@ TEST_F(VerifyCommandTest, AStoreThatNeedsMoreMemoryIsNotDamaged) {
 }
 
 TEST_F(VerifyCommandTest, DamageIsFoundWithoutTheMemoryForAReplay) {
+  testing::AddTableOfGroups(store());
   const LoggedRecord record = RecordSaying("append 'walkers': rows 40…49");
   Flip(record.pieces[1]);
   const CliRun run = Run("verify", {"--memory", "2MiB"});
