@@ -151,7 +151,12 @@ Status BulkRecord::Reserve(ChangeScope* scope) {
     GEARDB_RETURN_IF_ERROR(WriteParts(scope, &how));
     size = NamingParts();
   }
-  GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(size, how));
+  const Status room = scope->AwaitRoomHolding(size, how);
+  if (room.code() == StatusCode::kResourceExhausted && parts_ == 0) {
+    // Others have taken the room since MakeLogRoom: the cleaner is to know of it.
+    (void)scope->PrepareFor({&size, 1}, how.urgency);
+  }
+  GEARDB_RETURN_IF_ERROR(room);
   reservation_ =
       scope->Reserve({.type = how.type, .size = size, .part = parts_, .group_lsn = group_lsn_});
   return Status::Ok();

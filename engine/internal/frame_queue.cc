@@ -30,8 +30,17 @@ void FrameQueue::Hold::Begin() {
 void FrameQueue::Hold::End() {
   if (!holds_) return;
   holds_ = false;
+  if (queue_->queued_.load() == 0) {
+    queue_->holds_.fetch_sub(1);
+    // Who has come since may have seen it.
+    queue_->Notify();
+    return;
+  }
+  // Who waits sees that it has ended when it sees that nobody holds anything.
+  MutexLock lock(&queue_->mutex_);
   queue_->holds_.fetch_sub(1);
-  queue_->Notify();
+  ++queue_->ended_;
+  queue_->changed_.NotifyAll();
 }
 
 FrameQueue::Pause::Pause(Hold* hold) : hold_(hold) {

@@ -9,13 +9,17 @@ Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadli
   const WaitTimer timer(&waits.frames);
   for (;;) {
     const bool leaving = HasLeaving();
+    const uint64_t ended = page_loader->ended();
     // What was dropped others may take first: it is made again while there is something to drop.
     const bool made = !options.resident &&
                       (evictor->MakeRoom(pool, ahead) > 0 || arena->FramesAvailable(pool) > 0);
     Result<FrameRef> frame = arena->Allocate(pool, deadline);
     if (frame.ok() || deadline.passed()) return frame;
     // A page that is being read can be dropped once it is there.
-    if (made || (!options.resident && page_loader->AwaitOne(deadline))) continue;
+    const auto was_read = [&] {
+      return page_loader->AwaitOne(deadline) || page_loader->ended() != ended;
+    };
+    if (made || (!options.resident && was_read())) continue;
     if (!leaving) return frame;
     AwaitLeaving();
   }

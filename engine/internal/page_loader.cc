@@ -50,6 +50,7 @@ bool PageLoader::Take(PageLoad* load) {
 void PageLoader::Done(const TableFrames* owner) {
   MutexLock lock(&mutex_);
   if (--working_[owner] == 0) working_.erase(owner);
+  ended_.fetch_add(1);
   ready_.NotifyAll();
 }
 

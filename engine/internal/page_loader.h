@@ -111,6 +111,8 @@ class PageLoader {
   /// Until something has changed about the loads that are under way, or the deadline. False: none
   /// is. No table's mutex is held.
   bool AwaitOne(Deadline deadline);
+  /// Counts loads that threads have ended: their pages can lose their frames again.
+  uint64_t ended() const { return ended_.load(); }
 
   PageMemory NewMemory(uint64_t bytes) {
     PageMemory memory = NewPageMemory(bytes, beside_);
@@ -150,6 +152,7 @@ class PageLoader {
   // Who holds a load may outlive the loader.
   const std::shared_ptr<std::atomic<uint64_t>> beside_ = std::make_shared<std::atomic<uint64_t>>(0);
   WaitCounter waits_;
+  std::atomic<uint64_t> ended_{0};
   Mutex mutex_;
   CondVar queued_;
   CondVar ready_;

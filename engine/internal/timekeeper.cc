@@ -22,7 +22,9 @@ constexpr int64_t kBackgroundAdmissionMs = 10;
 /// The orphans whose time has come, the oldest first: as they are closed, their items come.
 std::vector<TrajectoryId> OrphansOlderThan(DatabaseCore* database, const TableCore& table,
                                            int64_t older_than_ms) {
-  const int64_t until_us = database->clock->WallTimeUs() - older_than_ms * 1000;
+  const int64_t now_us = database->clock->WallTimeUs();
+  if (older_than_ms > now_us / 1000) return {};
+  const int64_t until_us = now_us - older_than_ms * 1000;
   std::vector<TrajectoryId> ids;
   MutexLock commit(&database->commit);
   MutexLock lock(&table.state->mutex);
@@ -143,12 +145,19 @@ void Timekeeper::LookOnce() {
   const std::shared_ptr<DatabaseCore> database(database_, [](DatabaseCore*) {});
   for (const auto& table : database_->AllTables()) {
     const TableSpec& spec = table->layout().spec();
-    if (spec.orphan_timeout_ms > 0) (void)CloseOrphans(database, table, spec.orphan_timeout_ms);
-    if (spec.ttl_ms > 0) (void)RemoveExpired(database_, table);
+    if (spec.orphan_timeout_ms > 0 && !stopped()) {
+      (void)CloseOrphans(database, table, spec.orphan_timeout_ms);
+    }
+    if (spec.ttl_ms > 0 && !stopped()) (void)RemoveExpired(database_, table);
     for (const uint32_t number : WithDeadlines(*table)) {
-      (void)SealOverdueGroups(database_, table, number);
+      if (!stopped()) (void)SealOverdueGroups(database_, table, number);
     }
   }
+}
+
+bool Timekeeper::stopped() {
+  MutexLock lock(&mutex_);
+  return stop_;
 }
 
 }  // namespace geardb::engine

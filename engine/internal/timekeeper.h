@@ -41,6 +41,7 @@ class Timekeeper {
  private:
   void Run();
   void LookOnce();
+  bool stopped();
 
   DatabaseCore* const database_;
   Mutex mutex_;

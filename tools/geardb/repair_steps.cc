@@ -164,21 +164,27 @@ Status RemoveTrajectories(const RepairPlan& plan, const RepairOptions& options) 
   DatabaseOptions open;
   open.create_if_missing = false;
   open.background = false;
-  // Removals need room, however full the log is.
+  // Removals need room, however full the log is; with a cold tier it is bounded by the disk.
   open.log_bytes_max = uint64_t{1} << 62;
+  open.cold_tier = false;
   if (options.memory_bytes > 0) {
     open.budgets.frames_bytes = options.memory_bytes;
     open.budgets.index_bytes = std::max(options.memory_bytes, kIndexBytesMin);
   }
   GEARDB_ASSIGN_OR_RETURN(const auto database, Database::Open(plan.directory, open));
+  const auto remove = [&](const std::string& name, TrajectoryId id) -> Status {
+    GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenTable(name));
+    const Status removed = table->Remove(std::span(&id, 1));
+    return removed.code() == StatusCode::kNotFound ? Status::Ok() : removed;
+  };
   for (const auto& [name, ids] : plan.remove) {
     if (ids.empty()) continue;
     CrashPoint("repair_remove");
-    GEARDB_ASSIGN_OR_RETURN(const auto table, database->OpenTable(name));
-    for (const TrajectoryId id : ids) {
-      const Status removed = table->Remove(std::span(&id, 1));
-      if (removed.code() != StatusCode::kNotFound) GEARDB_RETURN_IF_ERROR(removed);
-    }
+    for (const TrajectoryId id : ids) GEARDB_RETURN_IF_ERROR(remove(name, id));
+  }
+  // What the open has found, and could not remove for want of room, is still there.
+  for (const TrajectoryName& damaged : database->recovery().damaged_trajectories) {
+    GEARDB_RETURN_IF_ERROR(remove(damaged.table, damaged.id));
   }
   return database->Close();
 }
