@@ -300,7 +300,8 @@ struct TableSpec {
   bool stream = false;
   /// Rows of a page, of all groups; 0 chooses a power of two so that a page of the widest group is
   /// about 64 KiB, at most 256 and at most bit_ceil(expected_steps / 4), and fits a record of the
-  /// log.
+  /// log; with `bytes_max` also so that a page and its values of any length (`expected_rows`),
+  /// which leave together, are about a 64th of that at most.
   uint32_t steps_per_page = 0;
   /// Typical length of a trajectory; a hint for page size only. 1 for single transitions: with the
   /// default each would take a page of 256 steps.
@@ -311,7 +312,10 @@ struct TableSpec {
   /// or steps that with those of other tables (each in slabs of 2 MiB) leaves less than a sixteenth
   /// of the frames to the calls under way: writers whose calls take more need a smaller one. What
   /// it accepts is kept for the table, once others have given back what they took before it came:
-  /// they take what is left. Unfilled parts are no steps.
+  /// they take what is left; of a bound in bytes nothing is, where there are values of any length,
+  /// which count, too. Unfilled parts are no steps. Columns and values that come later
+  /// (AddColumns, SetColumns, Patch) count, too, and are not refused for it: what has to leave for
+  /// them leaves with the next append that takes a page.
   uint64_t trajectories_max = 0;
   /// Stored rows, final rows included. At least two for each lane that appends (three with
   /// `final_row`): of an open trajectory one row always stays.

@@ -179,7 +179,7 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
   const EpochRegistry::Guard guard = database_->epochs.Enter();
   // Of a column that was dropped others may have the frames by now; the call leaves its rows out.
   if (table_->is_companion && table_->dropped.load()) return Status::Ok();
-  GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
+  GEARDB_RETURN_IF_ERROR(CheckLanes(calls, plan));
   // Nor may rows go where the page was before a Patch: other pages may have that frame by now.
   for (size_t i = 0; i < plan->pages.size(); ++i) {
     if (!lanes_[calls[plan->pages[i].call].lane]->has_moved.load()) continue;

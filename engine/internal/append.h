@@ -124,8 +124,10 @@ class Writer::Impl {
   /// Those that are still to be reserved.
   Result<std::vector<wal::RecordSize>> Records(Priorities priorities,
                                                const engine::AppendPlan& plan) const;
-  /// Of the records of removals that an eviction puts ahead of the append's own.
-  std::vector<wal::RecordSize> RemovalsAhead(const engine::Eviction& eviction) const;
+  /// Of the records of removals that an eviction puts ahead of the append's own, which says
+  /// `own_max` of them.
+  std::vector<wal::RecordSize> RemovalsAhead(const engine::Eviction& eviction,
+                                             size_t own_max) const;
   /// Step 3: waits for what has to be waited for, decides, and reserves. On an error nothing is
   /// left behind.
   Result<wal::Reservation> Reserve(Calls calls, Priorities priorities, Deadline deadline,
@@ -163,7 +165,7 @@ class Writer::Impl {
   /// InvalidArgument for a per-trajectory column that is a priority and no good one.
   Status CheckColumns(Calls calls) const;
   /// NotFound when a lane's trajectory was removed.
-  Status CheckLanes(Calls calls) const;
+  Status CheckLanes(Calls calls, engine::AppendPlan* plan) const;
   /// Of a lane without a writer: the page at its end is there still.
   bool HasTail(const engine::Lane& lane) const;
   /// What has to leave for the call, in `plan->eviction`. Nothing is taken out of the plan. Waits,
@@ -174,6 +176,10 @@ class Writer::Impl {
   /// logged ahead of it.
   Status Evict(const wal::RecordSize& append, engine::ChangeScope* scope, engine::AppendPlan* plan)
       GEARDB_REQUIRES(database_->commit);
+  /// Logs what leaves ahead of the append's own record, which then has room. The log is prepared
+  /// for RemovalsAhead, and nobody else appends meanwhile.
+  Status LogRemovalsAhead(size_t own_max, engine::ChangeScope* scope, engine::AppendPlan* plan)
+      GEARDB_REQUIRES(database_->commit);
   /// How many of those go into the append's own record.
   size_t RemovedInRecordMax() const;
   /// Of a record that says of so many pieces no more than where they are.
@@ -183,8 +189,8 @@ class Writer::Impl {
                          const wal::RecordSize& size) const;
   /// Of the append's own record, at most. InvalidArgument when it can never fit.
   Result<wal::RecordSize> SizeOf(Priorities priorities, const engine::AppendPlan& plan) const;
-  /// Of its body alone.
-  uint64_t BodyMax(Priorities priorities, const engine::AppendPlan& plan) const;
+  /// Of its body alone, with so many of those that leave for it at most.
+  uint64_t BodyMax(Priorities priorities, const engine::AppendPlan& plan, size_t own_max) const;
   /// InvalidArgument when so many priorities are not right for `items` items.
   static Status CheckItemCount(const InitialPriorities& given, uint64_t items);
   Status CheckItemCounts(Calls calls, Priorities priorities, engine::AppendPlan* plan)

@@ -63,12 +63,13 @@ void Writer::Impl::PromiseNumbers() {
   }
 }
 
-Status Writer::Impl::CheckLanes(Calls calls) const {
+Status Writer::Impl::CheckLanes(Calls calls, AppendPlan* plan) const {
   for (const LaneRows& call : calls) {
     const Lane& lane = *lanes_[call.lane];
     // With the owner's trajectory leaves that of a companion.
     const Lane& known = call.owner != nullptr ? *call.owner : lane;
     if (!known.removed.load() && HasTail(lane)) continue;
+    plan->lanes_left = true;
     const auto owner = table_->owner.lock();
     const TableLayout& named = owner != nullptr ? owner->layout() : layout();
     return Status::NotFound("trajectory ", known.id, " of table '", named.spec().name,
@@ -130,7 +131,7 @@ Status Writer::Impl::DecideRoom(Calls calls, ChangeScope* scope, AppendPlan* pla
     database_->room_made.NotifyAll();  // Others have waited for these places meanwhile.
   }
   GEARDB_RETURN_IF_ERROR(scope->status());
-  GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
+  GEARDB_RETURN_IF_ERROR(CheckLanes(calls, plan));
   if (!table_->plan->HasIds(plan->growth)) {
     *again = true;
     return database_->ExtendRanges(scope, table_.get(), plan->growth);
@@ -157,13 +158,14 @@ Status Writer::Impl::DecideItems(Calls calls, Priorities priorities, ChangeScope
 }
 
 Result<wal::RecordSize> Writer::Impl::SizeOf(Priorities priorities, const AppendPlan& plan) const {
-  const wal::RecordSize size = plan.SizeWith(BodyMax(priorities, plan));
+  const wal::RecordSize size = plan.SizeWith(BodyMax(priorities, plan, RemovedInRecordMax()));
   GEARDB_RETURN_IF_ERROR(CheckRecordFits(plan, plan.pieces.size(), size));
   return size;
 }
 
-uint64_t Writer::Impl::BodyMax(Priorities priorities, const AppendPlan& plan) const {
-  const size_t entries = std::min(plan.eviction.size(), RemovedInRecordMax());
+uint64_t Writer::Impl::BodyMax(Priorities priorities, const AppendPlan& plan,
+                               size_t own_max) const {
+  const size_t entries = std::min(plan.eviction.size(), own_max);
   return BodyBytesMax(plan, *table_->state, priorities, entries);
 }
 
@@ -214,15 +216,32 @@ Result<std::vector<wal::RecordSize>> Writer::Impl::Records(Priorities priorities
       sizes.push_back(part.size);
     }
   }
-  for (const wal::RecordSize& removal : RemovalsAhead(plan.eviction)) sizes.push_back(removal);
+  for (const wal::RecordSize& removal : RemovalsAhead(plan.eviction, RemovedInRecordMax())) {
+    sizes.push_back(removal);
+  }
   GEARDB_ASSIGN_OR_RETURN(sizes.emplace_back(), SizeOf(priorities, plan));
   return sizes;
 }
 
-std::vector<wal::RecordSize> Writer::Impl::RemovalsAhead(const engine::Eviction& eviction) const {
+std::vector<wal::RecordSize> Writer::Impl::RemovalsAhead(const engine::Eviction& eviction,
+                                                         size_t own_max) const {
   const size_t entries_max = RemovedInRecordMax();
-  const size_t ahead = eviction.size() == 0 ? 0 : (eviction.size() - 1) / entries_max;
-  return std::vector<wal::RecordSize>(ahead, engine::DatabaseCore::RemovalSize(entries_max));
+  const size_t ahead = eviction.size() - std::min(eviction.size(), own_max);
+  return std::vector<wal::RecordSize>((ahead + entries_max - 1) / entries_max,
+                                      engine::DatabaseCore::RemovalSize(entries_max));
+}
+
+Status Writer::Impl::LogRemovalsAhead(size_t own_max, ChangeScope* scope, AppendPlan* plan) {
+  const size_t entries_max = RemovedInRecordMax();
+  while (plan->eviction.size() > own_max) {
+    GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(engine::DatabaseCore::RemovalSize(entries_max),
+                                                   {.urgency = wal::Urgency::kReserve}));
+    const size_t count = std::min(entries_max, plan->eviction.size() - own_max);
+    const engine::Eviction ahead = plan->eviction.Split(count, plan->with_record);
+    table_->plan->Take(ahead);
+    database_->LogRemoval(scope, table_, ahead, {RemovalReason::kCapacity});
+  }
+  return Status::Ok();
 }
 
 size_t Writer::Impl::RemovedInRecordMax() const {
@@ -233,16 +252,10 @@ Status Writer::Impl::Evict(const wal::RecordSize& append, ChangeScope* scope, Ap
   const size_t entries_max = RemovedInRecordMax();
   if (plan->eviction.size() > entries_max) {
     // More than one record takes: the others go ahead, and nothing may stop the append after them.
-    std::vector<wal::RecordSize> sizes = RemovalsAhead(plan->eviction);
+    std::vector<wal::RecordSize> sizes = RemovalsAhead(plan->eviction, entries_max);
     sizes.push_back(append);
     GEARDB_RETURN_IF_ERROR(scope->PrepareFor(sizes, wal::Urgency::kAppend));
-    while (plan->eviction.size() > entries_max) {
-      GEARDB_RETURN_IF_ERROR(
-          scope->AwaitRoomHolding(sizes.front(), {.urgency = wal::Urgency::kReserve}));
-      const engine::Eviction first = plan->eviction.Split(entries_max);
-      table_->plan->Take(first);
-      database_->LogRemoval(scope, table_, first, {RemovalReason::kCapacity});
-    }
+    GEARDB_RETURN_IF_ERROR(LogRemovalsAhead(entries_max, scope, plan));
     GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(append, {}));
   }
   table_->plan->Take(plan->eviction);
@@ -414,7 +427,7 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
     // log, which keeps them otherwise, is taken after them: see CopyRows. Nobody waits for room
     // with the guard: who makes some may wait for it.
     const EpochRegistry::Guard guard = database_->epochs.Enter();
-    GEARDB_RETURN_IF_ERROR(CheckLanes(calls));
+    GEARDB_RETURN_IF_ERROR(CheckLanes(calls, plan));
     plan->in_parts = false;  // None is written yet: pieces may still come from other frames.
     FollowPatches(calls, plan);
     plan->in_parts = true;

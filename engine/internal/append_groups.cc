@@ -22,21 +22,20 @@ bool Writer::Impl::LimitsGroups() const {
 
 int64_t Writer::Impl::IncomingKey(const DrawGroups& groups, const LaneRows& call) const {
   const size_t number = groups.key_column();
-  size_t offset = 0;
-  const auto columns = layout().trajectory_columns();
-  for (size_t c = 0; c < columns.size(); ++c) {
-    const engine::TrajectoryColumn& column = columns[c];
-    if (c == number) {
-      const bool given = c < call.trajectory.size() && call.trajectory[c] != nullptr;
-      const void* const from =
-          given ? call.trajectory[c] : lanes_[call.lane]->columns.data() + offset;
-      return engine::KeyOfBytes(column.dtype, {static_cast<const std::byte*>(from), column.bytes});
-    }
-    offset += column.bytes;
+  const auto columns = table_->layout().trajectory_columns();
+  const engine::TrajectoryColumn& column = columns[number];
+  if (number < call.trajectory.size() && call.trajectory[number] != nullptr) {
+    const auto* const given = reinterpret_cast<const std::byte*>(call.trajectory[number]);
+    return engine::KeyOfBytes(column.dtype, {given, column.bytes});
   }
-  // It came later than this writer, whose trajectories have its default.
-  const engine::TrajectoryColumn& later = table_->layout().trajectory_columns()[number];
-  return engine::KeyOfBytes(later.dtype, std::as_bytes(std::span(&later.default_bits, 1)));
+  size_t offset = 0;
+  for (size_t c = 0; c < number; ++c) offset += columns[c].bytes;
+  const std::vector<std::byte>& values = lanes_[call.lane]->columns;
+  if (offset + column.bytes <= values.size()) {
+    return engine::KeyOfBytes(column.dtype, {values.data() + offset, column.bytes});
+  }
+  // It came later than this writer, and was not set.
+  return engine::KeyOfBytes(column.dtype, std::as_bytes(std::span(&column.default_bits, 1)));
 }
 
 uint64_t Writer::Impl::CountNewGroups(uint32_t priority_table, Calls calls) const {

@@ -77,6 +77,11 @@ struct AppendPlan {
   /// Trajectories that leave with the record whatever room there is; what was logged of them is
   /// published.
   std::vector<Slot> leaving;
+  /// Of `eviction.removed` so many, from the first on, leave with the record itself, whatever goes
+  /// ahead of it: others of its operations name them.
+  size_t with_record = 0;
+  /// A trajectory that was open on one of the lanes has left: what the call is refused for.
+  bool lanes_left = false;
   /// Called before a wait for what others do: what was admitted beside this is given back.
   std::function<void()> before_wait;
   /// Of the call, while it has these frames; null: of one that takes none.

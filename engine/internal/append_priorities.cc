@@ -18,22 +18,18 @@ using engine::LaneRows;
 namespace {
 
 /// The value of an f32 per-trajectory column in a lane's copy of them; of one that came later than
-/// the writer, its default.
-float LaneColumnValue(const engine::TableLayout& layout, const Lane& lane,
-                      const engine::TableLayout& now, std::string_view name) {
+/// the writer, and was not set, its default.
+float LaneColumnValue(const Lane& lane, const engine::TableLayout& now, std::string_view name) {
+  const auto number = now.FindTrajectoryColumn(name);
+  if (!number) return 0.0f;
+  const auto columns = now.trajectory_columns();
   size_t offset = 0;
-  for (const engine::TrajectoryColumn& column : layout.trajectory_columns()) {
-    if (!column.dropped && column.name == name) {
-      float value = 0;
-      std::memcpy(&value, lane.columns.data() + offset, sizeof(value));
-      return index::ValidPriority(value) ? value : 0.0f;
-    }
-    offset += column.bytes;
-  }
-  const auto later = now.FindTrajectoryColumn(name);
-  if (!later) return 0.0f;
+  for (size_t c = 0; c < *number; ++c) offset += columns[c].bytes;
   float value = 0;
-  std::memcpy(&value, &now.trajectory_columns()[*later].default_bits, sizeof(value));
+  const bool there = offset + sizeof(value) <= lane.columns.size();
+  const void* const from = there ? static_cast<const void*>(lane.columns.data() + offset)
+                                 : &columns[*number].default_bits;
+  std::memcpy(&value, from, sizeof(value));
   return index::ValidPriority(value) ? value : 0.0f;
 }
 
@@ -136,11 +132,11 @@ float Writer::Impl::LargestIncoming(uint32_t priority_table, Calls calls,
   if (spec.initial != InitialPriority::kColumn) {
     return InitialPriorityOf(priority_table, *lanes_[calls[0].lane]);
   }
-  const auto column = layout().FindTrajectoryColumn(spec.initial_priority_column);
+  const auto column = table_->layout().FindTrajectoryColumn(spec.initial_priority_column);
   float largest = 0;
   for (const LaneRows& call : calls) {
     float value = InitialPriorityOf(priority_table, *lanes_[call.lane]);
-    if (column && !call.trajectory.empty() && call.trajectory[*column] != nullptr) {
+    if (column && *column < call.trajectory.size() && call.trajectory[*column] != nullptr) {
       std::memcpy(&value, call.trajectory[*column], sizeof(value));
     }
     if (index::ValidPriority(value)) largest = std::max(largest, value);
@@ -184,7 +180,7 @@ float Writer::Impl::InitialPriorityOf(uint32_t priority_table, const Lane& lane)
     case InitialPriority::kConstant:
       return spec.initial_priority_value;
     case InitialPriority::kColumn:
-      return LaneColumnValue(layout(), lane, table_->layout(), spec.initial_priority_column);
+      return LaneColumnValue(lane, table_->layout(), spec.initial_priority_column);
     case InitialPriority::kMax:
       break;
   }

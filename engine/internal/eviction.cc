@@ -10,19 +10,22 @@ namespace geardb::engine {
 namespace {
 
 template <typename Entry>
-void MoveFirst(size_t count, std::vector<Entry>* from, std::vector<Entry>* to) {
-  const auto end = from->begin() + static_cast<ptrdiff_t>(std::min(count, from->size()));
-  to->assign(from->begin(), end);
-  from->erase(from->begin(), end);
+void Move(size_t count, size_t behind, std::vector<Entry>* from, std::vector<Entry>* to) {
+  const size_t first = std::min(behind, from->size());
+  const auto begin = from->begin() + static_cast<ptrdiff_t>(first);
+  const auto end = begin + static_cast<ptrdiff_t>(std::min(count, from->size() - first));
+  to->assign(begin, end);
+  from->erase(begin, end);
 }
 
 }  // namespace
 
-Eviction Eviction::Split(size_t count) {
-  Eviction first;
-  MoveFirst(count, &removed, &first.removed);
-  MoveFirst(count - first.removed.size(), &trimmed, &first.trimmed);
-  return first;
+Eviction Eviction::Split(size_t count, size_t behind) {
+  Eviction split;
+  const size_t not_removed = behind - std::min(behind, removed.size());
+  Move(count, behind, &removed, &split.removed);
+  Move(count - split.removed.size(), not_removed, &trimmed, &split.trimmed);
+  return split;
 }
 
 EvictionChoice::EvictionChoice(TablePlan* plan, const WaitPublished& wait)
@@ -39,8 +42,7 @@ bool EvictionChoice::TooManyTrajectories(const Growth& growth) const {
 }
 
 bool EvictionChoice::Over(const Growth& growth) const {
-  return TooManyTrajectories(growth) || plan_.OverInRows(rows_ + growth.rows, pages_ + growth.pages,
-                                                         companion_bytes_ + growth.companion_bytes);
+  return TooManyTrajectories(growth) || plan_.OverInRows({rows_, pages_, companion_bytes_}, growth);
 }
 
 Status EvictionChoice::Choose(const Growth& growth, Eviction* eviction,

@@ -32,8 +32,8 @@ struct Eviction {
   std::vector<fb::Removed> removed;
   std::vector<fb::Trimmed> trimmed;
   size_t size() const { return removed.size() + trimmed.size(); }
-  /// Takes the first `count` entries (fewer when there are fewer) out of it.
-  Eviction Split(size_t count);
+  /// Takes `count` entries (fewer when there are fewer) out of it, the first behind so many.
+  Eviction Split(size_t count, size_t behind = 0);
 };
 
 /// Waits until everything below an LSN is published. Never needs the commit mutex.

@@ -202,17 +202,30 @@ Status RemoveMany(DatabaseCore* database, const std::shared_ptr<TableCore>& tabl
 
 Status RemoveAllOf(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                    const std::function<FinishedByCause(const TableState& state)>& find) {
-  for (bool again = true; again;) {
-    again = false;
-    FinishedByCause finished;
-    {
-      MutexLock state_lock(&table->state->mutex);
-      finished = find(*table->state);
-    }
-    for (const auto& [cause, ids] : finished) {
-      const Status status = RemoveMany(database, table, ids, cause);
-      again |= status.code() == StatusCode::kNotFound;
-      if (!status.ok() && status.code() != StatusCode::kNotFound) return status;
+  const uint64_t each_max = RemovedMax(*database);
+  FinishedByCause finished;
+  {
+    MutexLock state_lock(&table->state->mutex);
+    finished = find(*table->state);
+  }
+  for (const auto& found : finished) {
+    const RemovalCause& cause = found.first;
+    // Looked for again where nothing else can change them any more: what was found may have left,
+    // or be none of these by now.
+    const auto choose = [&](const TableState& state) GEARDB_REQUIRES(state.mutex) {
+      std::vector<Slot> slots;
+      const FinishedByCause now = find(state);
+      if (const auto still = now.find(cause); still != now.end()) {
+        for (const TrajectoryId id : still->second) {
+          slots.push_back(state.trajectories().FindById(id));
+          if (slots.size() == each_max) break;
+        }
+      }
+      return Result<std::vector<Slot>>(std::move(slots));
+    };
+    // A record at a time: all of them may be more than the log has room for at once.
+    for (uint64_t removed = each_max; removed == each_max;) {
+      GEARDB_ASSIGN_OR_RETURN(removed, RemoveChosen(database, table, cause, choose));
     }
   }
   return Status::Ok();
@@ -220,7 +233,7 @@ Status RemoveAllOf(DatabaseCore* database, const std::shared_ptr<TableCore>& tab
 
 void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                     std::span<const fb::Sampled> sampled) {
-  (void)RemoveAllOf(database, table, [&](const TableState& state) GEARDB_REQUIRES(state.mutex) {
+  const auto find = [&](const TableState& state) GEARDB_REQUIRES(state.mutex) {
     FinishedByCause finished;
     if (!state.RemovesFinished()) return finished;
     for (const fb::Sampled& seen : sampled) {
@@ -231,7 +244,14 @@ void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& ta
       finished[state.CauseOfFinished(seen.slot())].push_back(record.id);
     }
     return finished;
-  });
+  };
+  if (RemoveAllOf(database, table, find).ok()) return;
+  // With what follows: see FollowUp.
+  std::vector<SlotOfTrajectory> later;
+  for (const fb::Sampled& seen : sampled) later.push_back({seen.slot(), seen.generation()});
+  MutexLock lock(&table->state->mutex);
+  table->state->PutBackFinished(std::move(later));
+  table->follow_up_due.store(true);
 }
 
 void RemoveAllFinished(DatabaseCore* database) {
@@ -332,8 +352,12 @@ void RememberColumn(const TableLayout& layout, size_t column, const std::byte* v
   if (lane == nullptr) return;
   size_t offset = 0;
   for (size_t c = 0; c < column; ++c) offset += layout.trajectory_columns()[c].bytes;
-  if (offset >= lane->columns.size()) return;  // It came later than the writer.
-  std::memcpy(lane->columns.data() + offset, value, layout.trajectory_columns()[column].bytes);
+  const uint64_t bytes = layout.trajectory_columns()[column].bytes;
+  const std::span<const std::byte> unset = layout.unset_trajectory();
+  for (size_t at = lane->columns.size(); at < offset + bytes; ++at) {
+    lane->columns.push_back(unset[at]);  // It came later than the writer.
+  }
+  std::memcpy(lane->columns.data() + offset, value, bytes);
 }
 
 Status SetTrajectoryColumns(DatabaseCore* database, const std::shared_ptr<TableCore>& table,

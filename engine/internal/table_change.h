@@ -64,14 +64,15 @@ void RememberColumn(const TableLayout& layout, size_t column, const std::byte* v
 Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                            const PriorityTableSpec& spec);
 
-/// Trajectories that are finished (TableState::IsFinished).
+/// Trajectories that are finished (TableState::IsFinished), each once.
 using FinishedByCause = std::map<RemovalCause, std::vector<TrajectoryId>>;
-/// Removes what `find` finds, with the table's mutex, until all of that is gone: somebody else may
-/// remove some meanwhile.
+/// Removes what `find` finds, with the table's mutex: it is asked again once nothing but the record
+/// that removes it can come between.
 Status RemoveAllOf(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                    const std::function<FinishedByCause(const TableState& state)>& find);
 /// Removes those of the trajectories that nobody can draw any more (TableState::IsFinished), by a
-/// record of its own. Where the log refuses it they stay until the next open, as after a crash.
+/// record of its own. Where the log refuses it they leave with what follows (FollowUp), or at the
+/// next open, as after a crash.
 void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                     std::span<const fb::Sampled> sampled);
 /// Likewise of all trajectories of a table.

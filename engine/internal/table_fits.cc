@@ -20,6 +20,9 @@ uint64_t ForCalls(uint64_t frames) {
   return std::min(std::max<uint64_t>(frames / kCallsShare, 1), frames);
 }
 
+/// A bound in bytes has so many pages at least, with their values, where nobody chose their size.
+constexpr uint64_t kPagesOfBound = 64;
+
 /// Of each group: the last page of an open trajectory, which stays, and the page after it.
 constexpr uint64_t kPagesAtOnce = 2;
 
@@ -72,6 +75,25 @@ Status CheckNeed(const DatabaseCore& database, const FrameNeed& need) {
 uint64_t PagesOfSteps(const TableLayout& layout) {
   return layout.spec().steps_max / layout.steps_per_page() +
          (layout.spec().steps_max % layout.steps_per_page() != 0 ? 1 : 0);
+}
+
+/// Of rows of any length, by what the schema expects.
+uint64_t ValueBytesOfStep(const TableSpec& spec) {
+  uint64_t bytes = 0;
+  for (const Column& column : spec.columns) {
+    if (column.kind != ColumnKind::kRagged) continue;
+    const uint64_t row_bytes =
+        static_cast<uint64_t>(column.shape.elements()) * DTypeBytes(column.dtype);
+    bytes += std::min(column.expected_rows, kPageBytesMax / row_bytes) * row_bytes;
+  }
+  return bytes;
+}
+
+/// Some of its columns have values of any length, or wide ones.
+bool HasValues(const TableLayout& layout) {
+  const auto has_some = [](const auto& column) { return !column.dropped && column.companion; };
+  return std::ranges::any_of(layout.step_columns(), has_some) ||
+         std::ranges::any_of(layout.trajectory_columns(), has_some);
 }
 
 /// The pages that a table's bounds in bytes and steps allow it, where it has any.
@@ -141,7 +163,12 @@ uint64_t PagesMax(const HostArena& arena, const TableLayout& layout) {
 }
 
 uint64_t PagesKept(const TableLayout& layout) {
-  const std::optional<uint64_t> pages = BoundInPages(layout);
+  std::optional<uint64_t> pages = BoundInPages(layout);
+  if (layout.spec().bytes_max > 0 && HasValues(layout)) {
+    // What values of any length take of it nobody knows, and they have frames of their own.
+    pages.reset();
+    if (layout.spec().steps_max > 0) pages = PagesOfSteps(layout);
+  }
   if (!pages) return 0;
   // The least that, less ForCalls of them, are as many as the pages.
   return *pages + std::max<uint64_t>((std::max<uint64_t>(*pages, 1) - 1) / (kCallsShare - 1), 1);
@@ -155,6 +182,11 @@ TableSpec WithChosenSteps(const DatabaseCore& database, const TableSpec& spec) {
   while (chosen.steps_per_page > 1 && TableLayout(chosen, 0).piece_bytes_max() > piece_max) {
     chosen.steps_per_page /= 2;
   }
+  const uint64_t value_bytes = ValueBytesOfStep(spec);
+  while (chosen.steps_per_page > 1 && spec.bytes_max > 0 &&
+         value_bytes > spec.bytes_max / kPagesOfBound / chosen.steps_per_page) {
+    chosen.steps_per_page /= 2;
+  }
   return chosen;
 }
 
@@ -165,10 +197,10 @@ Status CheckPageFits(const DatabaseCore& database, const TableLayout& layout,
                      std::string_view advice) {
   for (size_t g = 0; g < layout.group_count(); ++g) {
     const uint64_t bytes = layout.group(g).pages.frame_bytes();
-    if (layout.group(g).dropped || bytes <= kPageBytesMax) continue;
+    if (layout.group(g).dropped || bytes < kPageBytesMax) continue;
     return Status::InvalidArgument("table '", layout.spec().name, "': a page of ",
                                    layout.steps_per_page(), " steps has ", bytes,
-                                   " bytes in one column group; at most ", kPageBytesMax,
+                                   " bytes in one column group; less than ", kPageBytesMax,
                                    " are supported: use a smaller steps_per_page");
   }
   const uint64_t record_max = database.log->record_bytes_max();

@@ -119,15 +119,16 @@ Status TablePlan::TakeOver(bool created) {
 bool TablePlan::Over(const Growth& growth) const {
   const uint64_t most = state_->layout().spec().trajectories_max;
   return (most > 0 && slots_.used() + growth.trajectories > most) ||
-         OverInRows(rows_ + growth.rows, lpns_.used() + growth.pages,
-                    companion_bytes() + growth.companion_bytes);
+         OverInRows({rows_, lpns_.used(), companion_bytes()}, growth);
 }
 
-bool TablePlan::OverInRows(uint64_t rows, uint64_t pages, uint64_t companion_bytes) const {
+bool TablePlan::OverInRows(const Held& held, const Growth& growth) const {
   const TableSpec& spec = state_->layout().spec();
-  const uint64_t bytes = pages * state_->layout().page_bytes() + companion_bytes;
-  return (spec.steps_max > 0 && rows > spec.steps_max) ||
-         (spec.bytes_max > 0 && bytes > spec.bytes_max);
+  const bool adds_bytes = growth.pages > 0 || growth.companion_bytes > 0;
+  const uint64_t bytes = (held.pages + growth.pages) * state_->layout().page_bytes() +
+                         held.companion_bytes + growth.companion_bytes;
+  return (spec.steps_max > 0 && held.rows + growth.rows > spec.steps_max) ||
+         (spec.bytes_max > 0 && adds_bytes && bytes > spec.bytes_max);
 }
 
 Status TablePlan::CheckFits(const Growth& growth) const {
@@ -153,7 +154,8 @@ Status TablePlan::FullStatus(const Growth& growth) const {
     why = "remover " + std::string(RemoverName(spec.remover)) + " finds nothing that may leave";
     if (!open_lanes_.empty()) {
       why += ", since " + std::to_string(open_lanes_.size()) +
-             " trajectories are open and each keeps a row at least";
+             " trajectories are open and each keeps a row at least" +
+             (companions_.empty() ? "" : ", with all values of the page that it is in");
     }
     const uint64_t least = open_lanes_.size() + growth.rows;
     if (spec.steps_max > 0 && spec.steps_max < least) {

@@ -50,9 +50,11 @@ struct Lane {
     uint32_t group = 0;
     Tail tail;
   };
-  std::vector<MovedTail> moved;      ///< Guarded by the commit mutex, for everybody.
-  bool episode_ended = true;         ///< Streams: the next row is the first of an episode.
-  std::vector<std::byte> columns;    ///< Per-trajectory values, one column after the other.
+  std::vector<MovedTail> moved;  ///< Guarded by the commit mutex, for everybody.
+  bool episode_ended = true;     ///< Streams: the next row is the first of an episode.
+  /// Per-trajectory values, one column after the other. Of columns that came later than the writer
+  /// those up to the last that was set.
+  std::vector<std::byte> columns;
   std::span<const std::byte> unset;  ///< What `columns` hold before any is set.
   uint32_t owner_generation = 0;     ///< Of a companion: of the owner's trajectory that it is of.
   bool without_writer = false;  ///< Of a companion: nobody sets `removed`, of the owner either.
@@ -74,7 +76,7 @@ struct Lane {
     ClearMoved();
     episode_ended = true;
     without_writer = false;
-    std::copy(unset.begin(), unset.end(), columns.begin());
+    columns.assign(unset.begin(), unset.end());
   }
 };
 
@@ -204,7 +206,14 @@ class TablePlan {
   void CompactPages();
   bool tracks_pages() const;
   Status FullStatus(const Growth& growth) const;
-  bool OverInRows(uint64_t rows, uint64_t pages, uint64_t companion_bytes) const;
+  struct Held {
+    uint64_t rows = 0;
+    uint64_t pages = 0;
+    uint64_t companion_bytes = 0;
+  };
+  /// Whether it would be over a bound with that. One in bytes is nothing to a call that adds none:
+  /// columns and values that came later may have passed it.
+  bool OverInRows(const Held& held, const Growth& growth) const;
 
   TableState* const state_;
   std::vector<TablePlan*> companions_;

@@ -29,6 +29,7 @@ class AdoptChange final : public engine::Change {
   void Apply(Lsn lsn, Lsn end) override {
     engine::ApplyLock lock(table_->state.get(), end);
     table_->state->Apply(*operation()->change_as_Adopt(), lsn);
+    table_->state->changed.NotifyAll();  // A standing filter may let it through now.
   }
   const std::shared_ptr<engine::TableCore> table_;
 };
@@ -52,12 +53,12 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
   });
   const engine::CommitOptions how{.urgency = wal::Urgency::kReserve,
                                   .deadline = Deadline::AfterMs(options_.admission_timeout_ms)};
-  const wal::RecordSize bound =
-      wal::RecordSize::For(1024 + table_->state->priority_table_count() * 64, {});
   Appended appended{.id = lane.id, .first_row = lane.rows_end};
   wal::Reservation reservation;
   {
     engine::ChangeScope scope(database_.get(), table_.get(), how);
+    const wal::RecordSize bound =
+        wal::RecordSize::For(1024 + table_->state->priority_table_count() * 64, {});
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&bound, 1}, how, &waited));
     if (lane.removed.load()) {
@@ -211,8 +212,10 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, uint32_t number) {
   }
   lane->id = id;  // Nothing fails any more.
   size_t offset = 0;
-  for (size_t c = 0; c < layout().trajectory_columns().size(); ++c) {
+  // Also of those that came later than this writer.
+  for (size_t c = 0; c < state.layout().trajectory_columns().size(); ++c) {
     const auto value = state.ValueOf(c, slot);
+    lane->columns.resize(std::max(lane->columns.size(), offset + value.size()));
     std::memcpy(lane->columns.data() + offset, value.data(), value.size());
     offset += value.size();
   }

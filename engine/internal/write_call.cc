@@ -116,11 +116,9 @@ Status WriteCall::AddRows(size_t operation, Writer::Impl* writer,
                                    found->operation(), "; a batch takes one for each table");
   }
   for (const LaneRows& call : calls) {
-    for (const LaneRows& other : found->calls) {
-      if (other.lane != call.lane) continue;
-      return Status::InvalidArgument("table '", table, "': lane ", call.lane,
-                                     " comes twice in one batch");
-    }
+    if (found->lanes.insert(call.lane).second) continue;
+    return Status::InvalidArgument("table '", table, "': lane ", call.lane,
+                                   " comes twice in one batch");
   }
   found->parts.push_back({operation, found->calls.size(), calls.size(), given});
   found->calls.insert(found->calls.end(), calls.begin(), calls.end());
@@ -202,8 +200,12 @@ Status WriteCall::TakeFrames(TableAppend* append) {
   Writer::Impl* writer = append->writer;
   append->plan = {};
   const uint64_t pieces = writer->CountRows(append->calls, &append->plan);
-  append->plan.growth.companion_bytes = CompanionGrowth(*append);
+  append->plan.growth.companion_bytes = CompanionGrowth(*writer->table_);
   GEARDB_RETURN_IF_ERROR(writer->CheckFits(append->plan, pieces));
+  if (const auto owner = writer->table_->owner.lock(); owner != nullptr) {
+    // Rows that come without their owner's, too.
+    GEARDB_RETURN_IF_ERROR(owner->plan->CheckFits({.companion_bytes = CompanionGrowth(*owner)}));
+  }
   append->plan.hold = &hold_;
   return writer->CopyRows(append->calls, deadline_, &append->plan);
 }
@@ -227,7 +229,7 @@ Status WriteCall::RunBound() {
     return status;
   });
   if (!reserved.ok()) {
-    for (TableAppend& append : appends_) append.writer->ForgetRemoved(append.calls, reserved);
+    ForgetRemoved(reserved);
     SeeToTables(/*written=*/false);
     return reserved;
   }
@@ -243,6 +245,20 @@ Status WriteCall::RunBound() {
     SeeToTables(/*written=*/true);
   }
   return Status::Ok();
+}
+
+void WriteCall::ForgetRemoved(const Status& told) {
+  // A trajectory's rows and those of its values leave together, whichever was asked first.
+  const auto owner_of = [](const TableAppend& append) {
+    const auto owner = append.writer->table_->owner.lock();
+    return owner != nullptr ? owner : append.writer->table_;
+  };
+  for (const TableAppend& append : appends_) {
+    if (!append.plan.lanes_left) continue;
+    for (const TableAppend& other : appends_) {
+      if (owner_of(other) == owner_of(append)) other.writer->ForgetRemoved(other.calls, told);
+    }
+  }
 }
 
 void WriteCall::GiveBack() {

@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/internal/append.h"
@@ -72,6 +73,7 @@ class WriteCall {
     Writer::Impl* writer = nullptr;
     std::vector<AppendPart> parts;
     std::vector<LaneRows> calls;
+    std::unordered_set<uint32_t> lanes;  ///< Of these.
     AppendPlan plan;
     // Initial priorities of all parts together.
     std::map<uint32_t, std::vector<float>> values;  ///< By number of priority table.
@@ -132,14 +134,16 @@ class WriteCall {
   Status AddCompanionRows(size_t operation, Writer::Impl* writer, const LaneRows& call);
   /// A column that was dropped meanwhile gets no values.
   void LeaveOutDropped() GEARDB_REQUIRES(database_->commit);
-  /// Of frames that companions of an append's table get with it.
-  uint64_t CompanionGrowth(const TableAppend& append) const;
+  /// Of frames that companions of a table get.
+  uint64_t CompanionGrowth(const TableCore& owner) const;
   /// From steps 1 to 4 with what was bound.
   Status RunBound();
   /// `status`, which is of an operation of the batch.
   Status OfOperation(size_t operation, const Status& status) const;
   Status TakeFrames();
   void GiveBack();
+  /// Frees the lanes of trajectories that have left, where the caller was told of those.
+  void ForgetRemoved(const Status& told);
   Status TakeFrames(TableAppend* append);
 
   // Step 2; engine/internal/write_decide.cc.
@@ -164,6 +168,8 @@ class WriteCall {
   uint64_t FindItems(PriorityTable::Impl* table, const ItemNames& names, Add add) const;
   Status FindItems() GEARDB_REQUIRES(database_->commit);
   Status DecideAppends(ChangeScope* scope, bool* again) GEARDB_REQUIRES(database_->commit);
+  /// What other operations remove or set columns of leaves with the record that says so.
+  void KeepWithRecord(TableAppend* append) const GEARDB_REQUIRES(database_->commit);
   /// The initial priority of what a call brings without one of its own.
   float InitialOf(const Writer::Impl& writer, uint32_t number, const LaneRows& call) const
       GEARDB_REQUIRES(database_->commit);
@@ -173,13 +179,21 @@ class WriteCall {
   Status AwaitRoom(ChangeScope* scope, bool* again) GEARDB_REQUIRES(database_->commit);
   /// Whether there was something.
   bool ReleaseAdmitted();
+  /// Upper bound of what its items and priorities take, before they are looked for.
+  uint64_t ItemBytesMax() const;
   /// Upper bound of the body; operations that say nothing are left out of `recorded_`.
   uint64_t BodyMax();
+  /// Of the parts, and the record itself.
   std::vector<wal::RecordSize> Records(uint64_t body_bytes) const;
+  /// How much of what leaves for an append the record says at most. The rest goes ahead of it.
+  size_t EvictedInRecordMax(const TableAppend& append) const;
+  /// Of the records that go ahead of it so.
+  std::vector<wal::RecordSize> RemovalsAhead() const;
 
   // Step 3; likewise.
 
   Status WriteParts(ChangeScope* scope) GEARDB_REQUIRES(database_->commit);
+  Status WriteRemovalsAhead(ChangeScope* scope) GEARDB_REQUIRES(database_->commit);
   void Commit(ChangeScope* scope) GEARDB_REQUIRES(database_->commit);
   /// Reserves a record with operations [first, first + count) of `recorded_`.
   void Record(ChangeScope* scope, size_t first, size_t count) GEARDB_REQUIRES(database_->commit);

@@ -65,10 +65,10 @@ void WriteCall::LeaveOutDropped() {
   if (left_out > 0) CollectPieces();
 }
 
-uint64_t WriteCall::CompanionGrowth(const TableAppend& append) const {
+uint64_t WriteCall::CompanionGrowth(const TableCore& owner) const {
   uint64_t bytes = 0;
   for (const TableAppend& other : appends_) {
-    if (other.writer->table_->owner.lock() != append.writer->table_) continue;
+    if (other.writer->table_->owner.lock().get() != &owner) continue;
     AppendPlan plan;
     other.writer->CountRows(other.calls, &plan);
     bytes += plan.growth.pages * other.writer->layout().page_bytes();

@@ -4,6 +4,7 @@
 // commit mutex is held, are the call's own.
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "base/break.h"
@@ -14,8 +15,6 @@ namespace geardb::engine {
 
 namespace {
 
-/// What FlatBuffers puts around an operation and its vectors.
-constexpr uint64_t kOperationBytes = 256;
 /// A batch without rows and priorities, and a tag no larger than this, may use the log's reserve.
 constexpr size_t kSmallTagBytes = size_t{64} << 10;
 
@@ -30,7 +29,11 @@ Status WriteCall::Reserve() {
   group_lsn_ = 0;
   in_parts_ = false;
   CollectPieces();
-  const uint64_t whole = wal::RecordSize::For(BodyMax(), piece_bytes_).total();
+  uint64_t whole = 0;
+  {
+    MutexLock lock(&database_->commit);
+    whole = wal::RecordSize::For(BodyMax() + ItemBytesMax(), piece_bytes_).total();
+  }
   // What leaves for it may yet come on top.
   in_parts_ = !pieces_.empty() && whole > database_->log->record_bytes_max() / 4 * 3;
   for (TableAppend& append : appends_) {
@@ -48,6 +51,7 @@ Status WriteCall::Reserve() {
   for (bool again = true; again;) GEARDB_RETURN_IF_ERROR(Decide(&scope, &again));
   if (recorded_.empty()) return Status::Ok();
   if (in_parts_) GEARDB_RETURN_IF_ERROR(WriteParts(&scope));
+  GEARDB_RETURN_IF_ERROR(WriteRemovalsAhead(&scope));
   Commit(&scope);
   return Status::Ok();
 }
@@ -175,6 +179,7 @@ Status WriteCall::DecideAppends(ChangeScope* scope, bool* again)
     const Status room = append.writer->DecideRoom(append.calls, scope, &append.plan, again);
     GEARDB_RETURN_IF_ERROR(OfOperation(append.operation(), room));
     if (*again) return Status::Ok();
+    KeepWithRecord(&append);
   }
   // Places of limiters are taken once there is room in all tables.
   for (TableAppend& append : appends_) {
@@ -185,6 +190,19 @@ Status WriteCall::DecideAppends(ChangeScope* scope, bool* again)
     if (*again) return Status::Ok();
   }
   return Status::Ok();
+}
+
+void WriteCall::KeepWithRecord(TableAppend* append) const
+    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
+  std::set<Slot> named(append->plan.leaving.begin(), append->plan.leaving.end());
+  for (const TableColumns& columns : columns_) {
+    if (columns.table == append->writer->table_) named.insert(columns.lane.slot);
+  }
+  std::vector<fb::Removed>& removed = append->plan.eviction.removed;
+  const auto others =
+      std::stable_partition(removed.begin(), removed.end(),
+                            [&](const fb::Removed& one) { return named.contains(one.slot()); });
+  append->plan.with_record = static_cast<size_t>(others - removed.begin());
 }
 
 float WriteCall::InitialOf(const Writer::Impl& writer, uint32_t number, const LaneRows& call) const
@@ -263,104 +281,7 @@ Status WriteCall::DecideItems(ChangeScope* scope, bool* again)
   return Status::Ok();
 }
 
-Status WriteCall::AwaitRoom(ChangeScope* scope, bool* again) {
-  const uint64_t body_bytes = BodyMax();
-  if (recorded_.empty()) return Status::Ok();
-  const std::vector<wal::RecordSize> records = Records(body_bytes);
-  const uint64_t record_max = database_->log->record_bytes_max();
-  if (records.back().total() > record_max) {
-    const std::string what =
-        alone_ || batch_.operations.empty()
-            ? "the call"
-            : "a batch of " + std::to_string(batch_.operations.size()) + " operations";
-    return Status::InvalidArgument(what, " needs a log record of ", records.back().total(),
-                                   " bytes", in_parts_ ? " without its rows" : "", "; at most ",
-                                   record_max, " fit the ring (a quarter of it)");
-  }
-  if (!in_parts_) return scope->AwaitRoom({records.data(), 1}, scope->how(), again);
-  return scope->PrepareFor(records, scope->how().urgency);
-}
-
-uint64_t WriteCall::BodyMax() {
-  using Kind = Recorded::Kind;
-  recorded_.clear();
-  uint64_t bytes = 1024;
-  const auto add = [&](Kind kind, size_t index, uint64_t operation_bytes) {
-    recorded_.push_back({kind, index});
-    bytes += kOperationBytes + operation_bytes;
-  };
-  for (size_t i = 0; i < sets_.size(); ++i) {
-    if (!sets_[i].items.empty()) add(Kind::kSet, i, sets_[i].items.size() * sizeof(fb::Item));
-  }
-  for (size_t i = 0; i < deletes_.size(); ++i) {
-    if (deletes_[i].items.empty()) continue;
-    add(Kind::kDelete, i, deletes_[i].items.size() * sizeof(fb::Handed));
-  }
-  for (size_t i = 0; i < removals_.size(); ++i) {
-    if (removals_[i].with_append) continue;
-    add(Kind::kRemove, i, removals_[i].slots.size() * sizeof(fb::Removed));
-  }
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    if (columns_[i].setting.columns.empty()) continue;
-    add(Kind::kColumns, i, ColumnsBytesMax(columns_[i]));
-  }
-  for (size_t i = 0; i < appends_.size(); ++i) {
-    const TableAppend& append = appends_[i];
-    add(Kind::kAppend, i,
-        append.writer->BodyMax(append.given, append.plan) +
-            append.plan.eviction.size() * sizeof(fb::Removed));
-  }
-  if (tag_ != nullptr) add(Kind::kTag, 0, tag_->name.size() + tag_->blob.size());
-  return bytes;
-}
-
-std::vector<wal::RecordSize> WriteCall::Records(uint64_t body_bytes) const {
-  std::vector<wal::RecordSize> records;
-  if (!in_parts_) return {wal::RecordSize::For(body_bytes, piece_bytes_)};
-  for (const PartOfPieces& part :
-       SplitIntoParts(piece_bytes_, database_->log->record_bytes_max())) {
-    records.push_back(part.size);
-  }
-  records.push_back(wal::RecordSize::For(body_bytes, {}, pieces_.size()));
-  return records;
-}
-
 // ---- Step 3.
-
-void WriteCall::CollectPieces() {
-  pieces_.clear();
-  piece_bytes_.clear();
-  for (const TableAppend& append : appends_) {
-    const AppendPlan& plan = append.plan;
-    pieces_.insert(pieces_.end(), plan.pieces.begin(), plan.pieces.end());
-    piece_bytes_.insert(piece_bytes_.end(), plan.piece_bytes.begin(), plan.piece_bytes.end());
-  }
-}
-
-Status WriteCall::WriteParts(ChangeScope* scope)
-    GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
-  CommitOptions how = scope->how();
-  for (TableAppend& append : appends_) {
-    append.plan.in_parts = false;  // None is written yet: pieces may still come from other frames.
-    append.writer->FollowPatches(append.calls, &append.plan);
-    append.plan.in_parts = true;
-  }
-  CollectPieces();
-  for (const PartOfPieces& part :
-       SplitIntoParts(piece_bytes_, database_->log->record_bytes_max())) {
-    GEARDB_RETURN_IF_ERROR(scope->AwaitRoomHolding(part.size, how));
-    const wal::Reservation at = scope->Reserve({.type = wal::RecordType::kPart,
-                                                .size = part.size,
-                                                .part = parts_++,
-                                                .group_lsn = group_lsn_});
-    const auto pieces = std::span(pieces_).subspan(part.first, part.count);
-    database_->Finish(at, pieces, nullptr);
-    how.deadline = Deadline::Infinite();  // What has begun is finished.
-    group_lsn_ = at.group_lsn;
-    NamePieces(at.lsn, database_->manifest.Seed(), pieces);
-  }
-  return scope->AwaitRoomHolding(Records(BodyMax()).back(), how);
-}
 
 void WriteCall::Commit(ChangeScope* scope) GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
   // Whoever comes with the largest priority has that of the batch.

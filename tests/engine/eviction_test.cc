@@ -113,6 +113,68 @@ TEST_F(EvictionTest, MoreThanOneRecordNamesLeavesWhollyOrNotAtAll) {
   EXPECT_EQ(priority("per")->Count(), 200u);
 }
 
+// A record of 16 KiB, which 800 of them do not fit: a batch was refused.
+TEST_F(EvictionTest, NorDoesABatchNeedOneRecord) {
+  options_.ring_bytes = 64 << 10;
+  options_.segment_bytes = 128 << 10;
+  for (const bool removes : {false, true}) {
+    OpenEmpty();
+    TableSpec spec = StepSpec();
+    spec.steps_per_page = 64;
+    spec.steps_max = 1000;
+    Create(spec);
+    for (int t = 0; t < 1000; ++t) AppendClosed(t, 1);
+    const Rows rows(5000, 800);
+    const TrajectoryId by_hand[] = {900, 901};
+    WriteBatch batch;
+    if (removes) batch.Remove(table_, by_hand);
+    batch.AppendSteps(writer_.get(), rows.many(), {.end = End::kTerminated});
+    ASSERT_OK(database_->Write(batch));
+    const auto check = [&] {
+      const std::vector<TrajectoryId> ids = Ids();
+      ASSERT_EQ(ids.size(), 201u);
+      EXPECT_EQ(ids.front(), removes ? 799u : 801u);
+      EXPECT_EQ(ids.back(), 1001u);
+      EXPECT_EQ(Numbers(1001), testing::Count(5000, 800));
+      EXPECT_EQ(table_->Find(900).ok(), !removes);
+    };
+    check();
+    Reopen();
+    OpenAgain("steps");
+    check();
+  }
+}
+
+// One that went ahead of the record which sets its column was no more when that was replayed.
+TEST_F(EvictionTest, WhatABatchSetsColumnsOfLeavesWithIt) {
+  options_.ring_bytes = 64 << 10;
+  options_.segment_bytes = 128 << 10;
+  OpenEmpty();
+  TableSpec spec = StepSpec();
+  spec.steps_per_page = 64;
+  spec.steps_max = 1000;
+  Create(spec);
+  for (int t = 0; t < 1000; ++t) AppendClosed(t, 1);
+  const Rows rows(5000, 800);
+  const float score = 3;
+  WriteBatch batch;
+  for (const TrajectoryId id : {5u, 700u, 950u}) {
+    batch.SetColumns(table_, id, {{"score", TensorView::Scalar(score)}});
+  }
+  batch.AppendSteps(writer_.get(), rows.many(), {.end = End::kTerminated});
+  ASSERT_OK(database_->Write(batch));
+  for (const bool again : {false, true}) {
+    if (again) {
+      Reopen();
+      OpenAgain("steps");
+    }
+    EXPECT_EQ(table_->Count(), 201u);
+    EXPECT_EQ(Ids().front(), 801u);
+    ASSERT_OK_AND_ASSIGN(const auto scores, table_->Statistics("score"));
+    EXPECT_EQ(scores.max, 3);
+  }
+}
+
 class EvictionOrderTest : public EvictionTest, public ::testing::WithParamInterface<bool> {
  protected:
   void CreateFour() {

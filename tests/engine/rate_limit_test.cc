@@ -8,6 +8,7 @@ namespace geardb {
 namespace {
 
 using testing::RateLimitFixture;
+using testing::Rows;
 using testing::StepSpec;
 
 class RateLimitTest : public RateLimitFixture {};
