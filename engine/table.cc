@@ -242,7 +242,7 @@ void ListRemovals(const engine::TableState& state, uint64_t from, uint64_t remov
   const engine::RemovalLog& log = state.removals();
   const uint64_t first = std::max(from, log.begin());
   found->missed = first - from;
-  found->next = std::min(log.end(), first + removals_max);
+  found->next = first + std::min(log.end() - first, removals_max);
   for (uint64_t number = first; number < found->next; ++number) {
     const engine::RemovalLog::Entry& entry = log.entry(number);
     found->removals.push_back({.id = entry.id, .reason = entry.cause.reason});

@@ -18,13 +18,19 @@ int64_t OverOf(const CompiledView& view, const WindowRule& rule) {
   return view.Over(rule.extent.length) + (kBreak.window_one_too_long ? 1 : 0);
 }
 
+/// What an entry of a ragged view takes while it is looked up: where its rows are, and of which
+/// step. Of the rows themselves it may have none.
+constexpr uint64_t kRaggedEntryBytes = 128;
+
 /// Asked before anything is multiplied: the bytes may be more than any number holds.
 Status CheckEntries(const CompiledView& view, int64_t items, int64_t each,
                     const BatchBudget& budget) {
-  const uint64_t entries_max = std::min(budget.limit, kViewBytesMax) / view.entry_bytes();
+  const bool ragged = view.companion && !view.fixed;
+  const uint64_t entry_bytes = ragged ? kRaggedEntryBytes : view.entry_bytes();
+  const uint64_t entries_max = std::min(budget.limit, kViewBytesMax) / entry_bytes;
   if (each <= static_cast<int64_t>(entries_max) / items) return Status::Ok();
   return Status::ResourceExhausted("view '", view.name, "': ", items, " x ", each, " entries of ",
-                                   view.entry_bytes(), " bytes do not fit the batch budget of ",
+                                   entry_bytes, " bytes do not fit the batch budget of ",
                                    budget.limit, " bytes (budgets.batch_bytes)");
 }
 

@@ -61,7 +61,14 @@ Status BatchBuilder::BuildBlob(size_t v, BatchOutput* output) {
   for (size_t i = 0; i < values.size(); ++i) {
     const RowsOutput into{i * view.out_row_bytes, view.out_row_bytes};
     if (values[i].begin == values[i].end) {
-      runs_.Fill(into.destination, view.out_row_bytes);
+      // Tables of other parts have defaults of their own.
+      const uint64_t unset = ViewOf(v, i).pad_bits;
+      if (unset == view.pad_bits) {
+        runs_.Fill(into.destination, view.out_row_bytes);
+      } else {
+        FillElements(view.delivered, unset,
+                     {output->buffer.get() + into.destination, view.out_row_bytes});
+      }
     } else {
       // One row, whatever the companion says it has.
       const RaggedRange row{values[i].begin, values[i].begin + 1};

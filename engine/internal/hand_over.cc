@@ -6,6 +6,7 @@
 #include "engine/internal/change_scope.h"
 #include "engine/internal/group_draw.h"
 #include "engine/internal/sampler_impl.h"
+#include "engine/internal/set_filter.h"
 #include "engine/internal/table_change.h"
 
 namespace geardb {
@@ -77,8 +78,9 @@ Status Sampler::Impl::HandOver(Drawn* batch, Deadline deadline) {
   GEARDB_RETURN_IF_ERROR(database()->Acknowledge(end, Ack::kLog));
   CrashPoint("handed_over");
   for (size_t p = 0; p < sources_.size(); ++p) {
-    if (!counted[p]) continue;
-    engine::RemoveFinished(database(), sources_[p].priority_table->table, batch->parts[p].sampled);
+    const auto& table = sources_[p].priority_table->table;
+    if (table->follow_up_due.load()) engine::FollowUp(database(), table);
+    if (counted[p]) engine::RemoveFinished(database(), table, batch->parts[p].sampled);
   }
   return Status::Ok();
 }

@@ -126,8 +126,11 @@ void Sampler::Impl::CheckCarried() {
   const engine::PriorityState& priority = sources_[0].priority();
   const uint64_t leaf = carried_->leaf.leaf;
   uint32_t generation = 0;
+  const index::PrioritizedSelector* const weights = priority.prioritized();
   const bool there = state.GenerationOfLeaf(priority, leaf, &generation) &&
                      generation == carried_->generation && priority.selector().Contains(leaf) &&
+                     (priority.filter() == nullptr || !priority.filter()->IsFiltered(leaf)) &&
+                     (weights == nullptr || weights->WeightOf(weights->raw_priority(leaf)) > 0) &&
                      !state.IsUnreadableItem(priority, leaf);
   // A hand-over names all items of its batch, or none: other limits may be in force by now.
   const engine::DrawReservation& held = carried_->reservation;

@@ -11,6 +11,8 @@ namespace {
 
 constexpr int64_t kRowsMax = int64_t{1} << 24;
 
+bool IsNear(int64_t row) { return row >= -kRowsMax && row <= kRowsMax; }
+
 /// "view 'obs' of priority table 'per'".
 std::string Where(const PriorityTableSpec& spec, const View& view) {
   return "view '" + (view.name.empty() ? view.column : view.name) + "' of priority table '" +
@@ -20,8 +22,7 @@ std::string Where(const PriorityTableSpec& spec, const View& view) {
 Status CheckRows(const PriorityTableSpec& spec, const View& view, const CompiledView& compiled) {
   const bool sizes_good = view.stack >= 1 && view.stack <= kRowsMax && view.rows.plus >= 0 &&
                           view.rows.plus <= kRowsMax && view.rows.stride != 0 &&
-                          std::abs(view.rows.stride) <= kRowsMax &&
-                          std::abs(view.rows.begin) <= kRowsMax &&
+                          IsNear(view.rows.stride) && IsNear(view.rows.begin) &&
                           (view.rows.count == ViewRows::kItemLength ||
                            (view.rows.count >= 1 && view.rows.count <= kRowsMax));
   if (!sizes_good) {
@@ -30,15 +31,13 @@ Status CheckRows(const PriorityTableSpec& spec, const View& view, const Compiled
         view.rows.stride, ", plus ", view.rows.plus, ", stack ", view.stack,
         "; counts must be at least 1, the stride not 0, sizes below ", kRowsMax);
   }
-  if (spec.item != ItemKind::kWindow || compiled.bootstrap || compiled.draw) {
-    for (const int64_t row : view.rows.list) {
-      if (row >= -kRowsMax && row <= kRowsMax) continue;
-      return Status::InvalidArgument(Where(spec, view), " shows row ", row,
-                                     " relative to the anchor; at most ", kRowsMax,
-                                     " either way are supported");
-    }
-    return Status::Ok();
+  for (const int64_t row : view.rows.list) {
+    if (IsNear(row)) continue;
+    return Status::InvalidArgument(Where(spec, view), " shows row ", row,
+                                   " relative to the anchor; at most ", kRowsMax,
+                                   " either way are supported");
   }
+  if (spec.item != ItemKind::kWindow || compiled.bootstrap || compiled.draw) return Status::Ok();
   const Extent& extent = spec.window.extent;
   for (int64_t k = 0; k < compiled.RowCount(extent.length); ++k) {
     const int64_t newest = compiled.Relative(k);

@@ -455,7 +455,7 @@ TEST_F(SamplerTest, WrongOptionsAreRefusedByName) {
   view({.stride = 0}, 1, "stride 0");
   view({.stride = 3}, 1, "promises");
   view({.list = {0, 3}}, 1, "promises");
-  view({.list = {INT64_MIN}}, 1, "promises");
+  view({.list = {INT64_MIN}}, 1, "relative to the anchor; at most");
   view({}, 0, "stack 0");
   view({}, 3, "promises");
   view({.bootstrap = true}, 1, "no n_step");
