@@ -248,7 +248,8 @@ class Sampler {
   /// `timeout_ms` (or `deadline`), which uses up no draw number. OutOfRange, at once: the epoch is
   /// exhausted, or none has begun. Corruption, once for each trajectory, naming it: a page that was
   /// drawn is damaged, and the trajectory was removed; or the file that has it is away, and the
-  /// trajectory is not drawn until the next open. The next call draws others. The hand-over is
+  /// trajectory is not drawn until the next open. Others of the batch are dealt with, and named,
+  /// too. The next call draws others. The hand-over is
   /// logged at Ack::kLog; where the log has no room for it by then, the call fails as an append
   /// does, and the batch waits for the next one. Draw numbers go on after the largest one handed
   /// over when a store is opened, and when the last sampler of the priority table (observers aside)

@@ -196,10 +196,17 @@ Status PageWaits::StatusOfAll() const {
 }
 
 const PageLoad* PageWaits::failed() const {
+  const std::vector<const PageLoad*> all = all_failed();
+  return all.empty() ? nullptr : all[0];
+}
+
+std::vector<const PageLoad*> PageWaits::all_failed() const {
+  std::vector<const PageLoad*> failed;
   for (const auto& load : loads_) {
-    if (loader_->IsReady(*load) && !load->status.ok()) return load.get();
+    if (loader_->IsReady(*load) && !load->status.ok()) failed.push_back(load.get());
   }
-  return failed_aside_.get();
+  if (failed_aside_ != nullptr) failed.push_back(failed_aside_.get());
+  return failed;
 }
 
 }  // namespace geardb::engine

@@ -207,6 +207,8 @@ class PageWaits {
   }
   /// The first of those that are ready that could not be read; null: all could.
   const PageLoad* failed() const;
+  /// All of these.
+  std::vector<const PageLoad*> all_failed() const;
 
  private:
   void WaitForAll();

@@ -1,6 +1,8 @@
 #include "engine/internal/sampler_impl.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "base/break.h"
 #include "base/thread.h"
@@ -219,6 +221,34 @@ void Sampler::Impl::WaitGathered(Drawn* batch) {
   while (!batch->gathered) changed_.WaitUntil(&mutex_, Deadline::Infinite());
 }
 
+namespace {
+
+struct DamagedTrajectory {
+  std::shared_ptr<engine::TableCore> table;  // Null: it is not there any more.
+  TrajectoryId trajectory = 0;
+};
+
+/// A trajectory of a table; of a companion, that of its owner.
+DamagedTrajectory WithOwner(const std::shared_ptr<engine::TableCore>& table, TrajectoryId id) {
+  if (!table->is_companion) return {table, id};
+  const auto owner = table->owner.lock();
+  return {owner, owner == nullptr ? 0 : engine::OwnerOf(*owner, *table, id)};
+}
+
+Status WithOthers(const Status& told, const std::vector<std::string>& others) {
+  constexpr size_t kNamedMax = 64;
+  std::string names;
+  for (size_t i = 0; i < others.size() && i < kNamedMax; ++i) {
+    names += (i == 0 ? "" : ", ") + others[i];
+  }
+  if (others.size() > kNamedMax) {
+    names += " and " + std::to_string(others.size() - kNamedMax) + " more";
+  }
+  return Status::Corruption(told.message(), "; so it is with others of the batch: ", names);
+}
+
+}  // namespace
+
 Status Sampler::Impl::GiveUp(Drawn* batch) {
   const Status status = batch->status;
   if (!options_.observer) {
@@ -236,14 +266,28 @@ Status Sampler::Impl::GiveUp(Drawn* batch) {
 
 Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const Status& why) {
   if (why.code() != StatusCode::kCorruption) return why;
-  const engine::PageLoad* failed = builder.waits().failed();
-  if (failed == nullptr) return why;
-  const auto table = database()->TableById(failed->place.layout->id());
-  if (table == nullptr) return why;
-  const TrajectoryId trajectory = failed->place.trajectory;
-  const bool of_file = failed->of_file && !kBreak.remove_for_a_file;
-  if (of_file) return engine::HideUnreadable(table, trajectory, why);
-  return engine::RemoveDamaged(database(), table, trajectory, why);
+  std::set<std::pair<TableId, TrajectoryId>> seen;
+  Status told;
+  std::vector<std::string> more;  // A learner with many of them is told of a batch's at once.
+  for (const engine::PageLoad* failed : builder.waits().all_failed()) {
+    if (failed->status.code() != StatusCode::kCorruption) continue;
+    const auto table = database()->TableById(failed->place.layout->id());
+    if (table == nullptr) return why;
+    const DamagedTrajectory of = WithOwner(table, failed->place.trajectory);
+    if (of.table == nullptr) return why;
+    if (!seen.emplace(of.table->layout().id(), of.trajectory).second) continue;
+    const Status& reason = seen.size() == 1 ? why : failed->status;
+    const bool of_file = failed->of_file && !kBreak.remove_for_a_file;
+    const Status become = of_file
+                              ? engine::HideUnreadable(of.table, of.trajectory, reason)
+                              : engine::RemoveDamaged(database(), of.table, of.trajectory, reason);
+    if (become.ok()) continue;
+    if (!told.ok())
+      more.push_back("'" + of.table->layout().spec().name + "'/" + std::to_string(of.trajectory));
+    if (told.ok()) told = become;
+  }
+  if (seen.empty()) return why;
+  return more.empty() ? told : WithOthers(told, more);
 }
 
 bool Sampler::Impl::WaitForChange(uint64_t seen, Deadline deadline) {

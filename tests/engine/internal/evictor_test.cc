@@ -1,5 +1,7 @@
 // A store with more data than memory: pages lose their frames, and what is shown of them is what
 // was stored, whoever shows it.
+#include <set>
+
 #include "tests/engine/frames_fixture.h"
 #include "tests/testing/files.h"
 
@@ -193,6 +195,39 @@ TEST_F(EvictorTest, ADamagedPageCostsItsTrajectory) {
     ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
     for (const TrajectoryId id : batch.trajectory_ids()) EXPECT_EQ(id, good);
   }
+}
+
+// A learner was told of one with each call, and got no batch before the last of them.
+TEST_F(EvictorTest, AllDamagedTrajectoriesOfABatchAreToldAtOnce) {
+  const TrajectoryId good = Add(4, 4);
+  std::set<TrajectoryId> bad;
+  for (int i = 0; i < 5; ++i) bad.insert(Add(4, 4));
+  ASSERT_EQ(DropAll(), 6u);
+  for (auto [path, bytes] : testing::FilesOf(dir_->path())) {
+    if (path.find("segment-") == std::string::npos) continue;
+    for (const TrajectoryId id : bad) {
+      std::string wanted;
+      for (int64_t at = 0; at < 64; ++at) {
+        wanted.push_back(static_cast<char>(ByteOf(numbers_[id], 2, at)));
+      }
+      const size_t found = bytes.find(wanted);
+      if (found != std::string::npos) bytes[found + 10] ^= 1;
+    }
+    testing::WriteBytes(path, bytes);
+  }
+  ASSERT_OK_AND_ASSIGN(const auto priority, table_->OpenPriorityTable("all"));
+  ASSERT_OK_AND_ASSIGN(
+      const auto sampler,
+      priority->NewSampler({.batch = 256, .views = {{.column = "frame"}}, .prefetch = 0}));
+  // So many rows show each of six but once in 10^20 draws.
+  const Status status = sampler->Next().status();
+  EXPECT_STATUS(kCorruption, status, "so it is with others of the batch: 'frames'/");
+  for (const TrajectoryId id : bad) {
+    EXPECT_NE(status.message().find(std::to_string(id)), std::string::npos) << id;
+    EXPECT_STATUS(kNotFound, table_->Find(id), "");
+  }
+  ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
+  for (const TrajectoryId id : batch.trajectory_ids()) EXPECT_EQ(id, good);
 }
 
 }  // namespace
