@@ -272,9 +272,9 @@ Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const
   for (const engine::PageLoad* failed : builder.waits().all_failed()) {
     if (failed->status.code() != StatusCode::kCorruption) continue;
     const auto table = database()->TableById(failed->place.layout->id());
-    if (table == nullptr) return why;
+    if (table == nullptr) continue;
     const DamagedTrajectory of = WithOwner(table, failed->place.trajectory);
-    if (of.table == nullptr) return why;
+    if (of.table == nullptr) continue;
     if (!seen.emplace(of.table->layout().id(), of.trajectory).second) continue;
     const Status& reason = seen.size() == 1 ? why : failed->status;
     const bool of_file = failed->of_file && !kBreak.remove_for_a_file;
@@ -282,9 +282,11 @@ Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const
                               ? engine::HideUnreadable(of.table, of.trajectory, reason)
                               : engine::RemoveDamaged(database(), of.table, of.trajectory, reason);
     if (become.ok()) continue;
-    if (!told.ok())
+    if (told.ok()) {
+      told = become;
+    } else {
       more.push_back("'" + of.table->layout().spec().name + "'/" + std::to_string(of.trajectory));
-    if (told.ok()) told = become;
+    }
   }
   if (seen.empty()) return why;
   return more.empty() ? told : WithOthers(told, more);
