@@ -12,9 +12,10 @@ namespace geardb::engine {
 namespace {
 
 constexpr ColdChunkKey kHeadKey{.table = 0, .partition = 0, .kind = 0xFFFF, .chunk = 0};
-/// Of the head's chunk: six numbers of 8 bytes, the first of which is this.
+/// Of the head's chunk: seven numbers of 8 bytes, the first of which is this.
 constexpr uint64_t kHeadVersion = 3;
 constexpr size_t kHeadWords = 7;
+/// Known, too: it does not say which batch brought it.
 constexpr uint64_t kHeadWithoutBatch = 2;
 constexpr size_t kHeadWordsWithoutBatch = 6;
 

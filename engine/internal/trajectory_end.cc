@@ -212,10 +212,8 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, uint32_t number) {
   }
   lane->id = id;  // Nothing fails any more.
   size_t offset = 0;
-  // Also of those that came later than this writer.
-  for (size_t c = 0; c < state.layout().trajectory_columns().size(); ++c) {
+  for (size_t c = 0; c < layout().trajectory_columns().size(); ++c) {
     const auto value = state.ValueOf(c, slot);
-    lane->columns.resize(std::max(lane->columns.size(), offset + value.size()));
     std::memcpy(lane->columns.data() + offset, value.data(), value.size());
     offset += value.size();
   }

@@ -22,6 +22,17 @@ class EvictionTest : public StoreTest {
   Result<Appended> TryAppend(int64_t rows, AppendOptions options = {.end = End::kTerminated}) {
     return writer_->AppendSteps(Rows(100, rows).many(), options);
   }
+  /// A new store whose records have 16 KiB: 800 of its 1,000 trajectories do not fit one.
+  void FillWithSingleSteps() {
+    options_.ring_bytes = 64 << 10;
+    options_.segment_bytes = 128 << 10;
+    OpenEmpty();
+    TableSpec spec = StepSpec();
+    spec.steps_per_page = 64;
+    spec.steps_max = 1000;
+    Create(spec);
+    for (int t = 0; t < 1000; ++t) AppendClosed(t, 1);
+  }
 };
 
 // One append that takes the place of several pages of one open trajectory.
@@ -113,17 +124,10 @@ TEST_F(EvictionTest, MoreThanOneRecordNamesLeavesWhollyOrNotAtAll) {
   EXPECT_EQ(priority("per")->Count(), 200u);
 }
 
-// A record of 16 KiB, which 800 of them do not fit: a batch was refused.
+// A batch for which more left was refused.
 TEST_F(EvictionTest, NorDoesABatchNeedOneRecord) {
-  options_.ring_bytes = 64 << 10;
-  options_.segment_bytes = 128 << 10;
   for (const bool removes : {false, true}) {
-    OpenEmpty();
-    TableSpec spec = StepSpec();
-    spec.steps_per_page = 64;
-    spec.steps_max = 1000;
-    Create(spec);
-    for (int t = 0; t < 1000; ++t) AppendClosed(t, 1);
+    FillWithSingleSteps();
     const Rows rows(5000, 800);
     const TrajectoryId by_hand[] = {900, 901};
     WriteBatch batch;
@@ -147,14 +151,7 @@ TEST_F(EvictionTest, NorDoesABatchNeedOneRecord) {
 
 // One that went ahead of the record which sets its column was no more when that was replayed.
 TEST_F(EvictionTest, WhatABatchSetsColumnsOfLeavesWithIt) {
-  options_.ring_bytes = 64 << 10;
-  options_.segment_bytes = 128 << 10;
-  OpenEmpty();
-  TableSpec spec = StepSpec();
-  spec.steps_per_page = 64;
-  spec.steps_max = 1000;
-  Create(spec);
-  for (int t = 0; t < 1000; ++t) AppendClosed(t, 1);
+  FillWithSingleSteps();
   const Rows rows(5000, 800);
   const float score = 3;
   WriteBatch batch;

@@ -15,15 +15,7 @@
 namespace geardb {
 namespace {
 
-class ManyBatchesAheadConcurrentTest : public testing::StoreTest {
- protected:
-  void SetUp() override {
-    options_.env = &env_;
-    StoreTest::SetUp();
-  }
-  void TearDown() override { Close(); }  // Its files go before the Env does.
-  testing::WaitingEnv env_;
-};
+using ManyBatchesAheadConcurrentTest = testing::WaitingStoreTest;
 
 TEST_F(ManyBatchesAheadConcurrentTest, AreAllGathered) {
   constexpr int64_t kAhead = 2 * EpochRegistry::kBlockReaders + 8;

@@ -45,15 +45,9 @@ struct ScannedKinds {
   bool histogram;
 };
 
-class ScanOfDroppedConcurrentTest : public testing::StoreTest,
+class ScanOfDroppedConcurrentTest : public testing::WaitingStoreTest,
                                     public ::testing::WithParamInterface<ScannedKinds> {
  protected:
-  void SetUp() override {
-    options_.env = &env_;
-    StoreTest::SetUp();
-  }
-  void TearDown() override { Close(); }  // Its files go before the Env does.
-
   void AppendValue(ColumnKind kind) {
     const std::vector<float> value(kScannedWidth, 5);
     const bool wide = kind == ColumnKind::kPerTrajectory;
@@ -86,8 +80,6 @@ class ScanOfDroppedConcurrentTest : public testing::StoreTest,
     const Column column = ScannedColumn(kind);
     return table_->AddColumns({&column, 1});
   }
-
-  testing::WaitingEnv env_;
 };
 
 // It went on by the name, and read rows of the other column as if they were values of its own.

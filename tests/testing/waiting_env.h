@@ -1,4 +1,4 @@
-// An Env whose reads a test holds up.
+// An Env whose reads a test holds up, and a store whose files are of it.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "tests/testing/store_fixture.h"
 
 namespace geardb::testing {
 
@@ -72,6 +73,17 @@ class WaitingEnv final : public Env {
   };
 
   std::atomic<int64_t> left_{std::numeric_limits<int64_t>::max()};
+};
+
+class WaitingStoreTest : public StoreTest {
+ protected:
+  void SetUp() override {
+    options_.env = &env_;
+    StoreTest::SetUp();
+  }
+  void TearDown() override { Close(); }  // Its files go before the Env does.
+
+  WaitingEnv env_;
 };
 
 }  // namespace geardb::testing

@@ -61,15 +61,7 @@ TEST_F(TableScanConcurrentTest, EachScanSeesOneMoment) {
 }
 
 /// A table whose pages are read from a log that the test holds up.
-class HeldUpScanConcurrentTest : public testing::StoreTest {
- protected:
-  void SetUp() override {
-    options_.env = &env_;
-    StoreTest::SetUp();
-  }
-  void TearDown() override { Close(); }  // Its files go before the Env does.
-  testing::WaitingEnv env_;
-};
+using HeldUpScanConcurrentTest = testing::WaitingStoreTest;
 
 // Thrice as many pages as one guard is for.
 TEST_F(HeldUpScanConcurrentTest, DoesNotKeepWhatLeavesBeforeItComesThere) {
