@@ -121,6 +121,13 @@ std::vector<LostFile> FindLostPages(const ColdDb& store, LostPages which, const 
     if (why.empty()) continue;
     lost.push_back({.file = table, .why = Concatenate(why, ", with ", RangeText(table))});
   }
+  if (lost.empty()) return lost;
+  // A compaction has removed some since they were named.
+  std::set<uint64_t> live;
+  for (const rocksdb::LiveFileMetaData& table : FilesOfPages(store, key)) {
+    live.insert(table.file_number);
+  }
+  std::erase_if(lost, [&](const LostFile& file) { return !live.contains(file.file.file_number); });
   return lost;
 }
 

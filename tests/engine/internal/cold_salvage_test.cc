@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -237,6 +238,29 @@ TEST_F(ColdSalvageConcurrentTest, ManyReadAroundABadBlock) {
   ASSERT_OK(store->Write(&batch, kSalvageLsn + 1));
   ASSERT_OK(store->Flush());
   for (std::thread& thread : threads) thread.join();
+}
+
+// Files that it had named were gone before it looked at them: "missing".
+TEST_F(ColdSalvageConcurrentTest, FilesThatACompactionRemovesAreNotLost) {
+  RestoreAndFlip({});
+  ASSERT_OK_AND_ASSIGN(const auto db, OpenColdDb(directory_, Options()));
+  std::atomic<bool> stop{false};
+  uint64_t looks = 0;
+  std::thread finder([&] {
+    for (; !stop; ++looks) {
+      const auto lost = FindLostPages(*db, LostPages::kDamaged);
+      EXPECT_TRUE(lost.empty()) << lost[0].why;
+    }
+  });
+  rocksdb::CompactRangeOptions options;
+  options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(db->db->CompactRange(options, db->pages, nullptr, nullptr).ok());
+  }
+  stop = true;
+  finder.join();
+  EXPECT_GT(looks, 0u);
+  ASSERT_OK(db->Close());
 }
 
 // Which version is asked for, the LSN says: the oldest that is not older.
