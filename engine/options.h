@@ -37,6 +37,13 @@ struct Budgets {
 };
 
 struct DatabaseOptions {
+  /// Those with which a process takes about `process_bytes` in memory, at most a tenth more: 22 MiB
+  /// are taken off first for code of its libraries, threads and what malloc keeps; then an eighth
+  /// for the cold store, and a sixteenth each for index, batches and the ring; frames have what is
+  /// left. At least 48 MiB, and what is less is taken for that. A database that there is keeps the
+  /// ring which it was created with; what the program itself has comes on top.
+  static DatabaseOptions Within(uint64_t process_bytes);
+
   // Behaviour.
   bool create_if_missing = true;
   /// AlreadyExists where there is a database; FailedPrecondition while somebody else creates one.

@@ -3,34 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <string>
 
 #include "tests/engine/frames_fixture.h"
+#include "tests/testing/own_memory.h"
 #include "tests/testing/sanitizers.h"
 
 namespace geardb {
 namespace {
 
+using testing::ForgetPeak;
+using testing::OwnBytes;
+
 constexpr uint64_t kMemoryMiB = uint64_t{1} << 20;
-
-/// Of this process, as the kernel counts it: 0 where it does not say.
-uint64_t OwnBytes(const std::string& name) {
-  std::ifstream file("/proc/self/status");
-  std::string word;
-  while (file >> word) {
-    uint64_t kib = 0;
-    if (word == name + ":" && file >> kib) return kib * 1024;
-  }
-  return 0;
-}
-
-/// From here on the peak is that of now.
-bool ForgetPeak() {
-  std::ofstream file("/proc/self/clear_refs");
-  file << "5" << std::flush;
-  return file.good();
-}
 
 class DatabaseMemoryTest : public FramesTest {
  protected:
