@@ -175,10 +175,15 @@ Status MakeMemory(engine::DatabaseCore* core) {
   return Status::Ok();
 }
 
-/// `index_bytes` is set to the budget that it is opened with, or was to be.
+/// What is known of an open that is refused.
+struct OpenAttempt {
+  uint64_t index_bytes = 0;                    ///< The budget that it is made with, or was to be.
+  std::optional<wal::OpenReport> written_out;  ///< Of engine::ReadLog: another may do better.
+};
+
 Result<std::shared_ptr<Database::Impl>> OpenImpl(const std::string& directory,
                                                  const DatabaseOptions& options,
-                                                 uint64_t* index_bytes) {
+                                                 OpenAttempt* attempt) {
   const auto began = std::chrono::steady_clock::now();
   if (directory.empty()) {
     return Status::InvalidArgument("the directory of the database is '': expected a path");
@@ -196,7 +201,7 @@ Result<std::shared_ptr<Database::Impl>> OpenImpl(const std::string& directory,
                                        DeleteUnlessForked<Database::Impl>());
   impl->directory = directory;
   ChooseSizes(impl->env, directory, &impl->options);
-  *index_bytes = impl->options.budgets.index_bytes;
+  attempt->index_bytes = impl->options.budgets.index_bytes;
   wal::LogOptions log = LogOptionsOf(impl->options);
   GEARDB_RETURN_IF_ERROR(MakeMemory(impl.get()));
   GEARDB_ASSIGN_OR_RETURN(wal::CreatedLog found, FindOrCreate(impl->env, directory, options, log));
@@ -209,31 +214,26 @@ Result<std::shared_ptr<Database::Impl>> OpenImpl(const std::string& directory,
   GEARDB_RETURN_IF_ERROR(engine::LoadImage(impl.get(), found.directory.get(), &image));
   engine::Recovery recovery(impl.get());
   GEARDB_ASSIGN_OR_RETURN(wal::OpenedLog opened,
-                          wal::OpenLog(found.directory.get(), directory,
-                                       {.log = log,
-                                        .from = image.log_from,
-                                        .keep = image.log_start,
-                                        .read_only = options.read_only,
-                                        .allow_damaged_prefix = options.read_only,
-                                        .take_lock = false},
-                                       [&](const wal::RecordView& record) {
-                                         return record.lsn < image.lsn ? Status::Ok()
-                                                                       : recovery.Visit(record);
-                                       }));
-  GEARDB_RETURN_IF_ERROR(engine::CheckReaches(opened.report.read, image));
+                          engine::ReadLog(found.directory.get(),
+                                          {.log = log,
+                                           .from = image.log_from,
+                                           .keep = image.log_start,
+                                           .reach = image.lsn,
+                                           .read_only = options.read_only,
+                                           .allow_damaged_prefix = options.read_only,
+                                           .take_lock = false},
+                                          image, impl.get(), &recovery, &attempt->written_out));
   impl->manifest = opened.manifest;
   impl->page_source->UseManifest(opened.manifest);
   impl->lock = std::move(found.lock);
   impl->UseLog(std::move(opened.writer));
-  const wal::ReadReport& read = opened.report.read;
   RecoveryReport& report = impl->recovery;
-  report.clean = read.seal_lsn != kNoLsn;
-  engine::NoteLog(read, impl.get());
+  engine::NoteLog(opened.report.read, impl.get());
   GEARDB_RETURN_IF_ERROR(recovery.Finish());
   impl->BeginWork();
   if (!options.read_only) GEARDB_RETURN_IF_ERROR(engine::CheckOpenFits(*impl));
   report.image = image.lsn;
-  engine::NoteRecovery(opened.report, recovery, &report);
+  engine::NoteRecovery(opened.report, attempt->written_out, recovery, &report);
   GEARDB_RETURN_IF_ERROR(engine::RemoveDamaged(impl.get(), recovery));
   engine::RemoveAllFinished(impl.get());
   engine::NoteDamage(*impl, &report);
@@ -252,11 +252,12 @@ Database::~Database() { Close().ok(); }
 
 Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
                                                  const DatabaseOptions& options) {
-  uint64_t index_bytes = 0;
-  auto impl = OpenImpl(directory, options, &index_bytes);
+  OpenAttempt attempt;
+  auto impl = OpenImpl(directory, options, &attempt);
+  if (!impl.ok() && attempt.written_out.has_value()) impl = OpenImpl(directory, options, &attempt);
   if (!impl.ok()) {
     Env* const env = options.env == nullptr ? Env::Posix() : options.env;
-    return engine::NameIndexBudget(impl.status(), env, directory, index_bytes);
+    return engine::NameIndexBudget(impl.status(), env, directory, attempt.index_bytes);
   }
   return std::unique_ptr<Database>(new Database(std::move(*impl)));
 }

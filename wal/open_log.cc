@@ -210,6 +210,11 @@ class LogOpener {
     OpenReport& report = opened_.report;
     report.read = scan_->report();
     const Lsn end = report.read.end_lsn;
+    if (end < options_.reach) {
+      return Status::Corruption("the log ends at LSN ", end,
+                                ", and what it is opened for is as of LSN ", options_.reach,
+                                ": the log has lost what was synced");
+    }
     if (report.read.seal_lsn == kNoLsn && end > 0) {
       report.cut_lsn = end;
       report.note = "cut at LSN " + std::to_string(end) + ", durability unknown";

@@ -40,6 +40,7 @@ struct OpenOptions {
   LogOptions log;                     ///< Sizes are taken from the manifest, all else from here.
   Lsn from = 0;                       ///< c: the smallest LSN that the caller needs to see.
   Lsn keep = kNoLsn;                  ///< Segments that end beyond it stay, too, unread.
+  Lsn reach = 0;                      ///< Corruption, nothing written, where the log ends below.
   bool read_only = false;             ///< Writes nothing; there is no writer then.
   bool allow_damaged_prefix = false;  ///< With read_only: serve what lies before the damage.
   bool take_lock = true;              ///< False: the caller already holds `directory`/LOCK.

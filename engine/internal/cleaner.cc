@@ -272,7 +272,6 @@ Status Cleaner::Pass(Aim aim, uint64_t* released) {
     if (!kept.ok() && aim != Aim::kOneByReserve && !choice.KeepToDead()) return kept;
   }
   database_->page_source->UseColdStore(store);
-  // Pages whose first pieces lie before it keep their frames from here on.
   database_->log_start.store(choice.start);
   CrashPoint("clean");
   GEARDB_RETURN_IF_ERROR(PutPages(choice.start));

@@ -183,9 +183,9 @@ class DatabaseCore {
   ReadableLog readable_log() const {
     const Lsn read = read_from_segments.load();
     if (log == nullptr) {
-      return {.start = log_start.load(), .bytes = read, .records = read, .has_writers = false};
+      return {.bytes = read, .records = read, .has_writers = false};
     }
-    return {.start = log_start.load(), .bytes = log->drained(), .records = log->boundary()};
+    return {.bytes = log->drained(), .records = log->boundary()};
   }
   std::atomic<Lsn> read_from_segments{0};  ///< That while the log is being read, or for good.
   /// Pieces that begin before it may be gone soon, or are.

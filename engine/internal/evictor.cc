@@ -124,6 +124,20 @@ uint64_t Evictor::MakeRoom(FramePool* pool, uint64_t frames, TableState* held) {
   return DropOnce(need, &too_new);
 }
 
+void Evictor::DropAll(const TableState* held) {
+  MutexLock one(&mutex_);
+  for (const auto& table : database_->AllTables()) {
+    const LockUnlessHeld lock(table->state.get(), held);
+    for (size_t g = 0; g < table->state->layout().group_count(); ++g) {
+      // Twice round: the first time may find that all were used.
+      table->state->frames().Drop({.group = g,
+                                   .frames = UINT64_MAX,
+                                   .log = database_->readable_log(),
+                                   .looks_max = 2 * table->state->pages().reserved()});
+    }
+  }
+}
+
 Evictor::Wanted Evictor::FramesOf(const PageWaits& waits) {
   Wanted wanted;
   waits.ForEach([&](const PageLoad& load) {

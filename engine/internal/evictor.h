@@ -25,6 +25,8 @@ class Evictor {
   /// dropped have left. Returns how many were dropped, of any pool. No table's mutex is held but
   /// that of `held`.
   uint64_t MakeRoom(FramePool* pool, uint64_t frames, TableState* held = nullptr);
+  /// Drops all that may go. No table's mutex is held but that of `held`.
+  void DropAll(const TableState* held);
   /// Of the pages that were to be read, how many frames they want of each pool.
   using Wanted = std::map<FramePool*, uint64_t>;
   static Wanted FramesOf(const PageWaits& waits);

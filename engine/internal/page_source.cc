@@ -36,7 +36,7 @@ Status PageSource::Read(const PagePlace& place, wal::AlignedBuffer* scratch, std
                         bool* of_file) {
   const Status status = place.log_at != kNoLsn ? ReadLog(place, scratch, frame)
                         : place.in_cold        ? ReadCold(place, frame, of_file)
-                                               : ReadPieces(place, scratch, frame);
+                                               : ReadPieces(place, scratch, frame, of_file);
   return status.WithContext(PageText(place));
 }
 
@@ -74,14 +74,35 @@ FoundPiece FindPiece(const fb::Body& body, const wal::RecordIndex& record, const
 
 }  // namespace
 
-Status PageSource::ReadPieces(const PagePlace& place, wal::AlignedBuffer* scratch,
-                              std::byte* frame) {
+Status PageSource::ReadPieces(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame,
+                              bool* of_file) {
+  PagePlace older = place;
+  const Status status = CopyPieces(place, 0, scratch, frame, &older);
+  const bool is_gone =
+      status.code() == StatusCode::kCorruption || status.code() == StatusCode::kNotFound;
+  if (!is_gone || older.newest_lsn == kNoLsn || cold_.load() == nullptr) return status;
+  // A page that went on after it was moved: what the log has no more, the cold store has, as of
+  // that piece or later. (Of a group that came later, the piece's end is not known here.)
+  const uint32_t from_cold = older.rows;
+  if (place.layout->group(place.group).added) older.rows = 0;
+  const Status cold = ReadCold(older, frame, of_file);
+  if (cold.code() == StatusCode::kCorruption) {
+    return Status::Corruption(status.message(), "; and ", cold.message());
+  }
+  GEARDB_RETURN_IF_ERROR(cold);
+  return CopyPieces(place, from_cold, scratch, frame, &older);
+}
+
+Status PageSource::CopyPieces(const PagePlace& place, uint32_t from, wal::AlignedBuffer* scratch,
+                              std::byte* frame, PagePlace* missing) {
   const PageLayout& pages = place.layout->group(place.group).pages;
   Lsn lsn = place.newest_lsn;
   // Of a group that came later, a page may have rows without it: before them all or, where a patch
   // was followed by some, between pieces. The frame has the defaults there.
   const bool may_lack = place.layout->group(place.group).added;
-  for (uint32_t end = place.rows; end > 0 && !(may_lack && lsn == kNoLsn);) {
+  for (uint32_t end = place.rows; end > from && !(may_lack && lsn == kNoLsn);) {
+    missing->rows = end;
+    missing->newest_lsn = lsn;
     log_reads_.fetch_add(1, std::memory_order_relaxed);
     GEARDB_ASSIGN_OR_RETURN(const wal::RecordIndex record, log_.ReadIndex(lsn, scratch));
     GEARDB_ASSIGN_OR_RETURN(const fb::Body* body, ReadBody(record.body()));

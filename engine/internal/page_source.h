@@ -28,7 +28,8 @@ struct PagePlace {
   uint32_t log_checksum = 0;                            ///< The low half of the piece's.
   bool in_cold = false;                                 ///< The cold store has them.
   std::shared_ptr<const ColdSnapshot> as_of = nullptr;  ///< Of it; null: as it is.
-  // Else they are in pieces, each of which names the record of the one before.
+  // Else they are in pieces, each of which names the record of the one before; where these are gone
+  // with their segments, the cold store has them.
   Lsn newest_lsn = kNoLsn;  ///< Of the record of the newest.
   Lpn lpn = kNoLpn;
   uint32_t generation = 0;
@@ -78,7 +79,12 @@ class PageSource {
 
  private:
   Status ReadLog(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame);
-  Status ReadPieces(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame);
+  Status ReadPieces(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame,
+                    bool* of_file);
+  /// Those of the log with rows at or beyond `from`, the newest first. Where one is not to be had,
+  /// `missing` says up to which row, and in which record it would be.
+  Status CopyPieces(const PagePlace& place, uint32_t from, wal::AlignedBuffer* scratch,
+                    std::byte* frame, PagePlace* missing);
   Status ReadCold(const PagePlace& place, std::byte* frame, bool* of_file);
 
   wal::LogBytes log_;

@@ -32,6 +32,8 @@ class Recovery {
   /// Of trajectories that are there at the log's end.
   uint64_t damaged_pages() const { return damaged_pages_; }
   uint64_t damaged_priorities() const { return damaged_priorities_; }
+  /// Whether it failed for want of a frame: pages of the ring alone keep theirs.
+  bool lacks_frames() const { return lacks_frames_; }
   /// Trajectories that lost a page, by table: to be removed once the database can write.
   const std::map<TableId, std::set<std::pair<Slot, uint32_t>>>& damaged() const { return damaged_; }
 
@@ -56,8 +58,12 @@ class Recovery {
   Result<FrameRef> TakeFrame(TableCore* table, size_t group);
   /// Likewise, and it shows the group's defaults.
   Result<FrameRef> TakeUnwrittenFrame(TableCore* table, size_t group);
+  /// Keeps in mind that there is none, and says so.
+  Result<FrameRef> NoteLack(Result<FrameRef> frame);
   /// Drops pages for a frame or some.
   void MakeRoom(TableState* state, size_t group);
+  /// Drops all that may go, and packs what stays.
+  void MakeAllRoom(const TableState* held);
   /// Pages lie elsewhere than when they were written, perhaps in more slabs: puts them into as few
   /// as they need.
   void PackFrames();
@@ -122,6 +128,7 @@ class Recovery {
   std::vector<PageOfGroup> going_on_;
   std::map<TableId, std::set<PageOfGroup>> bad_pages_;
   std::map<TableId, std::set<std::pair<Slot, uint32_t>>> damaged_;
+  bool lacks_frames_ = false;
   uint64_t orphaned_ = 0;
   uint64_t damaged_pages_ = 0;
   uint64_t damaged_priorities_ = 0;

@@ -74,17 +74,22 @@ Status Recovery::CopyPiece(const PieceOf& of, FrameRef* fresh) {
 Result<FrameRef> Recovery::FrameThatGoesOn(const PieceOf& of) {
   TableState& state = *of.table->state;
   bool of_file = false;
-  auto frame = state.frames().ReadNow(of.where->group(), of.where->lpn(), &of_file);
+  const auto read = [&] {
+    return state.frames().ReadNow(of.where->group(), of.where->lpn(), &of_file, Kept::kTaken);
+  };
+  Result<FrameRef> frame = read();
+  const auto lacks = [&] { return frame.status().code() == StatusCode::kResourceExhausted; };
+  if (lacks() && !core_->options.resident) {
+    MakeRoom(&state, of.where->group());
+    frame = read();
+  }
+  if (lacks()) {
+    MakeAllRoom(&state);
+    frame = NoteLack(read());
+  }
   // A repair can find out whether the page is good, where it can tell its versions apart.
   if (of_file && core_->cold->if_open()->pages_name_lsns()) return frame;
-  if (frame.ok() || frame.status().code() == StatusCode::kIoError) return frame;
-  if (frame.status().code() == StatusCode::kResourceExhausted) {
-    MakeRoom(&state, of.where->group());
-    frame = state.frames().ReadNow(of.where->group(), of.where->lpn());
-    if (frame.status().code() != StatusCode::kResourceExhausted) return frame;
-    PackFrames();
-    return state.frames().ReadNow(of.where->group(), of.where->lpn());
-  }
+  if (frame.ok() || lacks() || frame.status().code() == StatusCode::kIoError) return frame;
   // Damaged since it was read first; or the image shows rows of it that no cold store has, since it
   // left, or was patched, before they were moved. Where it is there at the end, its trajectory
   // goes.
@@ -114,12 +119,17 @@ Result<FrameRef> Recovery::TakeFrame(TableCore* table, size_t group) {
     Result<FrameRef> frame = take();
     if (frame.ok()) return frame;
   }
-  PackFrames();
-  Result<FrameRef> frame = take();
+  MakeAllRoom(table->state.get());
+  return NoteLack(take());
+}
+
+Result<FrameRef> Recovery::NoteLack(Result<FrameRef> frame) {
   if (frame.status().code() != StatusCode::kResourceExhausted || core_->options.resident) {
     return frame;
   }
-  // After a power loss the ring may have more than a process that dies leaves in it alone.
+  // After a power loss the ring may have more than a process that dies leaves in it alone. An open
+  // for writing brings it to the segments (ReadLog).
+  lacks_frames_ = true;
   return Status::ResourceExhausted(
       frame.status().message(), "; pages that the log's ring alone has stay in memory while it is ",
       "read: budgets.frames_bytes larger by ring_bytes (", core_->manifest.ring_bytes,
@@ -135,8 +145,13 @@ Result<std::shared_ptr<TableCore>> Recovery::MakeTable(const TableSpec& spec, Ta
   const auto mutex = owner != nullptr ? owner->state->shared_mutex : nullptr;
   auto made = core_->MakeTable(spec, id, Kept::kTaken, mutex);
   if (made.status().code() != StatusCode::kResourceExhausted) return made;
-  PackFrames();
+  MakeAllRoom(nullptr);
   return core_->MakeTable(spec, id, Kept::kTaken, mutex);
+}
+
+void Recovery::MakeAllRoom(const TableState* held) {
+  if (!core_->options.resident) core_->evictor->DropAll(held);
+  PackFrames();
 }
 
 void Recovery::PackFrames() {

@@ -58,13 +58,13 @@ Status Recovery::ChangeColumns(const fb::Operation& operation, const wal::Record
   if (adds) GEARDB_RETURN_IF_ERROR(Fits(record, CheckIdsEnd(added->ids_end())));
   auto prepared = state.PrepareColumns(*after);
   if (prepared.status().code() == StatusCode::kResourceExhausted) {
-    PackFrames();
+    MakeAllRoom(nullptr);
     prepared = state.PrepareColumns(*after);
   }
   GEARDB_ASSIGN_OR_RETURN(auto change, std::move(prepared));
   {
     MutexLock lock(&state.mutex);
-    state.ApplyColumns(std::move(change));
+    state.ApplyColumns(std::move(change), /*has_writers=*/false);
   }
   core_->KeepFrames(&state, PagesKept(state.layout()));
   const size_t companions = table->companions.size();

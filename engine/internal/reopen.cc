@@ -75,11 +75,20 @@ Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery) {
   return Status::Ok();
 }
 
-Status CheckReaches(const wal::ReadReport& read, const ImageHead& image) {
-  if (read.end_lsn >= image.lsn) return Status::Ok();
-  return Status::Corruption("the log ends at LSN ", read.end_lsn,
-                            ", and the index in the cold store is as of LSN ", image.lsn,
-                            ": the log has lost what was synced");
+Result<wal::OpenedLog> ReadLog(Env* directory, const wal::OpenOptions& options,
+                               const ImageHead& image, DatabaseCore* core, Recovery* recovery,
+                               std::optional<wal::OpenReport>* written_out) {
+  auto opened =
+      wal::OpenLog(directory, core->directory, options, [&](const wal::RecordView& record) {
+        return record.lsn < image.lsn ? Status::Ok() : recovery->Visit(record);
+      });
+  if (opened.ok() || !recovery->lacks_frames() || options.read_only || written_out->has_value()) {
+    return opened;
+  }
+  const auto drained = wal::OpenLog(directory, core->directory, options,
+                                    [](const wal::RecordView&) { return Status::Ok(); });
+  if (drained.ok()) *written_out = drained->report;
+  return opened;
 }
 
 void NoteLog(const wal::ReadReport& read, DatabaseCore* core) {
@@ -93,9 +102,12 @@ void NoteLog(const wal::ReadReport& read, DatabaseCore* core) {
   found.segments_free = found.files - found.segments_live;
 }
 
-void NoteRecovery(const wal::OpenReport& opened, const Recovery& recovery, RecoveryReport* into) {
+void NoteRecovery(const wal::OpenReport& opened, const std::optional<wal::OpenReport>& before,
+                  const Recovery& recovery, RecoveryReport* into) {
   RecoveryReport& report = *into;
   const wal::ReadReport& read = opened.read;
+  const wal::OpenReport& first = before.has_value() ? *before : opened;
+  report.clean = first.read.seal_lsn != kNoLsn;
   report.start = read.start_lsn;
   report.end = read.end_lsn;
   report.records = read.records;
@@ -104,7 +116,7 @@ void NoteRecovery(const wal::OpenReport& opened, const Recovery& recovery, Recov
   report.orphaned = recovery.orphaned();
   report.damaged_pages = recovery.damaged_pages();
   report.damaged_priorities = recovery.damaged_priorities();
-  report.note = opened.note;
+  report.note = first.note;
   report.damage = read.damage;
   if (!read.damage.ok()) report.note = read.damage.ToString();
 }

@@ -1,10 +1,11 @@
 // What an open finds beside the records of the log: an image of the index, and damage.
 #pragma once
 
-#include <string>
+#include <optional>
 
 #include "engine/internal/core.h"
 #include "engine/internal/recovery.h"
+#include "wal/open_log.h"
 
 namespace geardb::engine {
 
@@ -16,14 +17,21 @@ Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image);
 /// report.
 Status RemoveDamaged(DatabaseCore* core, const Recovery& recovery);
 
-/// Corruption where the log ends before the image: what was in it has been lost.
-Status CheckReaches(const wal::ReadReport& read, const ImageHead& image);
+/// Opens the log in `directory` and shows `recovery` what the image does not have. Where an open
+/// for writing finds no frames for pages that the ring alone has (after a power loss there may be
+/// more of these than frames), it is refused, but has brought all to the segments, and
+/// `written_out` says so: one that begins anew can drop such pages.
+Result<wal::OpenedLog> ReadLog(Env* directory, const wal::OpenOptions& options,
+                               const ImageHead& image, DatabaseCore* core, Recovery* recovery,
+                               std::optional<wal::OpenReport>* written_out);
 
 /// Keeps what the files of the log are, for DatabaseStats.
 void NoteLog(const wal::ReadReport& read, DatabaseCore* core);
 
-/// Says in the report what was read of the log, and what it came to.
-void NoteRecovery(const wal::OpenReport& opened, const Recovery& recovery, RecoveryReport* into);
+/// Says in the report what was read of the log, and what it came to. `before` is of an open that
+/// had to be begun anew, if any.
+void NoteRecovery(const wal::OpenReport& opened, const std::optional<wal::OpenReport>& before,
+                  const Recovery& recovery, RecoveryReport* into);
 
 /// Says in the report what damaged pieces have cost.
 void NoteDamage(const DatabaseCore& core, RecoveryReport* into);

@@ -31,7 +31,7 @@ Result<std::unique_ptr<TableState::ColumnChange>> TableState::PrepareColumns(Tab
   return status;
 }
 
-void TableState::ApplyColumns(std::unique_ptr<ColumnChange> change) {
+void TableState::ApplyColumns(std::unique_ptr<ColumnChange> change, bool has_writers) {
   const TableLayout& before = layout();
   const TableLayout& after = *change->layout;
   const auto own_frames = [&](size_t group) {
@@ -47,7 +47,7 @@ void TableState::ApplyColumns(std::unique_ptr<ColumnChange> change) {
   for (const uint32_t g : after.dropped_groups()) {
     if (!before.group(g).dropped) bytes += own_frames(g) * after.group(g).pages.frame_bytes();
   }
-  frames_->ChangeLayout(&after, change->groups);
+  frames_->ChangeLayout(&after, change->groups, has_writers);
   for (const uint32_t g : after.dropped_groups()) {
     if (!before.group(g).dropped) bytes -= own_frames(g) * after.group(g).pages.frame_bytes();
   }

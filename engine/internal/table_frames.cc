@@ -148,7 +148,9 @@ FrameRef TableFrames::BringIn(size_t group, Lpn lpn, PageWaits* waits) {
 FrameRef TableFrames::PutAside(size_t group, Lpn lpn, PageWaits* waits) const {
   PagePlace place = PlaceOf(group, lpn);
   // A patch need not wait until it is read, and the cleaner may put its version over this one.
-  if (place.in_cold) place.as_of = waits->ColdNow(*memory_.loader);
+  const bool has_cold = (pages_->residency(group, lpn).flags & kPageHasCold) != 0;
+  if (place.in_cold || (has_cold && place.log_at == kNoLsn))
+    place.as_of = waits->ColdNow(*memory_.loader);
   return waits->AddAside(this, place);
 }
 
@@ -158,7 +160,7 @@ bool TableFrames::Holds(const PagePlace& place) const {
          record.rows_filled == place.rows;
 }
 
-Result<FrameRef> TableFrames::ReadNow(size_t group, Lpn lpn, bool* of_file) {
+Result<FrameRef> TableFrames::ReadNow(size_t group, Lpn lpn, bool* of_file, Kept kept) {
   for (;;) {
     const FrameRef frame = FrameOf(group, lpn);
     if (frame.valid()) return frame;
@@ -174,7 +176,7 @@ Result<FrameRef> TableFrames::ReadNow(size_t group, Lpn lpn, bool* of_file) {
     GEARDB_RETURN_IF_ERROR(load->status);
     if (of_arena) continue;
     GEARDB_ASSIGN_OR_RETURN(const FrameRef placed,
-                            memory_.arena->Allocate(pools_[group], Deadline::Now()));
+                            memory_.arena->Allocate(pools_[group], Deadline::Now(), kept));
     std::memcpy(memory_.arena->Resolve(placed), load->into, pools_[group]->frame_bytes());
     Give(group, lpn, placed);
   }
@@ -282,9 +284,8 @@ TableFrames::Fate TableFrames::FateOf(size_t group, Lpn lpn, const ReadableLog& 
     const uint64_t bytes = PieceColumns(layout_->group(group).pages, record.rows_filled).bytes();
     return record.piece_at + bytes <= log.bytes ? Fate::kGo : Fate::kTooNew;
   }
-  // Of pieces, the first may be gone with its segment.
-  const bool from_part = (record.flags & kPageFromPart) != 0 && log.start > 0;
-  if (from_part || record.birth_lsn == kNoLsn || record.birth_lsn < log.start) return Fate::kStay;
+  if (record.birth_lsn == kNoLsn) return Fate::kStay;
+  // Of pieces, the first may have gone with their segments: the cold store has these (PageSource).
   return record.newest_lsn < log.records ? Fate::kGo : Fate::kTooNew;
 }
 

@@ -60,7 +60,6 @@ struct GonePage {
 
 /// What of the log can be read from its segments.
 struct ReadableLog {
-  Lsn start = 0;    ///< Below it segments may be gone.
   Lsn bytes = 0;    ///< Bytes below.
   Lsn records = 0;  ///< Records that begin below.
   /// The last pages of open trajectories have writers, who know their frames: not while a log is
@@ -109,8 +108,8 @@ class TableFrames {
   Result<std::vector<NewGroup>> PrepareGroups(const TableLayout& layout, Kept kept);
   void GiveUpGroups(std::span<const NewGroup> groups);
   /// Uses `layout` from here on. Pages that are there show the defaults of the groups that come
-  /// and, but for the last ones of open trajectories, of those that leave.
-  void ChangeLayout(const TableLayout* layout, std::span<const NewGroup> groups);
+  /// and, but for the last ones of open trajectories that have writers, of those that leave.
+  void ChangeLayout(const TableLayout* layout, std::span<const NewGroup> groups, bool has_writers);
   /// The page of a group that was dropped shows its defaults from here on, if it did not.
   void ShowDefaults(size_t group, Lpn lpn);
 
@@ -144,7 +143,7 @@ class TableFrames {
   /// The frame to read from while the mutex is held. A page that had no frame has one of the arena
   /// then: ResourceExhausted where none is free; Corruption, with `of_file` as of PageSource::Read;
   /// IoError.
-  Result<FrameRef> ReadNow(size_t group, Lpn lpn, bool* of_file = nullptr);
+  Result<FrameRef> ReadNow(size_t group, Lpn lpn, bool* of_file = nullptr, Kept kept = Kept::kLeft);
   /// Where the bytes of a page that has no frame are.
   PagePlace PlaceOf(size_t group, Lpn lpn) const;
   /// Of the memory that a page of the group is read into aside.

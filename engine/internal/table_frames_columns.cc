@@ -70,7 +70,8 @@ void TableFrames::GiveUpGroups(std::span<const NewGroup> groups) {
   }
 }
 
-void TableFrames::ChangeLayout(const TableLayout* layout, std::span<const NewGroup> groups) {
+void TableFrames::ChangeLayout(const TableLayout* layout, std::span<const NewGroup> groups,
+                               bool has_writers) {
   const TableLayout* const before = layout_;
   layout_ = layout;
   const size_t group_count = pools_.size();
@@ -88,7 +89,7 @@ void TableFrames::ChangeLayout(const TableLayout* layout, std::span<const NewGro
     SetDefaults(g, MakeDroppedDefaults(g));
   }
   trajectories_->ForEach([&](Slot, const index::TrajectoryRecord& record) {
-    const bool open = record.state == index::TrajectoryState::kOpen;
+    const bool goes_on = has_writers && record.state == index::TrajectoryState::kOpen;
     for (Lpn lpn = record.head_lpn; lpn != kNoLpn; lpn = pages_->page(lpn).next) {
       for (size_t g = group_count; g < pools_.size(); ++g) {
         pages_->residency(g, lpn).frame = default_frame(g);
@@ -97,7 +98,7 @@ void TableFrames::ChangeLayout(const TableLayout* layout, std::span<const NewGro
         FrameRef& frame = pages_->residency(g, lpn).frame;
         if (!frame.valid() || frame == old_defaults[g]) {
           frame = default_frame(g);
-        } else if (!open || lpn != record.tail_lpn) {
+        } else if (!goes_on || lpn != record.tail_lpn) {
           ShowDefaults(g, lpn);
         }
       }

@@ -172,8 +172,10 @@ class TableState {
   /// nothing left behind.
   Result<std::unique_ptr<ColumnChange>> PrepareColumns(TableHistory after) GEARDB_EXCLUDES(mutex);
   /// Columns that come hold their defaults, in all that is there. What leaves is not found any
-  /// more; the frames of groups of which nothing is left are retired.
-  void ApplyColumns(std::unique_ptr<ColumnChange> change) GEARDB_REQUIRES(mutex);
+  /// more; the frames of groups of which nothing is left are retired. With `has_writers` the last
+  /// pages of open trajectories keep theirs for writers who do not know yet.
+  void ApplyColumns(std::unique_ptr<ColumnChange> change, bool has_writers = true)
+      GEARDB_REQUIRES(mutex);
 
   // Applying. `lsn` is that of the record.
 

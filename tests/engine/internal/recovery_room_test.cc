@@ -1,6 +1,7 @@
 // What a database that is opened finds frames for: it has the budget of the one that wrote the log.
 #include "tests/engine/internal/cleaner_fixture.h"
 #include "tests/engine/values_fixture.h"
+#include "tests/testing/files.h"
 
 namespace geardb {
 namespace {
@@ -111,6 +112,103 @@ TEST_F(RecoveryRoomTest, PagesOfClosedTrajectoriesThatGoOnAsOthersBegin) {
     ASSERT_EQ(read[0].bytes.size(), text.size()) << id;
     EXPECT_EQ(std::memcmp(read[0].bytes.data(), text.data(), text.size()), 0) << id;
   }
+}
+
+// A replay knows no session's end: the last pages of all of them kept their frames in a group that
+// had been dropped.
+TEST_F(RecoveryRoomTest, AGroupThatIsDroppedAfterManySessions) {
+  constexpr uint32_t kLanes = 60;
+  TableSpec spec = FrameSpec();
+  spec.name = "wide";
+  spec.groups.push_back({.name = "g"});
+  spec.columns[0].group = "g";
+  Create(spec);
+  const std::vector<uint8_t> frame(kFrameBytes, 5);
+  for (int session = 0; session < 7; ++session) {
+    OpenAgain("wide", {.lanes = kLanes});
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      ASSERT_OK(writer_->Append({{"frame", TensorView::Of(std::span<const uint8_t>(frame))},
+                                 {"reward", TensorView::Scalar(1.0f)}},
+                                {.lane = lane}));
+    }
+    OpenAfterCrash();
+  }
+  OpenAgain("wide", {.lanes = kLanes});
+  const std::string_view dropped = "frame";
+  ASSERT_OK(table_->DropColumns({&dropped, 1}));
+  const Column wide = {.name = "wide", .shape = {8192}, .default_value = 3};
+  ASSERT_OK(table_->AddColumns(std::span(&wide, 1)));
+  OpenAfterCrash();
+  OpenAgain("wide", {.lanes = kLanes});
+  EXPECT_EQ(table_->Count(), 7u * kLanes);
+  ASSERT_OK_AND_ASSIGN(const auto statistics, table_->Statistics("wide[8191]"));
+  EXPECT_EQ(statistics.min, 3);
+}
+
+// What a page that goes on is read into was asked for as by a call that comes, which may not take
+// what is kept for another table's bound.
+TEST_F(RecoveryRoomTest, LanesThatWereThereBeforeATableWithABound) {
+  constexpr uint32_t kLanes = 180;
+  options_.resident = true;
+  options_.budgets.frames_bytes = 16 << 20;
+  OpenEmpty();
+  TableSpec spec;
+  spec.name = "lanes";
+  spec.columns = {{.name = "x", .shape = {1024}}};
+  spec.steps_per_page = 16;
+  Create(spec);
+  OpenAgain("lanes", {.lanes = kLanes});
+  const std::vector<float> rows(size_t{kLanes} * 1024, 1);
+  const std::vector<End> ends(kLanes, End::kGo);
+  const auto append = [&] {
+    return writer_
+        ->AppendLanes({{"x", TensorView(rows.data(), DType::kF32, Shape({kLanes, 1024}))}},
+                      {.ends = ends})
+        .status();
+  };
+  ASSERT_OK(append());
+  spec.name = "bound";
+  spec.bytes_max = 6 << 20;
+  ASSERT_OK(database_->CreateTable(spec));
+  ASSERT_OK(CleanAll());
+  ASSERT_OK(append());
+  ASSERT_OK(database_->Sync());
+  OpenAfterCrash();
+  OpenAgain("lanes", {.lanes = kLanes});
+  EXPECT_EQ(table_->StepCount(), 2u * kLanes);
+}
+
+// Pages of the ring alone cannot leave their frames, and a ring that outlives its segments has more
+// of them than there ever were frames.
+TEST_F(RecoveryRoomTest, APowerLossThatTookTheSegmentsAndLeftTheRing) {
+  options_.cold_tier = false;
+  options_.ring_bytes = options_.segment_bytes = 32 << 20;
+  options_.sync_interval_ms = 600'000;
+  OpenEmpty();
+  Make();
+  for (int i = 0; i < 60; ++i) Add(64, 64);  // 15 MiB, with 6 MiB of frames.
+  EXPECT_GT(Frames().dropped, 0u);
+  auto copy = testing::CopyOpenStore(dir_->path());
+  Close();
+  dir_ = std::move(copy);
+  for (const auto& [path, bytes] : testing::FilesOf(dir_->path() + "/log")) {
+    if (path.find("segment-") == std::string::npos) continue;
+    if (bytes.find_first_not_of('\0') >= 64) continue;  // A spare one.
+    std::string lost = bytes;
+    std::fill(lost.begin() + (1 << 20), lost.end(), '\0');
+    testing::WriteBytes(path, lost);
+  }
+  Open();
+  const RecoveryReport report = database_->recovery();
+  EXPECT_EQ(report.clean, report.note.empty()) << report.note;  // An idle log is sealed.
+  EXPECT_EQ(report.ring_records, 0u) << "all had room at the first try";
+  EXPECT_TRUE(report.damaged_trajectories.empty());
+  OpenAgain("frames");
+  EXPECT_EQ(table_->Count(), 60u);
+  ExpectAll();
+  Again();
+  EXPECT_TRUE(database_->recovery().clean);
+  ExpectAll();
 }
 
 }  // namespace

@@ -64,18 +64,6 @@ TEST_F(TableFramesTest, WhatTheSegmentsDoNotHaveStays) {
   EXPECT_GT(outcome.too_new, 0u);
 }
 
-TEST_F(TableFramesTest, PagesInPiecesOfWhichSomeAreGoneStay) {
-  const Lpn pieces = PageOf(Add(4, 1), 0);
-  const auto core = testing::CoreOf(*database_);
-  const Lsn later = core->log->end();
-  const Lpn whole = PageOf(Add(4, 4), 0);
-  core->log_start.store(later);
-  EXPECT_EQ(Drop(10, 1000).dropped, 1u);
-  EXPECT_TRUE(Has(pieces));
-  EXPECT_FALSE(Has(whole));
-  core->log_start.store(0);
-}
-
 TEST_F(TableFramesTest, TheLastPageOfAnOpenTrajectoryStays) {
   const TrajectoryId id = AddRows(0, 0, 6, End::kGo);
   EXPECT_EQ(Drop(10, 1000).dropped, 1u);
