@@ -50,5 +50,23 @@ TEST_F(OpenLogKeptTest, SegmentsThatAreKeptAndNotReadAreNotLookedThrough) {
   EXPECT_STATUS(kCorruption, OpenAndSee(env_.get(), "db", options_), "it is older than the log");
 }
 
+TEST_F(OpenLogKeptTest, ALogThatEndsTooEarlyIsRefusedBeforeAnythingIsWritten) {
+  CreateAndOpen();
+  Append(1, 1000);
+  const Lsn end = writer()->end();
+  env_->Die();
+  seen_ = SeenLog();
+  env_->Crash(testing::CrashKind::kProcess);
+  const uint64_t before = env_->operations();
+  OpenOptions options = options_;
+  options.reach = end + 1;
+  EXPECT_STATUS(kCorruption, OpenAndSee(env_.get(), "db", options),
+                "is as of LSN " + std::to_string(end + 1));
+  EXPECT_EQ(env_->operations(), before);
+  options_.reach = end;
+  Open();
+  EXPECT_EQ(records().size(), 1u);
+}
+
 }  // namespace
 }  // namespace geardb::wal

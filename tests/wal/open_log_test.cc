@@ -409,24 +409,6 @@ TEST_F(OpenLogTest, AVisitorsErrorEndsTheOpenBeforeAnythingIsWritten) {
   EXPECT_EQ(records().size(), 1u);
 }
 
-TEST_F(OpenLogTest, ALogThatEndsTooEarlyIsRefusedBeforeAnythingIsWritten) {
-  CreateAndOpen();
-  Append(1, 1000);
-  const Lsn end = writer()->end();
-  env_->Die();
-  seen_ = SeenLog();
-  env_->Crash(CrashKind::kProcess);
-  const uint64_t before = env_->operations();
-  OpenOptions options = options_;
-  options.reach = end + 1;
-  EXPECT_STATUS(kCorruption, OpenAndSee(env_.get(), "db", options),
-                "is as of LSN " + std::to_string(end + 1));
-  EXPECT_EQ(env_->operations(), before);
-  options_.reach = end;
-  Open();
-  EXPECT_EQ(records().size(), 1u);
-}
-
 TEST_F(OpenLogTest, ARingOfTheWrongSizeIsCorruption) {
   Create();
   env_->Put("db/log/ring", std::vector<std::byte>(100));
