@@ -22,6 +22,12 @@ namespace geardb::engine {
 
 class WriteCall;
 
+/// The trajectory in the slot is not closed, and no writer has it: who had it left it, with a
+/// record or where none could be logged. `commit` and the state's mutex are held.
+bool IsOrphan(const TableCore& table, Slot slot);
+/// When its writer left it, at the open at the earliest.
+int64_t OrphanedUs(const DatabaseCore& database, const TableCore& table, Slot slot);
+
 /// The record of an append.
 class AppendChange final : public Change {
  public:
@@ -64,7 +70,8 @@ class Writer::Impl {
   /// For a call that leaves nothing; of `calls`, none has a row that is stored.
   Status CheckNothing(Calls calls, Priorities priorities, Ack ack) const;
   Result<Appended> Cut(uint32_t lane);
-  Status Resume(TrajectoryId id, uint32_t lane);
+  /// `left_until_us`: FailedPrecondition for an orphan whose writer left it later.
+  Status Resume(TrajectoryId id, uint32_t lane, int64_t left_until_us = INT64_MAX);
   Result<TrajectoryId> Detach(uint32_t lane);
 
   const WriterOptions& options() const { return options_; }
@@ -236,12 +243,17 @@ class Writer::Impl {
   void Orphan();
   /// Of as many lanes as one record names.
   Status Leave(std::span<const engine::Lane* const> lanes);
+  struct WantedOrphan {
+    TrajectoryId id = 0;
+    int64_t left_until_us = INT64_MAX;
+  };
   /// `no_frame`: set where a page that it goes on in has none, and nothing has changed.
-  Status ResumeOnce(TrajectoryId id, uint32_t number, Deadline deadline, bool* no_frame);
+  Status ResumeOnce(const WantedOrphan& orphan, uint32_t number, Deadline deadline, bool* no_frame);
   /// So that each group that a trajectory goes on in finds a frame for a page.
   Status MakeRoomForTail(Deadline deadline);
   /// Nothing has changed after an error.
-  Status TakeOverOrphan(TrajectoryId id, uint32_t number);
+  Status TakeOverOrphan(const WantedOrphan& orphan, uint32_t number)
+      GEARDB_REQUIRES(database_->commit);
   Status TakeOverTail(engine::Lane* lane) GEARDB_REQUIRES(table_->state->mutex);
   /// The writers of the companions to which a lane's calls append.
   std::vector<Impl*> AppendedCompanions() const;

@@ -69,7 +69,7 @@ Status SealGroup(PriorityTable::Impl* impl, int64_t key) {
 }
 
 Result<uint64_t> SealOverdueGroups(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                                   uint32_t priority_table) {
+                                   uint32_t priority_table, const GoesOn& goes_on) {
   GEARDB_RETURN_IF_ERROR(CheckGroups(*database, *table, priority_table));
   const uint64_t groups_max = (database->log->record_bytes_max() - 2048) / sizeof(fb::Handed);
   std::vector<fb::Handed> overdue;
@@ -90,7 +90,7 @@ Result<uint64_t> SealOverdueGroups(DatabaseCore* database, const std::shared_ptr
     return a.generation() < b.generation();
   });
   uint64_t sealed = 0;
-  for (size_t begin = 0; begin < overdue.size(); begin += groups_max) {
+  for (size_t begin = 0; begin < overdue.size() && goes_on(); begin += groups_max) {
     const size_t count = std::min<size_t>(groups_max, overdue.size() - begin);
     GEARDB_ASSIGN_OR_RETURN(
         const SealOutcome outcome,

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "engine/internal/core.h"
+#include "engine/internal/timekeeper.h"
 
 namespace geardb::engine {
 
@@ -15,7 +16,7 @@ namespace geardb::engine {
 Status SealGroup(PriorityTable::Impl* impl, int64_t key);
 /// See PriorityTable::SealOverdueGroups.
 Result<uint64_t> SealOverdueGroups(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                                   uint32_t priority_table);
+                                   uint32_t priority_table, const GoesOn& goes_on = ToTheEnd);
 
 /// The shortest deadline of a table's priority tables; INT64_MAX where there is none.
 int64_t ShortestDeadlineMs(const TableSpec& spec);

@@ -19,19 +19,15 @@ constexpr int64_t kIntervalMaxMs = 10'000;
 /// What is closed and removed in the background does not wait for room in the log.
 constexpr int64_t kBackgroundAdmissionMs = 10;
 
-/// The orphans whose time has come, the oldest first: as they are closed, their items come.
-std::vector<TrajectoryId> OrphansOlderThan(DatabaseCore* database, const TableCore& table,
-                                           int64_t older_than_ms) {
-  const int64_t now_us = database->clock->WallTimeUs();
-  if (older_than_ms > now_us / 1000) return {};
-  const int64_t until_us = now_us - older_than_ms * 1000;
+/// The orphans left until then, the oldest first: as they are closed, their items come.
+std::vector<TrajectoryId> OrphansLeftUntil(DatabaseCore* database, const TableCore& table,
+                                           int64_t until_us) {
   std::vector<TrajectoryId> ids;
   MutexLock commit(&database->commit);
   MutexLock lock(&table.state->mutex);
   table.state->trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
-    if (record.state != index::TrajectoryState::kOrphaned) return;
-    const int64_t since_us = std::max(table.plan->orphaned_us(slot), database->opened_us);
-    if (older_than_ms == 0 || since_us <= until_us) ids.push_back(record.id);
+    if (!IsOrphan(table, slot)) return;
+    if (OrphanedUs(*database, table, slot) <= until_us) ids.push_back(record.id);
   });
   std::sort(ids.begin(), ids.end());
   return ids;
@@ -50,7 +46,8 @@ std::vector<uint32_t> WithDeadlines(const TableCore& table) {
 }  // namespace
 
 Result<uint64_t> CloseOrphans(const std::shared_ptr<DatabaseCore>& database,
-                              const std::shared_ptr<TableCore>& table, int64_t older_than_ms) {
+                              const std::shared_ptr<TableCore>& table, int64_t older_than_ms,
+                              const GoesOn& goes_on) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   if (older_than_ms < 0) {
@@ -58,14 +55,18 @@ Result<uint64_t> CloseOrphans(const std::shared_ptr<DatabaseCore>& database,
                                    older_than_ms, " ms; expected at least 0");
   }
   GEARDB_RETURN_IF_ERROR(database->CatchUp());
+  const int64_t now_us = database->clock->WallTimeUs();
+  if (older_than_ms > now_us / 1000) return uint64_t{0};
+  const int64_t until_us = older_than_ms == 0 ? INT64_MAX : now_us - older_than_ms * 1000;
   // A writer of its own takes each, and cuts it: between the two it is an orphan at the next open.
   Writer::Impl writer(database, table,
                       {.lanes = 1, .admission_timeout_ms = kBackgroundAdmissionMs});
   uint64_t closed = 0;
   Status unreadable;  // The last page of one: the others are closed.
-  for (const TrajectoryId id : OrphansOlderThan(database.get(), *table, older_than_ms)) {
-    const Status resumed = writer.Resume(id, 0);
-    // Somebody else has resumed or removed it meanwhile.
+  for (const TrajectoryId id : OrphansLeftUntil(database.get(), *table, until_us)) {
+    if (!goes_on()) break;
+    const Status resumed = writer.Resume(id, 0, until_us);
+    // Somebody else has resumed or removed it meanwhile; it may have been left again since.
     if (resumed.code() == StatusCode::kFailedPrecondition ||
         resumed.code() == StatusCode::kNotFound) {
       continue;
@@ -141,16 +142,17 @@ void Timekeeper::Run() {
 }
 
 void Timekeeper::LookOnce() {
+  const auto goes_on = [this] { return !stopped(); };
   // The database stops this thread before it goes: no owner is needed here.
   const std::shared_ptr<DatabaseCore> database(database_, [](DatabaseCore*) {});
   for (const auto& table : database_->AllTables()) {
     const TableSpec& spec = table->layout().spec();
     if (spec.orphan_timeout_ms > 0 && !stopped()) {
-      (void)CloseOrphans(database, table, spec.orphan_timeout_ms);
+      (void)CloseOrphans(database, table, spec.orphan_timeout_ms, goes_on);
     }
     if (spec.ttl_ms > 0 && !stopped()) (void)RemoveExpired(database_, table);
     for (const uint32_t number : WithDeadlines(*table)) {
-      if (!stopped()) (void)SealOverdueGroups(database_, table, number);
+      if (!stopped()) (void)SealOverdueGroups(database_, table, number, goes_on);
     }
   }
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -19,9 +20,14 @@ namespace geardb::engine {
 class DatabaseCore;
 struct TableCore;
 
+/// Asked before each part of a long task; what is left once it says no waits for another call.
+using GoesOn = std::function<bool()>;
+inline bool ToTheEnd() { return true; }
+
 /// Both return how many. `older_than_ms` as of Table::CloseOrphans.
 Result<uint64_t> CloseOrphans(const std::shared_ptr<DatabaseCore>& database,
-                              const std::shared_ptr<TableCore>& table, int64_t older_than_ms);
+                              const std::shared_ptr<TableCore>& table, int64_t older_than_ms,
+                              const GoesOn& goes_on = ToTheEnd);
 Result<uint64_t> RemoveExpired(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
 
 /// Thread-safe.

@@ -36,6 +36,14 @@ class AdoptChange final : public engine::Change {
 
 }  // namespace
 
+bool engine::IsOrphan(const TableCore& table, Slot slot) {
+  return table.state->trajectories().record(slot).state == index::TrajectoryState::kOrphaned;
+}
+
+int64_t engine::OrphanedUs(const DatabaseCore& database, const TableCore& table, Slot slot) {
+  return std::max(table.plan->orphaned_us(slot), database.opened_us);
+}
+
 Result<Appended> Writer::Impl::Cut(uint32_t number) {
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
@@ -116,7 +124,7 @@ void Writer::Impl::BuildClose(const Lane& lane, bool nothing_left, engine::Chang
                      fb::CreateClose(body, ended_offset, removed_offset, items_offset).Union());
 }
 
-Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
+Status Writer::Impl::Resume(TrajectoryId id, uint32_t number, int64_t left_until_us) {
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
   Lane& lane = *lanes_[number];
@@ -128,14 +136,14 @@ Status Writer::Impl::Resume(TrajectoryId id, uint32_t number) {
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
   for (;;) {
     bool no_frame = false;
-    const Status resumed = ResumeOnce(id, number, deadline, &no_frame);
+    const Status resumed = ResumeOnce({id, left_until_us}, number, deadline, &no_frame);
     if (resumed.ok() || !no_frame || deadline.passed()) return resumed;
     // Pages of others are dropped where nobody waits for the commit mutex.
     GEARDB_RETURN_IF_ERROR(MakeRoomForTail(deadline));
   }
 }
 
-Status Writer::Impl::ResumeOnce(TrajectoryId id, uint32_t number, Deadline deadline,
+Status Writer::Impl::ResumeOnce(const WantedOrphan& orphan, uint32_t number, Deadline deadline,
                                 bool* no_frame) {
   Lane& lane = *lanes_[number];
   AdoptChange change(table_);
@@ -149,11 +157,12 @@ Status Writer::Impl::ResumeOnce(TrajectoryId id, uint32_t number, Deadline deadl
     GEARDB_RETURN_IF_ERROR(database_->CatchUp());
     // So the rows of a page are, in each group, with it from one row on.
     if (&table_->layout() != layout_) {
-      return Status::FailedPrecondition("table '", layout().spec().name, "': trajectory ", id,
+      return Status::FailedPrecondition("table '", layout().spec().name, "': trajectory ",
+                                        orphan.id,
                                         " cannot be resumed by a writer that was made before the "
                                         "table's columns changed: make another");
     }
-    const Status taken = TakeOverOrphan(id, number);
+    const Status taken = TakeOverOrphan(orphan, number);
     *no_frame = taken.code() == StatusCode::kResourceExhausted;
     GEARDB_RETURN_IF_ERROR(taken);
     const fb::Adopted adopted(lane.slot, lane.generation, database_->manifest.epoch.open, number,
@@ -178,7 +187,8 @@ Status Writer::Impl::MakeRoomForTail(Deadline deadline) {
   return engine::MakeRoomForOneEach(database_.get(), pools, deadline);
 }
 
-Status Writer::Impl::TakeOverOrphan(TrajectoryId id, uint32_t number) {
+Status Writer::Impl::TakeOverOrphan(const WantedOrphan& orphan, uint32_t number) {
+  const TrajectoryId id = orphan.id;
   Lane* const lane = lanes_[number].get();
   MutexLock lock(&table_->state->mutex);
   const engine::TableState& state = *table_->state;
@@ -187,10 +197,14 @@ Status Writer::Impl::TakeOverOrphan(TrajectoryId id, uint32_t number) {
     return Status::NotFound("table '", layout().spec().name, "' has no trajectory ", id);
   }
   const index::TrajectoryRecord& record = state.trajectories().record(slot);
-  if (record.state != index::TrajectoryState::kOrphaned) {
+  if (!engine::IsOrphan(*table_, slot)) {
     return Status::FailedPrecondition(
         "trajectory ", id, " of table '", layout().spec().name, "' is ",
         record.state == index::TrajectoryState::kOpen ? "open: another writer has it" : "closed");
+  }
+  if (engine::OrphanedUs(*database_, *table_, slot) > orphan.left_until_us) {
+    return Status::FailedPrecondition("trajectory ", id, " of table '", layout().spec().name,
+                                      "' was left by its writer a moment ago");
   }
   lane->Reset();
   lane->slot = slot;

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/engine/internal/draw_groups_fixture.h"
+#include "tests/engine/internal/live_core.h"
 
 namespace geardb {
 namespace {
@@ -98,6 +99,20 @@ TEST_F(SealGroupsTest, AfterAReopenADeadlineCountsFromThere) {
   Reopen();
   OpenAgain("steps");
   EXPECT_EQ(Groups(), (GroupStats{.ready = 1, .members = 2, .sealed_by_deadline = 1}));
+}
+
+TEST_F(SealGroupsTest, OverdueGroupsStayWhereItIsNotToGoOn) {
+  Create(TableOf(GroupsSpec(TwoAfter100Ms())));
+  CompleteSome(7, 2);
+  PassMs(100);
+  const auto core = testing::CoreOf(*database_);
+  const auto table = core->TableById(table_->id());
+  ASSERT_OK_AND_ASSIGN(uint64_t sealed,
+                       engine::SealOverdueGroups(core.get(), table, 0, [] { return false; }));
+  EXPECT_EQ(sealed, 0u);
+  EXPECT_EQ(Groups().waiting, 1u);
+  ASSERT_OK_AND_ASSIGN(sealed, engine::SealOverdueGroups(core.get(), table, 0));
+  EXPECT_EQ(sealed, 1u);
 }
 
 TEST_F(SealGroupsTest, TheBackgroundSealsWhatIsOverdue) {
