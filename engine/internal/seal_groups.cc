@@ -25,9 +25,11 @@ Result<SealOutcome> LogSeal(DatabaseCore* database, const std::shared_ptr<TableC
   change.FinishBody({.table = table->layout().id(), .priority_table = priority_table},
                     fb::Change::SealGroups,
                     fb::CreateSealGroups(change.body, stored, by_deadline).Union());
+  // An append that would have completed one of them begins another, and needs no place.
   GEARDB_ASSIGN_OR_RETURN(
       const Lsn end,
-      database->Commit(table.get(), &change, {.deadline = Deadline::AfterMs(kAdmissionMs)}));
+      database->Commit(table.get(), &change,
+                       {.deadline = Deadline::AfterMs(kAdmissionMs), .makes_room = true}));
   GEARDB_RETURN_IF_ERROR(database->Acknowledge(end, Ack::kLog));
   RescaleIfDue(database, table, priority_table);
   return outcome;
