@@ -131,7 +131,8 @@ void TableState::AdoptOne(const fb::Adopted& adopted, Lsn lsn) {
   frames_->HoldAll(record->tail_lpn, false);
   AdoptCompanions(adopted, lsn);
   Refilter(adopted.slot());
-  if (adopted.orphaned()) ReleaseDropped(record->tail_lpn);
+  // Where it was open, a writer left it without a word, and another has it.
+  if (adopted.orphaned() || was_open) ReleaseDropped(record->tail_lpn);
   open_count_ += (adopted.orphaned() ? 0u : 1u);
   open_count_ -= (was_open ? 1 : 0);
 }

@@ -37,7 +37,16 @@ class AdoptChange final : public engine::Change {
 }  // namespace
 
 bool engine::IsOrphan(const TableCore& table, Slot slot) {
-  return table.state->trajectories().record(slot).state == index::TrajectoryState::kOrphaned;
+  switch (table.state->trajectories().record(slot).state) {
+    case index::TrajectoryState::kOrphaned:
+      return true;
+    case index::TrajectoryState::kOpen:
+      return table.plan->OpenLane(slot) == nullptr;
+    case index::TrajectoryState::kFree:
+    case index::TrajectoryState::kClosed:
+      break;
+  }
+  return false;
 }
 
 int64_t engine::OrphanedUs(const DatabaseCore& database, const TableCore& table, Slot slot) {
@@ -261,11 +270,16 @@ void Writer::Impl::Orphan() {
           : std::max<size_t>((database_->log->record_bytes_max() - 2048) / sizeof(fb::Adopted), 1);
   for (size_t first = 0; first < open.size(); first += in_record) {
     const auto leaving = std::span(open).subspan(first, std::min(in_record, open.size() - first));
-    // Where there is no room, nobody is to be told: they become orphans at the next open.
+    // Where there is no room, nobody is to be told: what has no lane is an orphan all the same.
     if (Leave(leaving).ok()) continue;
     MutexLock commit(&database_->commit);
+    // The clock may be gone with what was closed, in which no orphan's time comes.
+    const bool open_still = database_->CheckOpen().ok();
+    const int64_t now_us = open_still ? database_->clock->WallTimeUs() : 0;
     for (const Lane* lane : leaving) {
-      if (!lane->removed.load()) table_->plan->SetOpenLane(lane->slot, nullptr);
+      if (lane->removed.load()) continue;
+      table_->plan->SetOpenLane(lane->slot, nullptr);
+      table_->plan->NoteOrphaned(lane->slot, now_us);
     }
   }
 }
