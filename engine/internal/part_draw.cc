@@ -226,6 +226,17 @@ ItemTokens TokensOf(const PartRequest& request, uint64_t leaf) {
   return {.rows = 1, .sum = tokens, .longest = tokens};
 }
 
+Status CheckOversized(const PartRequest& request, uint64_t leaf, const ItemTokens& item) {
+  const SamplerOptions& options = *request.options;
+  const int64_t tokens = TokenCount(&options).TokensWith(item);
+  if (tokens <= options.tokens_max || options.oversized != Oversized::kFail) return Status::Ok();
+  return Status::FailedPrecondition(
+      request.source->Name(), ": an item of trajectory ", TrajectoryOf(*request.part, leaf),
+      request.part->groups != nullptr ? " (a group)" : "", " has ", tokens,
+      " steps; the sampler's tokens_max is ", options.tokens_max,
+      " (remove it, set its priority to 0, or let oversized be kAlone)");
+}
+
 /// What becomes of the rows of an attempt.
 struct TokenCut {
   std::vector<size_t> kept = {};
@@ -235,20 +246,12 @@ struct TokenCut {
 
 Status CutAtBudget(const PartRequest& request, const DrawAttempt& attempt, TokenCount* count,
                    TokenCut* cut) {
-  const SamplerOptions& options = *request.options;
   const bool distinct = request.source->priority().selector().distinct();
   for (size_t i = 0; i < attempt.leaves().size() && !count->full(); ++i) {
     const uint64_t leaf = attempt.leaves()[i];
     if (distinct && request.carried != nullptr && request.carried->leaf.leaf == leaf) continue;
     const ItemTokens item = TokensOf(request, leaf);
-    const int64_t tokens = TokenCount(&options).TokensWith(item);
-    if (tokens > options.tokens_max && options.oversized == Oversized::kFail) {
-      return Status::FailedPrecondition(
-          request.source->Name(), ": an item of trajectory ", TrajectoryOf(*request.part, leaf),
-          request.part->groups != nullptr ? " (a group)" : "", " has ", tokens,
-          " steps; the sampler's tokens_max is ", options.tokens_max,
-          " (remove it, set its priority to 0, or let oversized be kAlone)");
-    }
+    GEARDB_RETURN_IF_ERROR(CheckOversized(request, leaf, item));
     if (!count->Fits(item)) {
       cut->overflow = i;
       cut->filled = true;
@@ -267,8 +270,11 @@ Status DrawTokens(const PartRequest& request, PartRows* rows) {
   index::RateLimiter limiter = priority.limiter();  // As if nothing had been carried over.
   TokenCount begun(&options);
   if (request.carried != nullptr) {
+    const uint64_t leaf = request.carried->leaf.leaf;
+    const ItemTokens item = TokensOf(request, leaf);
+    GEARDB_RETURN_IF_ERROR(CheckOversized(request, leaf, item));  // A group may have grown.
     limiter.Cancel(request.carried->reservation.rows);
-    begun.Add(TokensOf(request, request.carried->leaf.leaf));
+    begun.Add(item);
   }
   // No item is too large before one may be drawn: it may have left by then.
   const auto fewest = std::max<decltype(begun.items())>(begun.items(), 1);

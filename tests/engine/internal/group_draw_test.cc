@@ -399,5 +399,29 @@ TEST_F(GroupDrawTest, GroupsAreMixedWithGroupsAlone) {
             (std::vector<int64_t>{0, 4, 6, 8}));
 }
 
+// It fitted when it was drawn, and was handed over with all of its steps.
+TEST_F(GroupDrawTest, ACarriedGroupThatHasGrownTooLargeIsNamed) {
+  PriorityTableSpec spec =
+      GroupsSpec({.key = "prompt", .count = 3, .at_least = 1}, SelectorKind::kFifo);
+  spec.max_times_sampled = 100;
+  Create(TableOf(spec));
+  Complete(1, 6);
+  Complete(2, 6);
+  SamplerOptions options{.batch = 8, .views = {{.column = "obs"}}};
+  options.layout = BatchLayout::kPacked;
+  options.tokens_max = 10;
+  options.oversized = Oversized::kFail;
+  const auto sampler = SampleGroups(options);
+  ASSERT_OK_AND_ASSIGN(const Batch fits, sampler->Next());
+  EXPECT_EQ(fits.group_keys()[0], 1);
+  const TrajectoryId joined = Complete(2, 20);
+  EXPECT_STATUS(kFailedPrecondition, sampler->Next(),
+                "(a group) has 26 steps; the sampler's tokens_max is 10");
+  ASSERT_OK(table_->Remove({&joined, 1}));
+  ASSERT_OK_AND_ASSIGN(const Batch again, sampler->Next());
+  EXPECT_EQ(again.group_keys()[0], 2);
+  EXPECT_EQ(again.group_count(), 1);
+}
+
 }  // namespace
 }  // namespace geardb
