@@ -302,18 +302,22 @@ void PriorityState::Configure(const PriorityLimits& limits) {
   SetLimits(limits, &spec_);
   if (counts_ == nullptr) return;
   if (!was_queue && is_queue(limiter_.spec())) {
-    // A new queue holds all that is there, as if nothing of it had been sampled.
+    // A new queue holds all that is there, as if nothing of it had been sampled. What batches ahead
+    // hold they hold still, each for itself.
     std::vector<uint64_t> hidden;
-    std::vector<uint64_t> reserved;
+    std::vector<uint64_t> reserved;  // Each leaf as often as that.
     selector_->ForEachMember({0, selector_->reserved()}, [&](uint64_t leaf) {
       if (selector_->IsHidden(leaf)) hidden.push_back(leaf);
-      if (counts_->view().count(leaf).reserved > 0) reserved.push_back(leaf);
+      reserved.insert(reserved.end(), counts_->view().count(leaf).reserved, leaf);
     });
     WillChange(index::LeafRange{0, counts_->reserved()});
     counts_->Reset({0, counts_->reserved()});
-    GEARDB_CHECK(counts_->SetMaxTimes(MaxTimes(limits)).ok());
+    GEARDB_CHECK(counts_->SetMaxTimes(0).ok());  // No reservation is refused.
+    counts_->Reserve(reserved);
+    const auto changes = counts_->SetMaxTimes(MaxTimes(limits));
+    GEARDB_CHECK(changes.ok());
     ShowUnfiltered(hidden);
-    selector_->Hide(counts_->Reserve(reserved).full);
+    selector_->Hide(changes->full);
     return;
   }
   const auto changes = counts_->SetMaxTimes(MaxTimes(limits));

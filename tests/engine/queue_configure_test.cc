@@ -49,5 +49,43 @@ TEST_F(QueueConfigureTest, ItemsDrawnTwiceBeforeItWasAQueueTakeOnePlaceInIt) {
   EXPECT_STATUS(kDeadlineExceeded, NextNow(sampler.get()), "0 items wait");
 }
 
+// It took one place, which the first batch to go gave back: others drew it beside the second.
+TEST_F(QueueConfigureTest, AnItemThatTwoBatchesHoldIsHeldUntilBothAreGone) {
+  CreateLimited(Limited({}, SelectorKind::kFifo, 4));
+  ASSERT_OK(TryAppend(0, 3));
+  auto first = Sample(1, 1);
+  auto second = Sample(1, 1);
+  for (Sampler* const sampler : {first.get(), second.get()}) ASSERT_OK(NextNow(sampler));
+  ASSERT_OK(
+      priority("limited")->Configure({.limiter = {.kind = LimiterKind::kQueue, .capacity = 100}}));
+  first.reset();
+  auto third = Sample(1);
+  for (const int64_t row : {1, 2}) {
+    ASSERT_OK_AND_ASSIGN(const Batch batch, NextNow(third.get()));
+    EXPECT_EQ(ItemsOf(batch)[0].second, row);
+  }
+  EXPECT_STATUS(kDeadlineExceeded, NextNow(third.get()), "");
+  ASSERT_OK_AND_ASSIGN(const Batch ahead, NextNow(second.get()));
+  EXPECT_EQ(ItemsOf(ahead)[0].second, 0);
+  EXPECT_STATUS(kDeadlineExceeded, NextNow(second.get()), "0 items wait");
+}
+
+// And is drawn again where neither is handed over.
+TEST_F(QueueConfigureTest, AnItemThatTwoBatchesHeldIsDrawnOnceBothAreGone) {
+  CreateLimited(Limited({}, SelectorKind::kFifo, 4));
+  ASSERT_OK(TryAppend(0, 1));
+  auto first = Sample(1, 1);
+  auto second = Sample(1, 1);
+  for (Sampler* const sampler : {first.get(), second.get()}) ASSERT_OK(NextNow(sampler));
+  ASSERT_OK(
+      priority("limited")->Configure({.limiter = {.kind = LimiterKind::kQueue, .capacity = 100}}));
+  auto third = Sample(1);
+  first.reset();
+  EXPECT_STATUS(kDeadlineExceeded, NextNow(third.get()), "");
+  second.reset();
+  EXPECT_OK(NextNow(third.get()));
+  EXPECT_STATUS(kDeadlineExceeded, NextNow(third.get()), "0 items wait");
+}
+
 }  // namespace
 }  // namespace geardb
