@@ -231,6 +231,18 @@ Status RemoveAllOf(DatabaseCore* database, const std::shared_ptr<TableCore>& tab
   return Status::Ok();
 }
 
+namespace {
+
+/// They leave with what follows: see FollowUp.
+void LeaveToFollowUp(TableCore* table, std::vector<SlotOfTrajectory> finished)
+    GEARDB_REQUIRES(table->state->mutex) {
+  if (finished.empty()) return;
+  table->state->PutBackFinished(std::move(finished));
+  table->follow_up_due.store(true);
+}
+
+}  // namespace
+
 void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                     std::span<const fb::Sampled> sampled) {
   const auto find = [&](const TableState& state) GEARDB_REQUIRES(state.mutex) {
@@ -246,12 +258,10 @@ void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& ta
     return finished;
   };
   if (RemoveAllOf(database, table, find).ok()) return;
-  // With what follows: see FollowUp.
   std::vector<SlotOfTrajectory> later;
   for (const fb::Sampled& seen : sampled) later.push_back({seen.slot(), seen.generation()});
   MutexLock lock(&table->state->mutex);
-  table->state->PutBackFinished(std::move(later));
-  table->follow_up_due.store(true);
+  LeaveToFollowUp(table.get(), std::move(later));
 }
 
 void RemoveAllFinished(DatabaseCore* database) {
@@ -260,13 +270,20 @@ void RemoveAllFinished(DatabaseCore* database) {
 }
 
 void RemoveAllFinishedOf(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
-  (void)RemoveAllOf(database, table, [](const TableState& state) GEARDB_REQUIRES(state.mutex) {
+  const auto find = [](const TableState& state) GEARDB_REQUIRES(state.mutex) {
     FinishedByCause finished;
     for (const Slot slot : state.FinishedTrajectories()) {
       finished[state.CauseOfFinished(slot)].push_back(state.trajectories().record(slot).id);
     }
     return finished;
-  });
+  };
+  if (RemoveAllOf(database, table, find).ok()) return;
+  MutexLock lock(&table->state->mutex);
+  std::vector<SlotOfTrajectory> later;
+  for (const Slot slot : table->state->FinishedTrajectories()) {
+    later.push_back({slot, table->state->trajectories().record(slot).generation});
+  }
+  LeaveToFollowUp(table.get(), std::move(later));
 }
 
 size_t HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {

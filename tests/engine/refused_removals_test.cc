@@ -1,0 +1,71 @@
+// Removals that follow a change, and that the log refuses.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "engine/internal/set_priorities.h"
+#include "engine/internal/table_change.h"
+#include "tests/engine/internal/live_core.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/store_fixture.h"
+
+namespace geardb {
+namespace {
+
+class RefusedRemovalsTest : public testing::StoreTest {
+ protected:
+  void SetUp() override {
+    options_.background = false;
+    options_.segment_bytes = 64 << 10;
+    options_.ring_bytes = 64 << 10;
+    options_.log_bytes_max = 1 << 20;
+    options_.cold_tier = false;
+    Open();
+    TableSpec spec = testing::StepSpec();
+    spec.priority_tables = {testing::WindowSpec("per")};
+    spec.priority_tables[0].selector = SelectorKind::kFifo;
+    spec.priority_tables[0].max_times_sampled = 1;
+    Create(spec);
+  }
+  std::shared_ptr<engine::TableCore> Core() {
+    return testing::CoreOf(*database_)->TableById(table_->id());
+  }
+  /// Up to the bound, and then what the log keeps for removals.
+  void FillLog() {
+    const std::vector<std::byte> blob(2000);
+    for (const size_t bytes : {size_t{2000}, size_t{0}}) {
+      Status status;
+      while (status.ok()) {
+        status = database_->WriteTag("small", std::span(blob).first(bytes)).status();
+      }
+      ASSERT_STATUS(kResourceExhausted, status, "log_bytes_max");
+    }
+  }
+};
+
+// They stayed until the next open, or until limits changed again.
+TEST_F(RefusedRemovalsTest, WhatAConfigureFinishesIsLeftToWhatFollows) {
+  const std::vector<TrajectoryId> ids = {AppendClosed(0, 1), AppendClosed(1, 1)};
+  AppendClosed(2, 1);
+  ASSERT_OK_AND_ASSIGN(const auto sampler, priority("per")->NewSampler({.batch = 2}));
+  ASSERT_OK(sampler->Next());
+  const auto core = testing::CoreOf(*database_);
+  PriorityTable::Impl limits{.database = core, .table = Core(), .number = 0, .spec = {}};
+  ASSERT_OK(
+      engine::ConfigureLimits(&limits, {.max_times_sampled = 1, .remove_when_exhausted = true}));
+  FillLog();
+  engine::RemoveAllFinishedOf(core.get(), Core());
+  EXPECT_EQ(table_->Count(), 3u);
+  EXPECT_TRUE(Core()->follow_up_due.load());
+  const auto table = Core();
+  MutexLock lock(&table->state->mutex);
+  std::vector<TrajectoryId> later;
+  for (const engine::SlotOfTrajectory& finished : table->state->TakeFinished()) {
+    later.push_back(table->state->trajectories().record(finished.slot).id);
+  }
+  EXPECT_EQ(later, ids);
+}
+
+}  // namespace
+}  // namespace geardb
