@@ -269,18 +269,22 @@ Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const
   std::set<std::pair<TableId, TrajectoryId>> seen;
   Status told;
   std::vector<std::string> more;  // A learner with many of them is told of a batch's at once.
-  for (const engine::PageLoad* failed : builder.waits().all_failed()) {
+  // For all of them; those that are left when it has passed are met again.
+  const Deadline deadline = Deadline::AfterMs(engine::kAdmissionMs);
+  const std::vector<const engine::PageLoad*> all = builder.waits().all_failed();
+  for (const engine::PageLoad* failed : all) {
     if (failed->status.code() != StatusCode::kCorruption) continue;
+    if (!told.ok() && deadline.passed()) break;
     const auto table = database()->TableById(failed->place.layout->id());
     if (table == nullptr) continue;
     const DamagedTrajectory of = WithOwner(table, failed->place.trajectory);
     if (of.table == nullptr) continue;
     if (!seen.emplace(of.table->layout().id(), of.trajectory).second) continue;
-    const Status& reason = seen.size() == 1 ? why : failed->status;
+    const Status& reason = failed == all[0] ? why : failed->status;
     const bool of_file = failed->of_file && !kBreak.remove_for_a_file;
-    const Status become = of_file
-                              ? engine::HideUnreadable(of.table, of.trajectory, reason)
-                              : engine::RemoveDamaged(database(), of.table, of.trajectory, reason);
+    const Status become =
+        of_file ? engine::HideUnreadable(of.table, of.trajectory, reason)
+                : engine::RemoveDamaged(database(), of.table, of.trajectory, reason, deadline);
     if (become.ok()) continue;
     if (told.ok()) {
       told = become;
