@@ -51,17 +51,27 @@ std::vector<Slot> MembersOf(const DrawGroups& groups, std::span<const DrawnLeaf>
   return members;
 }
 
+namespace {
+
+/// One that has left may have had the slot of a member.
+uint64_t NumberOf(Slot slot, uint32_t generation) { return uint64_t{slot} << 32 | generation; }
+
+}  // namespace
+
 void AddMembers(const TableState& state, const DrawGroups& groups,
                 std::span<const fb::Handed> handed, std::vector<fb::Sampled>* trajectories) {
-  std::unordered_set<Slot> listed;
-  for (const fb::Sampled& trajectory : *trajectories) listed.insert(trajectory.slot());
+  std::unordered_set<uint64_t> listed;
+  for (const fb::Sampled& trajectory : *trajectories) {
+    listed.insert(NumberOf(trajectory.slot(), trajectory.generation()));
+  }
   for (const fb::Handed& group : handed) {
     const bool there = group.leaf() < groups.reserved() && groups.InUse(group.leaf()) &&
                        groups.GenerationOf(group.leaf()) == group.generation();
     if (!there) continue;
     groups.ForEachMember(group.leaf(), [&](Slot slot) {
-      if (!listed.insert(slot).second) return;
-      trajectories->emplace_back(slot, state.trajectories().record(slot).generation, 0);
+      const uint32_t generation = state.trajectories().record(slot).generation;
+      if (!listed.insert(NumberOf(slot, generation)).second) return;
+      trajectories->emplace_back(slot, generation, 0);
     });
   }
 }

@@ -423,5 +423,21 @@ TEST_F(GroupDrawTest, ACarriedGroupThatHasGrownTooLargeIsNamed) {
   EXPECT_EQ(again.group_count(), 1);
 }
 
+// Whoever has the slot of one that was drawn ahead, and has left, took its place in the list.
+TEST_F(GroupDrawTest, AMemberInThePlaceOfADrawnOneLeavesWithItsGroup) {
+  PriorityTableSpec spec =
+      GroupsSpec({.key = "prompt", .count = 3, .at_least = 1}, SelectorKind::kFifo);
+  spec.max_times_sampled = 2;
+  spec.remove_when_exhausted = true;
+  Create(TableOf(spec));
+  const std::vector<TrajectoryId> members = CompleteSome(7, 2);
+  const auto sampler = SampleGroups({.batch = 1, .views = {{.column = "obs"}}, .prefetch = 1});
+  ASSERT_OK(sampler->Next());
+  ASSERT_OK(table_->Remove({&members[0], 1}));
+  Complete(7);
+  ASSERT_OK(sampler->Next());  // Drawn ahead, of the first two.
+  EXPECT_EQ(table_->Count(), 0u);
+}
+
 }  // namespace
 }  // namespace geardb
