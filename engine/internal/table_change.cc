@@ -115,7 +115,10 @@ Status HideUnreadable(const std::shared_ptr<TableCore>& table, TrajectoryId id, 
   TableState& state = *table->state;
   const Slot slot = state.trajectories().FindById(id);
   if (slot == kNoSlot || state.IsUnreadable(slot)) return Status::Ok();
-  if (!state.HideUnreadable(slot).ok()) return why;
+  if (const Status hidden = state.HideUnreadable(slot); !hidden.ok()) {
+    return Status::Corruption(why.message(),
+                              "; the trajectory could not be hidden: ", hidden.message());
+  }
   return Status::Corruption(why.message(), "; the trajectory is not drawn until the next open");
 }
 

@@ -1,4 +1,5 @@
-// Removals that follow a change, and that the log refuses.
+// What follows a change and is refused: trajectories that are finished, and those that cannot be
+// read.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -21,6 +22,7 @@ class RefusedRemovalsTest : public testing::StoreTest {
     options_.ring_bytes = 64 << 10;
     options_.log_bytes_max = 1 << 20;
     options_.cold_tier = false;
+    options_.budgets.index_bytes = 4 << 20;
     Open();
     TableSpec spec = testing::StepSpec();
     spec.priority_tables = {testing::WindowSpec("per")};
@@ -65,6 +67,19 @@ TEST_F(RefusedRemovalsTest, WhatAConfigureFinishesIsLeftToWhatFollows) {
     later.push_back(table->state->trajectories().record(finished.slot).id);
   }
   EXPECT_EQ(later, ids);
+}
+
+TEST_F(RefusedRemovalsTest, WhyNothingCouldBeHiddenIsSaid) {
+  const TrajectoryId id = AppendClosed(0, 1);
+  index::IndexMemory& memory = *testing::CoreOf(*database_)->index_memory;
+  const uint64_t left = memory.budget_bytes() - memory.used_bytes();
+  ASSERT_OK_AND_ASSIGN(index::Region rest, memory.Reserve("rest", {left}));
+  ASSERT_OK(rest.Commit(0, left));
+  const Status why = Status::Corruption("its file is away");
+  EXPECT_STATUS(kCorruption, engine::HideUnreadable(Core(), id, why),
+                "its file is away; the trajectory could not be hidden: ");
+  EXPECT_STATUS(kCorruption, engine::HideUnreadable(Core(), id, why), "index_bytes");
+  EXPECT_OK(table_->Find(id));
 }
 
 }  // namespace
