@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kBlockBytes = size_t{32} << 10;
 constexpr size_t kHeaderBytes = 7;
-constexpr uint8_t kTypeMax = 4;  // Whole, first, middle, last; 0 is none.
+constexpr char kWhole = 1, kFirst = 2, kMiddle = 3, kLast = 4;  // Types; 0 is none.
 
 /// Bytes of the part of a record that is at `at`, with its header; 0 where there is no good one.
 size_t PartAt(std::string_view bytes, size_t at) {
@@ -34,7 +34,7 @@ size_t PartAt(std::string_view bytes, size_t at) {
   std::memcpy(&length, header.data() + sizeof(expected), sizeof(length));
   const auto type = static_cast<uint8_t>(header[kHeaderBytes - 1]);
   const size_t whole = kHeaderBytes + length;
-  if (type == 0 || type > kTypeMax || whole > bytes.size() - at) return 0;
+  if (type == 0 || type > kLast || whole > bytes.size() - at) return 0;
   if (whole > kBlockBytes - at % kBlockBytes) return 0;
   const size_t type_at = at + kHeaderBytes - 1;
   return StoredChecksum(bytes.substr(type_at, 1u + length)) == expected ? whole : 0;
@@ -44,6 +44,35 @@ size_t PartAt(std::string_view bytes, size_t at) {
 size_t PaddingAt(size_t at) {
   const size_t left = kBlockBytes - at % kBlockBytes;
   return left < kHeaderBytes ? left : 0;
+}
+
+// ---- Version edits, which the records are: tags, each with its value. Of those that come first,
+// some are numbers, some bytes with their length before them.
+
+std::optional<uint64_t> TakeNumber(std::string_view* edit) {
+  uint64_t number = 0;
+  for (unsigned shift = 0; shift < 64 && !edit->empty(); shift += 7) {
+    const auto byte = static_cast<uint8_t>(edit->front());
+    edit->remove_prefix(1);
+    number |= uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) return number;
+  }
+  return std::nullopt;
+}
+
+/// Adds bit `tag` for each number that the edit sets before it names files.
+void AddTagsOf(std::string_view edit, uint64_t* tags) {
+  constexpr uint64_t kNumbers = 1u << 2 | 1u << 3 | 1u << 4 | 1u << 9 | 1u << 10;
+  constexpr uint64_t kComparator = 1, kMaxColumnFamily = 203, kIgnorable = uint64_t{1} << 13;
+  for (auto tag = TakeNumber(&edit); tag; tag = TakeNumber(&edit)) {
+    const bool is_number = *tag < 64 && (kNumbers >> *tag & 1) != 0;
+    const bool has_length = *tag == kComparator || (*tag & kIgnorable) != 0;
+    if (!is_number && !has_length && *tag != kMaxColumnFamily) return;
+    const auto value = TakeNumber(&edit);
+    if (!value) return;
+    if (is_number) *tags |= uint64_t{1} << *tag;
+    if (has_length) edit.remove_prefix(std::min<uint64_t>(*value, edit.size()));
+  }
 }
 
 // ---- Names.
@@ -227,6 +256,25 @@ MergedManifest MergeManifests(std::string_view original, std::string_view copy) 
   return merged;
 }
 
+bool IsCompleteManifest(std::string_view manifest) {
+  // Log number, next file number and last sequence. The second comes behind all that a manifest
+  // takes over from the one before.
+  constexpr uint64_t kNeeded = 1u << 2 | 1u << 3 | 1u << 4;
+  uint64_t tags = 0;
+  std::string edit;
+  for (size_t at = 0; (tags & kNeeded) != kNeeded;) {
+    at += PaddingAt(at);
+    const size_t bytes = PartAt(manifest, at);
+    if (bytes == 0) return false;
+    const char type = manifest[at + kHeaderBytes - 1];
+    if (type == kWhole || type == kFirst) edit.clear();
+    edit += manifest.substr(at + kHeaderBytes, bytes - kHeaderBytes);
+    if (type == kWhole || type == kLast) AddTagsOf(edit, &tags);
+    at += bytes;
+  }
+  return true;
+}
+
 void AppendDropped(const ManifestFile& file, std::string* manifest) {
   // Tags of RocksDB's version edits.
   constexpr uint64_t kDeletedFile = 6;
@@ -237,7 +285,6 @@ void AppendDropped(const ManifestFile& file, std::string* manifest) {
     for (; number >= 0x80; number >>= 7) edit.push_back(static_cast<char>(number | 0x80));
     edit.push_back(static_cast<char>(number));
   }
-  constexpr char kWhole = 1, kFirst = 2, kMiddle = 3, kLast = 4;
   for (bool first = true; first || !edit.empty(); first = false) {
     manifest->append(PaddingAt(manifest->size()), '\0');
     const size_t room = kBlockBytes - manifest->size() % kBlockBytes - kHeaderBytes;
@@ -304,11 +351,12 @@ bool ManifestFiles::Take(uint64_t number) {
 
 Status ManifestFiles::MakeCurrent(const std::string& why, const std::set<uint64_t>& manifests) {
   const std::string current = directory_ + "/CURRENT";
-  // A death may have left an older one, or the begin of the one that was to be the next.
+  // A death may have left an older one, or the begin of the one that was to be the next: the files
+  // of the one before are all there until CURRENT names that.
   for (auto manifest = manifests.rbegin(); manifest != manifests.rend(); ++manifest) {
     damage_.clear();
     served_.clear();
-    if (!Take(*manifest)) continue;
+    if (!Take(*manifest) || !IsCompleteManifest(bytes_)) continue;
     const std::string name = NameOf(kManifestPrefix, *manifest);
     served_[current] = name + "\n";
     damage_.insert(damage_.begin(), Concatenate(current, why, "; the newest manifest was taken, ",

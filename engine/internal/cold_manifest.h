@@ -4,7 +4,7 @@
 // Both hold the same bytes, in records with a checksum each. So a record that is bad in one file is
 // taken from the other; what both have not is where the manifest ends, as for RocksDB (after a
 // crash the last record may be torn). `CURRENT`, which names the manifest, is made again from the
-// names of the manifests: the newest is meant.
+// names of the manifests: the newest that was begun and finished is meant.
 //
 // Nothing is written for it: RocksDB *reads* what was mended, from memory, and an open for writing
 // makes a new manifest with a new copy anyway, and a new `CURRENT`. So an open for reading finds
@@ -42,6 +42,10 @@ struct MergedManifest {
   bool mended() const { return bytes.size() > own_end; }
 };
 MergedManifest MergeManifests(std::string_view original, std::string_view copy);
+
+/// Whether a manifest's bytes, as far as they can be read, say all that RocksDB asks of one: what
+/// the begin of one that was never finished does not.
+bool IsCompleteManifest(std::string_view manifest);
 
 /// An SST file of a column family, as a manifest names it.
 struct ManifestFile {
