@@ -51,6 +51,8 @@ uint64_t WriteCall::ItemBytesMax() const {
   for (const ItemDelete& deleted : deletes_) {
     bytes += deleted.given->items.size() * sizeof(fb::Handed);
   }
+  // Which slots these are is not known yet.
+  for (const TableRemoval& removal : removals_) bytes += removal.ids.size() * sizeof(fb::Removed);
   for (const TableAppend& append : appends_) {
     std::map<std::string_view, uint64_t> values;
     for (const AppendPart& part : append.parts) {

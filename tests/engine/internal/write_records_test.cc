@@ -109,6 +109,40 @@ TEST_F(BatchInPartsTest, WithItemsThatItDeletes) {
   }
 }
 
+TEST_F(BatchInPartsTest, WithTrajectoriesThatItRemoves) {
+  constexpr int64_t kRemoved = 6500;
+  constexpr int64_t kRows = 300;
+  const std::vector<int64_t> row = NumberedRows(0, 1, kWidth);
+  const std::vector<int64_t> more = NumberedRows(0, kRows, kWidth);
+  for (const bool own : {true, false}) {
+    SCOPED_TRACE(own);
+    OpenEmpty();
+    TableSpec other = SpecOf(kWidth, 1);
+    other.name = "others";
+    Create(other);
+    const std::unique_ptr<Writer> beside = std::move(writer_);
+    Create(SpecOf(kWidth, 1));
+    std::vector<TrajectoryId> ids;
+    for (int64_t i = 0; i < kRemoved; ++i) {
+      ASSERT_OK_AND_ASSIGN(const Appended closed,
+                           writer_->AppendSteps({Give(row, kWidth)},
+                                                {.end = End::kTerminated, .ack = Ack::kMemory}));
+      ids.push_back(closed.id);
+    }
+    WriteBatch batch;
+    batch.Remove(table_, ids);
+    batch.AppendSteps(own ? writer_.get() : beside.get(), {Give(more, kWidth)},
+                      {.end = End::kTerminated});
+    ASSERT_OK_AND_ASSIGN(const WriteOutcome outcome, database_->Write(batch));
+    EXPECT_EQ(table_->Count(), own ? 1u : 0u);
+    Reopen();
+    OpenAgain("numbers");
+    EXPECT_EQ(table_->Count(), own ? 1u : 0u);
+    if (!own) OpenAgain("others");
+    ExpectRowsOf(outcome.operations[1].appended[0].id, kRows, kWidth);
+  }
+}
+
 // One for all of the first part: beside the others it becomes one for each.
 TEST_F(BatchInPartsTest, WithInitialPrioritiesOfSeveralOperations) {
   constexpr int64_t kEach = 11'000;
