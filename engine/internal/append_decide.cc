@@ -415,7 +415,15 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
                                                Deadline deadline, AppendPlan* plan,
                                                AppendChange* change) {
   const CommitOptions how{.deadline = deadline};
-  const bool in_parts = plan->SizeWith(1024).total() > database_->log->record_bytes_max() / 2;
+  const uint64_t record_max = database_->log->record_bytes_max();
+  bool in_parts = plan->SizeWith(1024).total() > record_max / 2;
+  uint64_t body_bytes = 1024;
+  for (const InitialPriorities& given : priorities) body_bytes += given.values.size_bytes();
+  if (!in_parts && plan->SizeWith(body_bytes).total() > record_max / 8) {
+    // Its body may take the rest of a record, and what leaves for it an eighth of one.
+    MutexLock lock(&database_->commit);
+    in_parts = plan->SizeWith(BodyMax(priorities, *plan, 0)).total() > record_max / 4 * 3;
+  }
   if (in_parts) database_->MakeLogRoom(plan->SizeWith(1024).total(), deadline);
   ChangeScope scope(database_.get(), table_.get(), how);
   const OpenGroup group(database_.get(), plan);

@@ -69,6 +69,44 @@ TEST_F(WriterLargeAppendTest, AppendsLargerThanAQuarterOfTheRingSurviveAReopen) 
   EXPECT_EQ(Numbers(1), testing::Count(0, 414'005));
 }
 
+// Whatever its priorities and what leaves for it take beside its rows.
+TEST_F(WriterLargeAppendTest, AppendsWithPrioritiesGoIntoAFullTable) {
+  OpenWith(kMiB, kMiB);
+  constexpr int64_t kSteps = 36'000;
+  TableSpec spec;
+  spec.name = "numbers";
+  spec.columns = {{.name = "row", .dtype = DType::kI32}};
+  spec.steps_per_page = 256;
+  spec.steps_max = kSteps;
+  spec.priority_tables = {WindowSpec("per")};
+  Create(spec);
+  for (int32_t row = 0; row < kSteps; ++row) {
+    ASSERT_OK(writer_->Append({{"row", TensorView::Scalar(row)}},
+                              {.end = End::kTerminated, .ack = Ack::kMemory}));
+  }
+  TrajectoryId last = 0;
+  for (const int32_t rows : {24'000, 26'000, 28'000, 29'500, 31'000, 32'000}) {
+    SCOPED_TRACE(rows);
+    // Each finds as many trajectories of a row as it has rows.
+    for (int32_t row = 0; row < 4'000; ++row) {
+      ASSERT_OK(writer_->Append({{"row", TensorView::Scalar(row)}},
+                                {.end = End::kTerminated, .ack = Ack::kMemory}));
+    }
+    const std::vector<int32_t> numbers = testing::Count(0, rows);
+    const std::vector<float> priorities(numbers.size(), 1.5f);
+    const InitialPriorities given[] = {{"per", priorities}};
+    const auto appended = writer_->AppendSteps(
+        {{"row", TensorView::Of(std::span<const int32_t>(numbers), Shape({rows}))}},
+        {.end = End::kTerminated, .priorities = given});
+    ASSERT_OK(appended);
+    last = appended->id;
+    EXPECT_EQ(*priority("per")->Priority({last, rows - 1}), 1.5f);
+  }
+  Reopen();
+  OpenAgain("numbers");
+  EXPECT_EQ(table_->Find(last)->rows_end, 32'000);
+}
+
 TEST_F(WriterLargeAppendTest, LargeCallsOnManyLanes) {
   OpenWith(4 * kMiB, 4 * kMiB);
   TableSpec spec;
