@@ -46,11 +46,13 @@ Result<CompanionChange> PrepareCompanions(DatabaseCore* database, const TableCor
   return change;
 }
 
-/// Whether the frames and the log take pages with columns that come.
+/// Whether the frames and the log take pages with columns that come, and what is kept for a bound
+/// that has more pages without those that leave.
 Status CheckFits(const DatabaseCore& database, const TableCore& table, const TableHistory& after) {
   const TableLayout layout(after, after.version, table.layout().id());
   if (layout.group_count() == table.layout().group_count() &&
-      layout.companions().size() == table.layout().companions().size()) {
+      layout.companions().size() == table.layout().companions().size() &&
+      SlabsKept(database, layout) <= SlabsKept(database, table.layout())) {
     return Status::Ok();
   }
   GEARDB_RETURN_IF_ERROR(CheckTableFits(database, layout));

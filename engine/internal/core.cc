@@ -275,6 +275,7 @@ bool DatabaseCore::MakeLogRoom(uint64_t bytes, Deadline deadline) {
 }
 
 void DatabaseCore::KeepFrames(TableState* state, uint64_t pages) {
+  if (pages > 0) pages = PagesKept(state->layout(), options.resident);
   for (size_t g = 0; g < state->layout().group_count(); ++g) {
     // Pages that can lose their frames need none kept.
     if (!options.resident && state->layout().group(g).logged()) continue;

@@ -36,14 +36,19 @@ struct FrameNeed {
   }
 };
 
+/// Pages that can lose their frames need none kept.
+bool KeepsFrames(const DatabaseCore& database, const GroupLayout& group) {
+  return !group.dropped && (database.options.resident || !group.logged());
+}
+
 /// Adds those of a table, with what is kept for its bound. `state`: of one that is there.
 void AddNeed(const DatabaseCore& database, const TableLayout& layout, const TableState* state,
              FrameNeed* need) {
   for (size_t g = 0; g < layout.group_count(); ++g) {
     const GroupLayout& group = layout.group(g);
     if (group.dropped) continue;
-    const bool keeps = database.options.resident || !group.logged();
-    const uint64_t kept = keeps ? PagesKept(layout) : 0;
+    const uint64_t kept =
+        KeepsFrames(database, group) ? PagesKept(layout, database.options.resident) : 0;
     const uint64_t defaults = group.may_be_unwritten() ? 1 : 0;
     const uint64_t frame_bytes = group.pages.frame_bytes();
     if (kept > 0 || !FitsParts(frame_bytes)) {
@@ -107,6 +112,13 @@ std::optional<uint64_t> BoundInPages(const TableLayout& layout) {
   return pages;
 }
 
+/// As many, and those that calls under way take: the least that, less ForCalls of them, are as
+/// many.
+uint64_t WithCalls(std::optional<uint64_t> pages) {
+  if (!pages) return 0;
+  return *pages + std::max<uint64_t>((std::max<uint64_t>(*pages, 1) - 1) / (kCallsShare - 1), 1);
+}
+
 }  // namespace
 
 uint64_t SlabsOfPages(uint64_t pages, const TableLayout& layout) {
@@ -162,16 +174,21 @@ uint64_t PagesMax(const HostArena& arena, const TableLayout& layout) {
   });
 }
 
-uint64_t PagesKept(const TableLayout& layout) {
-  std::optional<uint64_t> pages = BoundInPages(layout);
-  if (layout.spec().bytes_max > 0 && HasValues(layout)) {
-    // What values of any length take of it nobody knows, and they have frames of their own.
-    pages.reset();
-    if (layout.spec().steps_max > 0) pages = PagesOfSteps(layout);
+uint64_t PagesKept(const TableLayout& layout) { return WithCalls(BoundInPages(layout)); }
+
+uint64_t PagesKept(const TableLayout& layout, bool resident) {
+  if (!resident || layout.spec().bytes_max == 0 || !HasValues(layout)) return PagesKept(layout);
+  // What values of any length take of it nobody knows, and they have frames of their own.
+  return layout.spec().steps_max > 0 ? WithCalls(PagesOfSteps(layout)) : 0;
+}
+
+uint64_t SlabsKept(const DatabaseCore& database, const TableLayout& layout) {
+  const uint64_t pages = PagesKept(layout, database.options.resident);
+  uint64_t slabs = 0;
+  for (const GroupLayout& group : layout.groups()) {
+    if (KeepsFrames(database, group)) slabs += SlabsFor(pages, group.pages.frame_bytes());
   }
-  if (!pages) return 0;
-  // The least that, less ForCalls of them, are as many as the pages.
-  return *pages + std::max<uint64_t>((std::max<uint64_t>(*pages, 1) - 1) / (kCallsShare - 1), 1);
+  return slabs;
 }
 
 TableSpec WithChosenSteps(const DatabaseCore& database, const TableSpec& spec) {
@@ -255,7 +272,11 @@ Status CheckCompanionsFit(const DatabaseCore& database, const TableLayout& layou
 
 Status CheckAllFit(const DatabaseCore& database, const TableLayout& layout) {
   FrameNeed need;
-  const auto there = database.AllTables();
+  auto there = database.AllTables();
+  for (const CompanionColumn& column : layout.companions()) {
+    const auto leaves = [&](const auto& table) { return table->layout().id() == column.id; };
+    if (column.dropped) std::erase_if(there, leaves);
+  }
   const auto find = [&](TableId id) -> const TableState* {
     for (const auto& table : there) {
       if (table->layout().id() == id) return table->state.get();
@@ -298,7 +319,7 @@ Status CheckFitsBesideOthers(const DatabaseCore& database, const TableLayout& la
   for (const auto& table : database.AllTables()) {
     const TableLayout& other = table->layout();
     if (other.id() == layout.id()) continue;
-    const uint64_t kept = PagesKept(other);
+    const uint64_t kept = PagesKept(other, database.options.resident);
     if (kept > 0) others_bytes += SlabsOfPages(kept, other) * kSlabBytes;
   }
   const uint64_t left_bytes = budget_bytes - std::min(budget_bytes, others_bytes);

@@ -20,6 +20,11 @@ uint64_t PagesMax(const HostArena& arena, const TableLayout& layout);
 /// The pages of a table at its bounds in bytes and steps, with a sixteenth for the calls under
 /// way; 0 where it has none of these.
 uint64_t PagesKept(const TableLayout& layout);
+/// Those of them whose frames are kept for each group that has to keep them. Where all are
+/// resident, values of any length take frames of a bound in bytes, too, and it keeps none.
+uint64_t PagesKept(const TableLayout& layout, bool resident);
+/// The slabs of these frames.
+uint64_t SlabsKept(const DatabaseCore& database, const TableLayout& layout);
 
 /// The spec with its page's steps chosen: its own, or the default, or less where a page of these
 /// would fit no record of the log.

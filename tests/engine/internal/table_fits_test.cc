@@ -168,6 +168,59 @@ TEST_F(TableFitsTest, ATableComesToItsBoundBesideOneWithout) {
   }
 }
 
+// Its pages cannot lose their frames, whatever else may.
+TEST_F(TableFitsTest, ABoundOfAVolatileGroupHasFramesBesideValues) {
+  options_.budgets.frames_bytes = 16 * kMiB;
+  OpenEmpty();
+  TableSpec spec = Spec("volatile", 8);
+  for (const char* name : {"kept", "lost"}) {
+    spec.columns.push_back(
+        {.name = name, .dtype = DType::kU8, .shape = {kFitsRowBytes}, .group = name});
+    spec.groups.push_back({.name = name, .is_volatile = std::string(name) == "lost"});
+  }
+  spec.columns.push_back({.name = "blob", .dtype = DType::kU8, .kind = ColumnKind::kBlob});
+  for (const uint64_t mib : {200u, 30u}) {
+    spec.bytes_max = mib * kMiB;
+    EXPECT_STATUS(kInvalidArgument, database_->CreateTable(spec), "use at least") << mib;
+  }
+  spec.bytes_max = 14 * kMiB;
+  Create(spec);
+  const std::vector<uint8_t> row(kFitsRowBytes, 7);
+  const TensorView wide = TensorView::Of<uint8_t>(row);
+  const std::vector<uint8_t> narrow(8, 7);
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_OK(
+        writer_->Append({{"x", TensorView::Of<uint8_t>(narrow)}, {"kept", wide}, {"lost", wide}},
+                        {.end = End::kTerminated}))
+        << i;
+  }
+  // Without another group of that size it has twice as many pages.
+  const std::string_view kept[] = {"kept"};
+  EXPECT_STATUS(kInvalidArgument, table_->DropColumns(kept), "use at least");
+  const std::string_view blob[] = {"blob"};
+  EXPECT_OK(table_->DropColumns(blob));
+  EXPECT_OK(database_->CreateTable(Spec("other", kFitsRowBytes)));
+}
+
+TEST_F(TableFitsTest, ABoundThatValuesHadLeftOpenIsAskedForWhenTheyLeave) {
+  options_.budgets.frames_bytes = 64 * kMiB;
+  options_.resident = true;
+  OpenEmpty();
+  TableSpec spec = BoundedTo("a", 600);
+  spec.columns.push_back({.name = "blob", .dtype = DType::kU8, .kind = ColumnKind::kBlob});
+  ASSERT_OK_AND_ASSIGN(const auto a, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(const auto b, database_->CreateTable(BoundedTo("b", 600)));
+  const std::string_view blob[] = {"blob"};
+  EXPECT_STATUS(kInvalidArgument, a->DropColumns(blob), "since other tables may hold");
+  ASSERT_OK_AND_ASSIGN(const auto writer, b->NewWriter({}));
+  for (int i = 0; i < 800; ++i) ASSERT_OK(AppendRow(writer.get())) << i;
+  ASSERT_OK(database_->CreateTable(Spec("c", kFitsRowBytes)));
+  ASSERT_OK(database_->DropTable("b"));
+  EXPECT_OK(a->DropColumns(blob));
+  EXPECT_STATUS(kInvalidArgument, database_->CreateTable(BoundedTo("b", 600)),
+                "since other tables may hold");
+}
+
 // Though others had taken slabs when the second came: for these the second waits.
 TEST_F(TableFitsTest, ATableComesToItsBoundBesideOneMadeLater) {
   options_.budgets.frames_bytes = 8 * kMiB;
