@@ -139,7 +139,8 @@ class Cleaner {
   /// Then nothing would ever make room: the reserve goes to the pages of a segment.
   Status MakeRoomForRemovals(uint64_t* released) GEARDB_REQUIRES(pass_mutex_);
   /// A pass for removals, where there is more to remove than the bound on the store's space allows
-  /// for, or something has been for long.
+  /// for, or something has been for long. Once, where nothing is to be removed, the compaction that
+  /// an earlier process has not ended.
   void RemoveIfDue();
   /// When the next pass is due: not before the log's end is at `from`.
   void SetDue(Lsn from);
@@ -182,6 +183,7 @@ class Cleaner {
   /// What `last_` removes, or has removed and is not flushed yet.
   Gone removing_ GEARDB_GUARDED_BY(pass_mutex_);
   int64_t gone_since_us_ GEARDB_GUARDED_BY(pass_mutex_) = 0;  // 0: nothing was at the last look.
+  bool kept_space_ GEARDB_GUARDED_BY(pass_mutex_) = false;    // Looked at once without a pass.
 
   Mutex mutex_;
   CondVar changed_;

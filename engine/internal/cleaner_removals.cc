@@ -1,6 +1,7 @@
 // What has left the tables leaves the cold store: what of it there is, when it is due, and the
 // deletions.
 #include <algorithm>
+#include <utility>
 
 #include "base/break.h"
 #include "engine/internal/cleaner.h"
@@ -77,6 +78,10 @@ void Cleaner::RemoveIfDue() {
   const Gone gone = CountGone();
   if (!gone.any) {
     gone_since_us_ = 0;
+    // An open ended in the middle of a compaction, and the next pass may be far.
+    if (!std::exchange(kept_space_, true) && store->NeedsCompaction()) {
+      (void)compactor_.KeepSpace();
+    }
     return;
   }
   const int64_t now_us = database_->clock->WallTimeUs();
