@@ -52,11 +52,16 @@ Status ColdSpace::Load() {
   if (own.status().code() == StatusCode::kNotFound) return Status::Ok();
   if (!own.ok()) return own.status().WithContext(db_->directory);
   std::vector<Pending> found;
-  for (ColdRemoval& removal : own->removals) found.push_back({std::move(removal), 0});
+  for (ColdRemoval& removal : own->removals) {
+    const bool compacts = IsTable(removal);
+    found.push_back({.removal = std::move(removal), .batch = 0, .compacts = compacts});
+  }
   if (found.empty() || db_->read_only) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(Cover(found, nullptr));
   MutexLock lock(&mutex_);
   pending_ = std::move(found);
+  const auto compacts = [](const Pending& pending) { return pending.compacts; };
+  if (std::ranges::any_of(pending_, compacts)) wants_compaction_ = true;
   return Status::Ok();
 }
 
@@ -97,7 +102,7 @@ void ColdSpace::Add(std::vector<ColdRemoval> removals, uint64_t batch) {
     if (!removal.of_chunks && removal.keys.begin.size() >= kGroupPrefixBytes) {
       newest_[removal.keys.begin.substr(0, kGroupPrefixBytes)] = removal.keys;
     }
-    pending_.push_back({std::move(removal), batch});
+    pending_.push_back({.removal = std::move(removal), .batch = batch});
   }
 }
 
@@ -108,8 +113,16 @@ Status ColdSpace::Reclaim() {
   std::vector<Pending> due;
   {
     MutexLock lock(&mutex_);
-    for (const Pending& pending : pending_) {
-      if (pending.batch <= flushed) due.push_back(pending);
+    for (Pending& pending : pending_) {
+      if (pending.batch > flushed || pending.compacts) continue;
+      // A table's files stay for the compaction that it wants: when they go by themselves, RocksDB
+      // does not know that their values in blob files are garbage.
+      pending.compacts = IsTable(pending.removal);
+      if (pending.compacts) {
+        wants_compaction_ = true;
+      } else {
+        due.push_back(pending);
+      }
     }
   }
   if (due.empty()) return Status::Ok();
@@ -118,11 +131,7 @@ Status ColdSpace::Reclaim() {
   for (const bool of_chunks : {false, true}) {
     std::vector<ColdKeyRange> ranges;
     for (const Pending& pending : due) {
-      // A table's files stay for the compaction that it wants: when they go by themselves, RocksDB
-      // does not know that their values in blob files are garbage.
-      if (pending.removal.of_chunks == of_chunks && !IsTable(pending.removal)) {
-        ranges.push_back(pending.removal.keys);
-      }
+      if (pending.removal.of_chunks == of_chunks) ranges.push_back(pending.removal.keys);
     }
     ranges = Merged(std::move(ranges));
     if (ranges.empty() || (!of_chunks && !ValuesGoWith(ranges))) continue;
@@ -145,19 +154,33 @@ Status ColdSpace::Reclaim() {
   removed_bytes_ -= std::min(removed_bytes_.load(), dropped);
   GEARDB_RETURN_IF_ERROR(Finish(due));
   CrashPoint("cold_covered");
-  for (const Pending& pending : due) {
-    if (IsTable(pending.removal)) wants_compaction_ = true;
-  }
   return Status::Ok();
 }
 
+std::vector<ColdSpace::Pending> ColdSpace::TakeWanted(bool* wanted) {
+  // In this order: what is wanted in between is wanted still.
+  *wanted = wants_compaction_.exchange(false);
+  MutexLock lock(&mutex_);
+  std::vector<Pending> tables;
+  for (const Pending& pending : pending_) {
+    if (pending.compacts) tables.push_back(pending);
+  }
+  return tables;
+}
+
 Status ColdSpace::Finish(const std::vector<Pending>& due) {
+  if (due.empty()) return Status::Ok();
   // A batch that is written meanwhile would say again what it found still to be reclaimed.
   MutexLock writing(&db_->write_mutex);
   {
     MutexLock lock(&mutex_);
-    // What was flushed when these were looked for comes before all others.
-    pending_.erase(pending_.begin(), pending_.begin() + static_cast<ptrdiff_t>(due.size()));
+    // What was flushed when these were looked for comes before all others of its kind.
+    size_t left = due.size();
+    std::erase_if(pending_, [&](const Pending& pending) {
+      if (left == 0 || pending.compacts != due[0].compacts) return false;
+      --left;
+      return true;
+    });
   }
   const ColdOwn own = {.position = db_->written, .removals = Unreclaimed({})};
   const Status covered = Cover(due, &own);
@@ -215,9 +238,11 @@ Status ColdSpace::Compact() {
     compacting_ = true;
   }
   // What is dropped or removed from here on wants another.
-  const bool wanted = wants_compaction_.exchange(false);
+  bool wanted = false;
+  const std::vector<Pending> tables = TakeWanted(&wanted);
   const uint64_t removed = removed_bytes_.exchange(0);
-  const Status status = CompactAll();
+  Status status = CompactAll();
+  if (status.ok()) status = db_->NotResuming([&] { return Finish(tables); });
   if (!status.ok() && wanted) wants_compaction_ = true;
   if (!status.ok()) removed_bytes_ += removed;
   {
@@ -268,12 +293,14 @@ Status ColdSpace::CompactPages() {
 
 Status ColdSpace::FindGarbage() {
   MutexLock one_at_a_time(&one_compaction_);
-  const bool wanted = wants_compaction_.exchange(false);
+  bool wanted = false;
+  const std::vector<Pending> tables = TakeWanted(&wanted);
   const uint64_t removed = removed_bytes_.exchange(0);
   Status status = CompactRange(db_->pages, 0);
   for (rocksdb::ColumnFamilyHandle* family : db_->chunks) {
     if (status.ok() && wanted) status = CompactRange(family, 0);
   }
+  if (status.ok()) status = db_->NotResuming([&] { return Finish(tables); });
   if (!status.ok() && wanted) wants_compaction_ = true;
   if (!status.ok()) removed_bytes_ += removed;
   return status;

@@ -73,6 +73,7 @@ class ColdSpace {
   struct Pending {
     ColdRemoval removal;
     uint64_t batch = 0;
+    bool compacts = false;  ///< A table, whose compaction is wanted: pending until that has ended.
   };
 
   /// Whether the blob files of the files of keys that lie in these ranges go with them. RocksDB
@@ -90,8 +91,10 @@ class ColdSpace {
   uint64_t DiskBytes(rocksdb::ColumnFamilyHandle* family) const;
   /// Second tombstones over the ranges, in one batch with what the store says then, unless null.
   Status Cover(const std::vector<Pending>& ranges, const ColdOwn* own);
-  /// The files of these ranges were dropped.
+  /// The files of these ranges were dropped, or rewritten.
   Status Finish(const std::vector<Pending>& due);
+  /// The tables whose compaction is wanted. The next one is for those that come from here on.
+  std::vector<Pending> TakeWanted(bool* wanted);
 
   ColdDb* const db_;
   std::atomic<bool> wants_compaction_{false};

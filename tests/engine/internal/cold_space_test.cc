@@ -171,6 +171,36 @@ TEST_F(ColdSpaceTest, ADroppedTableGivesItsSpaceBack) {
   ExpectPages(1);
 }
 
+// Nothing but its compaction gives it back.
+TEST_F(ColdSpaceTest, ADroppedTableIsStillToBeCompactedAfterAReopen) {
+  Fill(1, kIds);
+  Fill(1, kIds / 2, 2);
+  ASSERT_OK(store_->CompactForSpace());
+  const uint64_t before = DiskBytes();
+  ColdBatch batch(*store_);
+  batch.DeleteTable(2);
+  ASSERT_OK(store_->Write(&batch, ++lsn_));
+  ASSERT_OK(store_->Flush());
+  EXPECT_TRUE(store_->NeedsCompaction());
+  store_->EndCompactions();
+  EXPECT_STATUS(kCancelled, store_->FindGarbage(), "closed");
+  for (int open = 0; open < 2; ++open) {
+    ASSERT_OK(store_->Close());
+    Open();
+    EXPECT_TRUE(store_->NeedsCompaction());
+    Fill(kIds, kIds + 1);
+  }
+  ASSERT_OK(store_->FindGarbage());
+  if (store_->NeedsCompaction()) {
+    ASSERT_OK(store_->CompactForSpace());
+  }
+  EXPECT_LT(SettledBytes() * 10, before * 8);
+  ASSERT_OK(store_->Close());
+  Open();
+  EXPECT_FALSE(store_->NeedsCompaction());
+  ExpectPages(1);
+}
+
 TEST_F(ColdSpaceTest, PagesRemovedAtRandomGiveTheirSpaceBackInACompaction) {
   Fill(1, kIds);
   ASSERT_OK(store_->CompactForSpace());
