@@ -39,6 +39,7 @@ std::vector<GroupPlaces> PlacesOf(const TableState& state) {
   const TableLayout& layout = state.layout();
   std::vector<GroupPlaces> all;
   for (size_t g = 0; g < layout.group_count(); ++g) {
+    if (layout.group(g).dropped) continue;
     GroupPlaces places{.group = layout.group(g).name,
                        .frame_bytes = layout.group(g).pages.frame_bytes()};
     for (Lpn next = 0; next != kNoLpn;) {

@@ -32,5 +32,16 @@ TEST_F(TableStatsTest, WhatIsCountedOfATableIsWhatItsOwnCallsSay) {
   EXPECT_EQ(seen.priority_tables[0].blocked.samples.reason, "");
 }
 
+TEST_F(TableStatsTest, GroupsThatWereDroppedHaveNoPlaces) {
+  for (int i = 0; i < 30; ++i) Add(9, 4);
+  const size_t before = table_->Places().size();
+  const Column column[] = {{.name = "more"}};
+  ASSERT_OK(table_->AddColumns(column));
+  EXPECT_EQ(table_->Places().size(), before + 1);
+  const std::string_view name[] = {"more"};
+  ASSERT_OK(table_->DropColumns(name));
+  EXPECT_EQ(table_->Places().size(), before);
+}
+
 }  // namespace
 }  // namespace geardb
