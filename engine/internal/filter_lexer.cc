@@ -14,12 +14,28 @@ bool BeginsWord(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'
 bool InWord(char c) { return BeginsWord(c) || IsDigit(c) || c == '.'; }
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-/// The f64 nearest to a number beyond their range. Its exponent's sign says on which side.
+/// The power of ten of the exponent that begins with `e`, if any; no text is as long as its bounds.
+int64_t ExponentOf(std::string_view exponent) {
+  constexpr int64_t kMost = int64_t{1} << 62;
+  if (exponent.empty()) return 0;
+  exponent.remove_prefix(1);
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  int64_t power = 0;
+  const char* end = exponent.data() + exponent.size();
+  if (std::from_chars(exponent.data(), end, power).ec == std::errc::result_out_of_range) {
+    return exponent.starts_with('-') ? -kMost : kMost;
+  }
+  return std::clamp(power, -kMost, kMost);
+}
+
+/// The f64 nearest to a number beyond their range: its first digit that counts says on which side.
 double OutOfRange(std::string_view bare, bool negative) {
-  const size_t exponent = bare.find_first_of("eE");
-  const bool tiny = exponent != std::string_view::npos ? bare.substr(exponent + 1).starts_with('-')
-                                                       : bare[0] == '0' || bare[0] == '.';
-  const double value = tiny ? 0.0 : std::numeric_limits<double>::infinity();
+  const std::string_view digits = bare.substr(0, bare.find_first_of("eE"));
+  const size_t point = std::min(digits.find('.'), digits.size());
+  const size_t first = std::min(digits.find_first_not_of("0."), digits.size());
+  const int64_t power = static_cast<int64_t>(point) - static_cast<int64_t>(first) +
+                        ExponentOf(bare.substr(digits.size()));
+  const double value = power < 0 ? 0.0 : std::numeric_limits<double>::infinity();
   return negative ? -value : value;
 }
 

@@ -51,6 +51,26 @@ TEST(FilterLexerTest, NumbersAreExact) {
   }
 }
 
+TEST(FilterLexerTest, NumbersBeyondTheRangeAreTheNearestHoweverTheyAreWritten) {
+  const auto number = [](const std::string& text) { return FilterLexer(text).Next()->number; };
+  const std::string zeros(400, '0');
+  const std::string nines(400, '9');
+  const index::ExactNumber most(HUGE_VAL), least(uint64_t{0});
+  EXPECT_EQ(number("1" + zeros), most);
+  EXPECT_EQ(number("1" + zeros + "e-1"), most);
+  EXPECT_EQ(number("1" + zeros + ".5e-10"), most);
+  EXPECT_EQ(number(zeros + nines), most);
+  EXPECT_EQ(number("-" + zeros + nines + "e-1"), index::ExactNumber(-HUGE_VAL));
+  EXPECT_EQ(number("0." + zeros + "1"), least);
+  EXPECT_EQ(number("0." + zeros + "1e5"), least);
+  EXPECT_EQ(number("." + zeros + "1e+5"), least);
+  EXPECT_EQ(number("0." + zeros + "1e999"), most);
+  EXPECT_EQ(number("1" + zeros + "e-999"), least);
+  EXPECT_EQ(number("1e" + nines), most);
+  EXPECT_EQ(number("1e-" + nines), least);
+  EXPECT_EQ(number("1" + zeros + "e-400"), index::ExactNumber(1.0));
+}
+
 TEST(FilterLexerTest, ErrorsNameTheCharacter) {
   FilterLexer lexer("ab == cd");
   const FilterToken token{.kind = Kind::kWord, .begin = 6, .text = "cd"};
