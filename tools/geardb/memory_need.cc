@@ -237,7 +237,11 @@ Status ExplainMemory(const Invocation& invocation, const StoreFiles& files, cons
         "the database in '", files.directory, "' does not fit ", given,
         ": give a larger --memory, which bounds the index, too: ", failure.message());
   }
-  GEARDB_ASSIGN_OR_RETURN(const uint64_t bytes, MemoryNeedOf(files));
+  GEARDB_ASSIGN_OR_RETURN(const uint64_t counted, MemoryNeedOf(files));
+  // What the log does not say is not counted: rows of defaults, pages that an image has.
+  const uint64_t bytes = std::max(counted, invocation.arguments.Has("memory")
+                                               ? invocation.arguments.Count("memory") + kSlabBytes
+                                               : counted);
   return Status::ResourceExhausted("the pages of the database in '", files.directory, "' take ",
                                    BytesText(bytes), " and do not fit ", given, ": give --memory ",
                                    MemoryText(bytes), ": ", failure.message());

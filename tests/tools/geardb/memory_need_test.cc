@@ -163,5 +163,19 @@ TEST_F(MemoryNeedTest, OfSeveralTablesEnoughIsCounted) {
   EXPECT_OK(OpenWith(Need()));
 }
 
+// Groups without rows have their defaults in memory, too, which are not counted.
+TEST_F(MemoryNeedTest, MoreThanWasGivenIsAskedFor) {
+  const auto table = Make(Spec("t", 0));
+  Append(table.get(), 8);
+  EXPECT_OK(database_->Close());
+  Invocation invocation;
+  invocation.arguments.Set("directory", directory_);
+  ASSERT_OK_AND_ASSIGN(const auto files, OpenFiles(invocation));
+  invocation.arguments.Set("memory", "2097152");
+  const Status failure = Status::ResourceExhausted("the frame budget is too small");
+  EXPECT_STATUS(kResourceExhausted, ExplainMemory(invocation, files, failure),
+                "take 4.0 MiB and do not fit --memory 2MiB: give --memory 4MiB: ");
+}
+
 }  // namespace
 }  // namespace geardb::cli
