@@ -19,7 +19,7 @@ DatabaseOptions DatabaseOptions::Within(uint64_t process_bytes) {
   DatabaseOptions options;
   options.ring_bytes = std::min(std::bit_floor(all / 16), options.ring_bytes);
   Budgets& budgets = options.budgets;
-  budgets.index_bytes = all / 16;
+  budgets.index_bytes = all / 8;
   budgets.batch_bytes = std::min(all / 16, budgets.batch_bytes);
   budgets.cold_bytes = std::min(all / 8, 64 * kMiB);
   budgets.frames_bytes = all - kBesideBytes - budgets.index_bytes - budgets.batch_bytes -

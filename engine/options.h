@@ -39,9 +39,10 @@ struct Budgets {
 struct DatabaseOptions {
   /// Those with which a process takes about `process_bytes` in memory, at most a tenth more: 22 MiB
   /// are taken off first for code of its libraries, threads and what malloc keeps; then an eighth
-  /// for the cold store, and a sixteenth each for index, batches and the ring; frames have what is
-  /// left. At least 48 MiB, and what is less is taken for that. A database that there is keeps the
-  /// ring which it was created with; what the program itself has comes on top.
+  /// each for the cold store (64 MiB at most) and the index, and a sixteenth each for batches and
+  /// the ring; frames have what is left. At least 48 MiB, and what is less is taken for that. A
+  /// database that there is keeps the ring which it was created with; what the program itself has
+  /// comes on top.
   static DatabaseOptions Within(uint64_t process_bytes);
 
   // Behaviour.

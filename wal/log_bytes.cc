@@ -94,6 +94,11 @@ Result<std::shared_ptr<File>> LogBytes::FindFile(Lsn base) {
   Manifest manifest;
   {
     MutexLock lock(&mutex_);
+    // A file that is free still says which it was.
+    if (base + segment_bytes_ <= forgotten_) {
+      return Status::Corruption("the segment at LSN ", base, " of the log in '", log_directory_,
+                                "' is gone");
+    }
     manifest = manifest_;
   }
   GEARDB_ASSIGN_OR_RETURN(const SegmentMap map,
@@ -111,6 +116,7 @@ Result<std::shared_ptr<File>> LogBytes::FindFile(Lsn base) {
 
 void LogBytes::ForgetBelow(Lsn lsn) {
   MutexLock lock(&mutex_);
+  forgotten_ = std::max(forgotten_, lsn);
   while (!files_.empty() && files_.begin()->first + segment_bytes_ <= lsn) {
     files_.erase(files_.begin());
   }

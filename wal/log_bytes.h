@@ -52,8 +52,8 @@ class LogBytes {
   /// headers are read. Corruption where there is no such record.
   Result<RecordIndex> ReadIndex(Lsn lsn, AlignedBuffer* scratch);
 
-  /// Segments that end at or below `lsn` are gone: their files are other segments' now. Nobody
-  /// reads from them.
+  /// Segments that end at or below `lsn` are gone: their files are other segments' now. Reads of
+  /// them are Corruption.
   void ForgetBelow(Lsn lsn);
 
  private:
@@ -69,6 +69,7 @@ class LogBytes {
 
   Mutex mutex_;
   Manifest manifest_ GEARDB_GUARDED_BY(mutex_);
+  Lsn forgotten_ GEARDB_GUARDED_BY(mutex_) = 0;
   std::map<Lsn, std::shared_ptr<File>> files_ GEARDB_GUARDED_BY(mutex_);  // By base.
 };
 

@@ -275,7 +275,6 @@ bool DatabaseCore::MakeLogRoom(uint64_t bytes, Deadline deadline) {
 }
 
 void DatabaseCore::KeepFrames(TableState* state, uint64_t pages) {
-  if (pages > 0) pages = PagesKept(state->layout(), options.resident);
   for (size_t g = 0; g < state->layout().group_count(); ++g) {
     // Pages that can lose their frames need none kept.
     if (!options.resident && state->layout().group(g).logged()) continue;
@@ -289,7 +288,7 @@ void DatabaseCore::KeepFrames(TableState* state, uint64_t pages) {
 
 void DatabaseCore::AddTable(std::shared_ptr<TableCore> table) {
   const TableId id = table->layout().id();
-  KeepFrames(table->state.get(), PagesKept(table->layout()));
+  KeepFrames(table->state.get(), PagesKept(table->layout(), options.resident));
   const auto companions = table->CompanionsNow();
   {
     MutexLock guard(&tables_mutex_);

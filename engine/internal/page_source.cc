@@ -83,26 +83,34 @@ Status PageSource::ReadPieces(const PagePlace& place, wal::AlignedBuffer* scratc
   if (!is_gone || older.newest_lsn == kNoLsn || cold_.load() == nullptr) return status;
   // A page that went on after it was moved: what the log has no more, the cold store has, as of
   // that piece or later. (Of a group that came later, the piece's end is not known here.)
-  const uint32_t from_cold = older.rows;
-  if (place.layout->group(place.group).added) older.rows = 0;
-  const Status cold = ReadCold(older, frame, of_file);
+  const bool may_lack = place.layout->group(place.group).added;
+  if (may_lack) older.rows = 0;
+  const Lsn gone = older.newest_lsn;
+  ColdPageHeader moved;
+  const Status cold = ReadCold(older, frame, of_file, &moved);
   if (cold.code() == StatusCode::kCorruption) {
     return Status::Corruption(status.message(), "; and ", cold.message());
   }
   GEARDB_RETURN_IF_ERROR(cold);
-  return CopyPieces(place, from_cold, scratch, frame, &older);
+  // Pieces that it has may go at any time: only those behind them are copied again.
+  const Lsn has = moved.lsn == kNoLsn ? gone : moved.lsn;
+  GEARDB_RETURN_IF_ERROR(CopyPieces(place, has, scratch, frame, &older));
+  if (may_lack || moved.rows >= older.rows) return Status::Ok();
+  return Status::Corruption("the cold store has ", moved.rows, " of its first ", older.rows,
+                            " rows");
 }
 
-Status PageSource::CopyPieces(const PagePlace& place, uint32_t from, wal::AlignedBuffer* scratch,
+Status PageSource::CopyPieces(const PagePlace& place, Lsn behind, wal::AlignedBuffer* scratch,
                               std::byte* frame, PagePlace* missing) {
   const PageLayout& pages = place.layout->group(place.group).pages;
   Lsn lsn = place.newest_lsn;
   // Of a group that came later, a page may have rows without it: before them all or, where a patch
   // was followed by some, between pieces. The frame has the defaults there.
   const bool may_lack = place.layout->group(place.group).added;
-  for (uint32_t end = place.rows; end > from && !(may_lack && lsn == kNoLsn);) {
+  for (uint32_t end = place.rows; end > 0 && !(may_lack && lsn == kNoLsn);) {
     missing->rows = end;
     missing->newest_lsn = lsn;
+    if (behind > 0 && lsn <= behind) break;
     log_reads_.fetch_add(1, std::memory_order_relaxed);
     GEARDB_ASSIGN_OR_RETURN(const wal::RecordIndex record, log_.ReadIndex(lsn, scratch));
     GEARDB_ASSIGN_OR_RETURN(const fb::Body* body, ReadBody(record.body()));
@@ -147,7 +155,8 @@ Status PageSource::ReadLog(const PagePlace& place, wal::AlignedBuffer* scratch, 
 
 // After a crash the cold store may have a newer version than the image, until the log's records are
 // applied: it has all that the older one has.
-Status PageSource::ReadCold(const PagePlace& place, std::byte* frame, bool* of_file) {
+Status PageSource::ReadCold(const PagePlace& place, std::byte* frame, bool* of_file,
+                            ColdPageHeader* header) {
   const PageLayout& pages = place.layout->group(place.group).pages;
   ColdStore* cold = cold_.load(std::memory_order_acquire);
   if (cold == nullptr) return Status::Corruption("neither in the log nor in a cold store");
@@ -164,6 +173,7 @@ Status PageSource::ReadCold(const PagePlace& place, std::byte* frame, bool* of_f
   // The store is closed by the database's Close alone.
   if (status.code() == StatusCode::kFailedPrecondition) return Status::Cancelled(status.message());
   GEARDB_RETURN_IF_ERROR(status);
+  if (header != nullptr) *header = read.header;
   if (read.header.lsn < place.newest_lsn && !kBreak.serve_stale_page) {
     return Status::Corruption("the cold store has it as of LSN ", read.header.lsn,
                               ", and it was changed at LSN ", place.newest_lsn);

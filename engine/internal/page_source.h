@@ -81,11 +81,12 @@ class PageSource {
   Status ReadLog(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame);
   Status ReadPieces(const PagePlace& place, wal::AlignedBuffer* scratch, std::byte* frame,
                     bool* of_file);
-  /// Those of the log with rows at or beyond `from`, the newest first. Where one is not to be had,
-  /// `missing` says up to which row, and in which record it would be.
-  Status CopyPieces(const PagePlace& place, uint32_t from, wal::AlignedBuffer* scratch,
+  /// Those of records behind LSN `behind` (0: all), the newest first. `missing` says up to which
+  /// row the next one would be, and in which record, also where it is not to be had.
+  Status CopyPieces(const PagePlace& place, Lsn behind, wal::AlignedBuffer* scratch,
                     std::byte* frame, PagePlace* missing);
-  Status ReadCold(const PagePlace& place, std::byte* frame, bool* of_file);
+  Status ReadCold(const PagePlace& place, std::byte* frame, bool* of_file,
+                  ColdPageHeader* header = nullptr);
 
   wal::LogBytes log_;
   const uint64_t seed_;

@@ -146,7 +146,9 @@ Result<std::shared_ptr<TableCore>> Recovery::MakeTable(const TableSpec& spec, Ta
   auto made = core_->MakeTable(spec, id, Kept::kTaken, mutex);
   if (made.status().code() != StatusCode::kResourceExhausted) return made;
   MakeAllRoom(nullptr);
-  return core_->MakeTable(spec, id, Kept::kTaken, mutex);
+  made = core_->MakeTable(spec, id, Kept::kTaken, mutex);
+  if (!made.ok()) lacks_frames_ = true;
+  return made;
 }
 
 void Recovery::MakeAllRoom(const TableState* held) {

@@ -60,13 +60,14 @@ Status Recovery::ChangeColumns(const fb::Operation& operation, const wal::Record
   if (prepared.status().code() == StatusCode::kResourceExhausted) {
     MakeAllRoom(nullptr);
     prepared = state.PrepareColumns(*after);
+    if (!prepared.ok()) lacks_frames_ = true;
   }
   GEARDB_ASSIGN_OR_RETURN(auto change, std::move(prepared));
   {
     MutexLock lock(&state.mutex);
     state.ApplyColumns(std::move(change), /*has_writers=*/false);
   }
-  core_->KeepFrames(&state, PagesKept(state.layout()));
+  core_->KeepFrames(&state, PagesKept(state.layout(), core_->options.resident));
   const size_t companions = table->companions.size();
   GEARDB_RETURN_IF_ERROR(ChangeCompanions(*after, record, table));
   for (size_t k = companions; k < table->companions.size(); ++k) {

@@ -189,6 +189,7 @@ Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image) {
   GEARDB_RETURN_IF_ERROR(LoadDatabase(core, image->lsn, source, threads > 0 ? &of_items : nullptr));
   core->log_start.store(image->log_start);
   core->log_released.store(std::min(image->log_start, image->log_from));
+  core->page_source->ForgetLogBelow(core->log_released.load());
   core->read_from_segments.store(image->log_from);
   for (const auto& table : core->AllTables()) {
     MutexLock lock(&table->state->mutex);

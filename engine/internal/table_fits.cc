@@ -174,10 +174,10 @@ uint64_t PagesMax(const HostArena& arena, const TableLayout& layout) {
   });
 }
 
-uint64_t PagesKept(const TableLayout& layout) { return WithCalls(BoundInPages(layout)); }
-
 uint64_t PagesKept(const TableLayout& layout, bool resident) {
-  if (!resident || layout.spec().bytes_max == 0 || !HasValues(layout)) return PagesKept(layout);
+  if (!resident || layout.spec().bytes_max == 0 || !HasValues(layout)) {
+    return WithCalls(BoundInPages(layout));
+  }
   // What values of any length take of it nobody knows, and they have frames of their own.
   return layout.spec().steps_max > 0 ? WithCalls(PagesOfSteps(layout)) : 0;
 }

@@ -139,18 +139,27 @@ FrameRef TableFrames::BringIn(size_t group, Lpn lpn, PageWaits* waits) {
       ++stats_.unplaced;
       return PutAside(group, lpn, waits);
     }
-    load = Begin(PlaceOf(group, lpn), frame);
+    load = Begin(PlaceToShow(group, lpn, waits), frame);
   }
   waits->Add(memory_.loader, load);
   return load->frame;
 }
 
-FrameRef TableFrames::PutAside(size_t group, Lpn lpn, PageWaits* waits) const {
+PagePlace TableFrames::PlaceToShow(size_t group, Lpn lpn, PageWaits* waits) const {
   PagePlace place = PlaceOf(group, lpn);
-  // A patch need not wait until it is read, and the cleaner may put its version over this one.
+  // Once a pass has moved a page, a patch does not wait for who still reads it from both the log
+  // and the cold store, and the next pass may put its version over this one.
   const bool has_cold = (pages_->residency(group, lpn).flags & kPageHasCold) != 0;
-  if (place.in_cold || (has_cold && place.log_at == kNoLsn))
+  if (has_cold && !place.in_cold && place.log_at == kNoLsn) {
     place.as_of = waits->ColdNow(*memory_.loader);
+  }
+  return place;
+}
+
+FrameRef TableFrames::PutAside(size_t group, Lpn lpn, PageWaits* waits) const {
+  PagePlace place = PlaceToShow(group, lpn, waits);
+  // A patch need not wait until it is read, and the cleaner may put its version over this one.
+  if (place.in_cold) place.as_of = waits->ColdNow(*memory_.loader);
   return waits->AddAside(this, place);
 }
 

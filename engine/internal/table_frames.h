@@ -146,6 +146,8 @@ class TableFrames {
   Result<FrameRef> ReadNow(size_t group, Lpn lpn, bool* of_file = nullptr, Kept kept = Kept::kLeft);
   /// Where the bytes of a page that has no frame are.
   PagePlace PlaceOf(size_t group, Lpn lpn) const;
+  /// Likewise, for who reads it without the mutex.
+  PagePlace PlaceToShow(size_t group, Lpn lpn, PageWaits* waits) const;
   /// Of the memory that a page of the group is read into aside.
   uint64_t AsideBytes(size_t group) const {
     return pools_[group]->frame_bytes() + kFrameAlignment + kArenaSpareBytes;

@@ -24,7 +24,7 @@ TEST(DatabaseOptionsTest, ProcessBytesAreSharedOut) {
     const DatabaseOptions options = DatabaseOptions::Within(mib * kOptionsMiB);
     EXPECT_EQ(SumOf(options) + 22 * kOptionsMiB, mib * kOptionsMiB);
     EXPECT_TRUE(std::has_single_bit(options.ring_bytes)) << options.ring_bytes;
-    EXPECT_GE(options.budgets.frames_bytes * 5, mib * kOptionsMiB);
+    EXPECT_GE(options.budgets.frames_bytes * 6, mib * kOptionsMiB);
   }
   const DatabaseOptions large = DatabaseOptions::Within(uint64_t{1} << 40);
   EXPECT_EQ(large.budgets.batch_bytes, Budgets{}.batch_bytes);

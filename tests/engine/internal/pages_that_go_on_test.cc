@@ -122,6 +122,34 @@ TEST_F(PagesThatGoOnTest, AGroupThatCameLater) {
   }
 }
 
+class PagesThatGoOnConcurrentTest : public PagesThatGoOnTest {};
+
+// A piece that the cold store has, too, was read again from a segment that had been given back in
+// between: the page was taken for damaged, and its trajectory removed.
+TEST_F(PagesThatGoOnConcurrentTest, ReadersBesidePassesThatGiveSegmentsBack) {
+  AddOpen(40, 5);
+  ASSERT_OK(CleanAll());
+  std::atomic<bool> stop{false};
+  std::thread reader([&] {
+    while (!stop) {
+      DropAll();
+      ExpectAll();
+    }
+  });
+  const std::map<TrajectoryId, int64_t> shown = numbers_;
+  for (int64_t row = 5; row < 45; ++row) {
+    for (const auto& [id, number] : shown) {
+      EXPECT_OK(writer_->Resume(id));
+      AddRows(number, row, 1, End::kGo);
+      EXPECT_OK(writer_->Detach());
+    }
+    EXPECT_OK(CleanAll());
+  }
+  stop = true;
+  reader.join();
+  EXPECT_EQ(table_->Count(), 40u);
+}
+
 class CallsInPartsTest : public PagesThatGoOnTest {
  protected:
   static constexpr uint32_t kLanes = 48;
