@@ -9,8 +9,8 @@ namespace {
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 /// Code that is run, 17 MiB of it, most of these RocksDB's; the rest is stacks, and what malloc
 /// keeps.
-constexpr uint64_t kBesideBytes = 22 * kMiB;
-constexpr uint64_t kProcessBytesMin = 48 * kMiB;
+constexpr uint64_t kBesideBytes = 26 * kMiB;
+constexpr uint64_t kProcessBytesMin = 64 * kMiB;
 
 }  // namespace
 

@@ -37,10 +37,10 @@ struct Budgets {
 };
 
 struct DatabaseOptions {
-  /// Those with which a process takes about `process_bytes` in memory, at most a tenth more: 22 MiB
+  /// Those with which a process takes about `process_bytes` in memory, at most a tenth more: 26 MiB
   /// are taken off first for code of its libraries, threads and what malloc keeps; then an eighth
   /// each for the cold store (64 MiB at most) and the index, and a sixteenth each for batches and
-  /// the ring; frames have what is left. At least 48 MiB, and what is less is taken for that. A
+  /// the ring; frames have what is left. At least 64 MiB, and what is less is taken for that. A
   /// database that there is keeps the ring which it was created with; what the program itself has
   /// comes on top.
   static DatabaseOptions Within(uint64_t process_bytes);

@@ -20,9 +20,9 @@ uint64_t SumOf(const DatabaseOptions& options) {
 }
 
 TEST(DatabaseOptionsTest, ProcessBytesAreSharedOut) {
-  for (const uint64_t mib : {48u, 50u, 64u, 1000u, 4096u, 1u << 20}) {
+  for (const uint64_t mib : {64u, 65u, 100u, 1000u, 4096u, 1u << 20}) {
     const DatabaseOptions options = DatabaseOptions::Within(mib * kOptionsMiB);
-    EXPECT_EQ(SumOf(options) + 22 * kOptionsMiB, mib * kOptionsMiB);
+    EXPECT_EQ(SumOf(options) + 26 * kOptionsMiB, mib * kOptionsMiB);
     EXPECT_TRUE(std::has_single_bit(options.ring_bytes)) << options.ring_bytes;
     EXPECT_GE(options.budgets.frames_bytes * 6, mib * kOptionsMiB);
   }
@@ -32,8 +32,8 @@ TEST(DatabaseOptionsTest, ProcessBytesAreSharedOut) {
 }
 
 TEST(DatabaseOptionsTest, FewerProcessBytesThanAnyDatabaseTakesAreTheLeast) {
-  for (const uint64_t bytes : {uint64_t{0}, 48 * kOptionsMiB - 1}) {
-    EXPECT_EQ(SumOf(DatabaseOptions::Within(bytes)), 26 * kOptionsMiB);
+  for (const uint64_t bytes : {uint64_t{0}, 64 * kOptionsMiB - 1}) {
+    EXPECT_EQ(SumOf(DatabaseOptions::Within(bytes)), 38 * kOptionsMiB);
   }
 }
 
