@@ -1,7 +1,6 @@
 // What has left the tables leaves the cold store: what of it there is, when it is due, and the
 // deletions.
 #include <algorithm>
-#include <utility>
 
 #include "base/break.h"
 #include "engine/internal/cleaner.h"
@@ -79,9 +78,7 @@ void Cleaner::RemoveIfDue() {
   if (!gone.any) {
     gone_since_us_ = 0;
     // An open ended in the middle of a compaction, and the next pass may be far.
-    if (!std::exchange(kept_space_, true) && store->NeedsCompaction()) {
-      (void)compactor_.KeepSpace();
-    }
+    kept_space_ = kept_space_ || !store->NeedsCompaction() || compactor_.KeepSpace().ok();
     return;
   }
   const int64_t now_us = database_->clock->WallTimeUs();

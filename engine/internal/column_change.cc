@@ -115,8 +115,7 @@ Status TryChangeColumns(DatabaseCore* database, const std::shared_ptr<TableCore>
     database->Finish(reservation, {}, &change);
     // Nobody has an LSN in between: it is published, and what comes next finds it.
     GEARDB_RETURN_IF_ERROR(database->log->WaitPublished(reservation.end, Deadline::Infinite()));
-    database->KeepFrames(table->state.get(),
-                         PagesKept(table->layout(), database->options.resident));
+    database->KeepFrames(table->state.get(), PagesKept(table->layout()));
     for (const auto& companion : companions.come) database->AddTable(companion);
     for (const size_t k : companions.leave) {
       database->ForgetTable(before[k]->layout().id());

@@ -288,7 +288,7 @@ void DatabaseCore::KeepFrames(TableState* state, uint64_t pages) {
 
 void DatabaseCore::AddTable(std::shared_ptr<TableCore> table) {
   const TableId id = table->layout().id();
-  KeepFrames(table->state.get(), PagesKept(table->layout(), options.resident));
+  KeepFrames(table->state.get(), PagesKept(table->layout()));
   const auto companions = table->CompanionsNow();
   {
     MutexLock guard(&tables_mutex_);

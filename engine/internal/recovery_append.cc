@@ -5,6 +5,7 @@
 
 #include "engine/internal/append_plan.h"
 #include "engine/internal/episode.h"
+#include "engine/internal/index_budget.h"
 #include "engine/internal/recovery.h"
 
 namespace geardb::engine {
@@ -147,7 +148,7 @@ Result<std::shared_ptr<TableCore>> Recovery::MakeTable(const TableSpec& spec, Ta
   if (made.status().code() != StatusCode::kResourceExhausted) return made;
   MakeAllRoom(nullptr);
   made = core_->MakeTable(spec, id, Kept::kTaken, mutex);
-  if (!made.ok()) lacks_frames_ = true;
+  lacks_frames_ |= !made.ok() && !IsOfIndexBudget(made.status());
   return made;
 }
 

@@ -1,6 +1,7 @@
 // Recovery of columns that come and leave.
 
 #include "engine/internal/column_change.h"
+#include "engine/internal/index_budget.h"
 #include "engine/internal/recovery.h"
 #include "engine/internal/stored_schema.h"
 #include "engine/internal/table_fits.h"
@@ -60,14 +61,14 @@ Status Recovery::ChangeColumns(const fb::Operation& operation, const wal::Record
   if (prepared.status().code() == StatusCode::kResourceExhausted) {
     MakeAllRoom(nullptr);
     prepared = state.PrepareColumns(*after);
-    if (!prepared.ok()) lacks_frames_ = true;
+    lacks_frames_ |= !prepared.ok() && !IsOfIndexBudget(prepared.status());
   }
   GEARDB_ASSIGN_OR_RETURN(auto change, std::move(prepared));
   {
     MutexLock lock(&state.mutex);
     state.ApplyColumns(std::move(change), /*has_writers=*/false);
   }
-  core_->KeepFrames(&state, PagesKept(state.layout(), core_->options.resident));
+  core_->KeepFrames(&state, PagesKept(state.layout()));
   const size_t companions = table->companions.size();
   GEARDB_RETURN_IF_ERROR(ChangeCompanions(*after, record, table));
   for (size_t k = companions; k < table->companions.size(); ++k) {

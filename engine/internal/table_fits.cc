@@ -47,8 +47,7 @@ void AddNeed(const DatabaseCore& database, const TableLayout& layout, const Tabl
   for (size_t g = 0; g < layout.group_count(); ++g) {
     const GroupLayout& group = layout.group(g);
     if (group.dropped) continue;
-    const uint64_t kept =
-        KeepsFrames(database, group) ? PagesKept(layout, database.options.resident) : 0;
+    const uint64_t kept = KeepsFrames(database, group) ? PagesKept(layout) : 0;
     const uint64_t defaults = group.may_be_unwritten() ? 1 : 0;
     const uint64_t frame_bytes = group.pages.frame_bytes();
     if (kept > 0 || !FitsParts(frame_bytes)) {
@@ -174,16 +173,14 @@ uint64_t PagesMax(const HostArena& arena, const TableLayout& layout) {
   });
 }
 
-uint64_t PagesKept(const TableLayout& layout, bool resident) {
-  if (!resident || layout.spec().bytes_max == 0 || !HasValues(layout)) {
-    return WithCalls(BoundInPages(layout));
-  }
-  // What values of any length take of it nobody knows, and they have frames of their own.
+uint64_t PagesKept(const TableLayout& layout) {
+  if (layout.spec().bytes_max == 0 || !HasValues(layout)) return WithCalls(BoundInPages(layout));
+  // What values of any length take of it nobody knows: most of it, as a rule.
   return layout.spec().steps_max > 0 ? WithCalls(PagesOfSteps(layout)) : 0;
 }
 
 uint64_t SlabsKept(const DatabaseCore& database, const TableLayout& layout) {
-  const uint64_t pages = PagesKept(layout, database.options.resident);
+  const uint64_t pages = PagesKept(layout);
   uint64_t slabs = 0;
   for (const GroupLayout& group : layout.groups()) {
     if (KeepsFrames(database, group)) slabs += SlabsFor(pages, group.pages.frame_bytes());
@@ -319,7 +316,7 @@ Status CheckFitsBesideOthers(const DatabaseCore& database, const TableLayout& la
   for (const auto& table : database.AllTables()) {
     const TableLayout& other = table->layout();
     if (other.id() == layout.id()) continue;
-    const uint64_t kept = PagesKept(other, database.options.resident);
+    const uint64_t kept = PagesKept(other);
     if (kept > 0) others_bytes += SlabsOfPages(kept, other) * kSlabBytes;
   }
   const uint64_t left_bytes = budget_bytes - std::min(budget_bytes, others_bytes);

@@ -19,9 +19,8 @@ uint64_t PagesMax(const HostArena& arena, const TableLayout& layout);
 
 /// The pages of a table at its bounds in bytes and steps, with a sixteenth for the calls under way,
 /// whose frames are kept for each group that has to keep them; 0 where it has none of these bounds.
-/// Where all are `resident`, values of any length take frames of a bound in bytes, too, and it
-/// keeps none.
-uint64_t PagesKept(const TableLayout& layout, bool resident);
+/// Beside values of any length, a bound in bytes keeps none.
+uint64_t PagesKept(const TableLayout& layout);
 /// The slabs of these frames.
 uint64_t SlabsKept(const DatabaseCore& database, const TableLayout& layout);
 
