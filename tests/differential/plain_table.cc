@@ -207,7 +207,8 @@ bool PlainTable::Fits(const Growth& held, const Growth& more) const {
   const auto fits = [](uint64_t sum, uint64_t most) { return most == 0 || sum <= most; };
   return fits(held.trajectories + more.trajectories, spec.trajectories_max) &&
          fits(held.rows + more.rows, spec.steps_max) &&
-         fits((held.pages + more.pages) * page_bytes, spec.bytes_max);
+         // Where columns came since, it may be over: nothing leaves for rows that bring no page.
+         (more.pages == 0 || fits((held.pages + more.pages) * page_bytes, spec.bytes_max));
 }
 
 bool PlainTable::MayHold(size_t writer, const std::vector<PlainLaneRows>& calls) const {
