@@ -78,7 +78,7 @@ void Cleaner::RemoveIfDue() {
   if (!gone.any) {
     gone_since_us_ = 0;
     // An open ended in the middle of a compaction, and the next pass may be far.
-    kept_space_ = kept_space_ || !store->NeedsCompaction() || compactor_.KeepSpace().ok();
+    if (!kept_space_ && store->NeedsCompaction()) kept_space_ = compactor_.KeepSpace().ok();
     return;
   }
   const int64_t now_us = database_->clock->WallTimeUs();
