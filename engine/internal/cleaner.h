@@ -183,7 +183,7 @@ class Cleaner {
   /// What `last_` removes, or has removed and is not flushed yet.
   Gone removing_ GEARDB_GUARDED_BY(pass_mutex_);
   int64_t gone_since_us_ GEARDB_GUARDED_BY(pass_mutex_) = 0;  // 0: nothing was at the last look.
-  bool kept_space_ GEARDB_GUARDED_BY(pass_mutex_) = false;    // Looked at once without a pass.
+  bool kept_space_ GEARDB_GUARDED_BY(pass_mutex_) = false;    // Asked for without a pass.
 
   Mutex mutex_;
   CondVar changed_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/internal/core.h"
+#include "engine/internal/index_budget.h"
 #include "engine/internal/recovery_append_check.h"
 #include "wal/log_reader.h"
 
@@ -64,6 +65,17 @@ class Recovery {
   void MakeRoom(TableState* state, size_t group);
   /// Drops all that may go, and packs what stays.
   void MakeAllRoom(const TableState* held);
+  /// What `attempt`, which wants frames of its own, comes to; where it lacks some, once more with
+  /// all the room that can be made. No table's mutex is held.
+  template <typename Attempt>
+  auto WithAllRoom(const Attempt& attempt) {
+    auto made = attempt();
+    if (made.status().code() != StatusCode::kResourceExhausted) return made;
+    MakeAllRoom(nullptr);
+    made = attempt();
+    lacks_frames_ |= !made.ok() && !IsOfIndexBudget(made.status());
+    return made;
+  }
   /// Pages lie elsewhere than when they were written, perhaps in more slabs: puts them into as few
   /// as they need.
   void PackFrames();

@@ -5,7 +5,6 @@
 
 #include "engine/internal/append_plan.h"
 #include "engine/internal/episode.h"
-#include "engine/internal/index_budget.h"
 #include "engine/internal/recovery.h"
 
 namespace geardb::engine {
@@ -144,12 +143,7 @@ void Recovery::MakeRoom(TableState* state, size_t group) {
 Result<std::shared_ptr<TableCore>> Recovery::MakeTable(const TableSpec& spec, TableId id,
                                                        const TableCore* owner) {
   const auto mutex = owner != nullptr ? owner->state->shared_mutex : nullptr;
-  auto made = core_->MakeTable(spec, id, Kept::kTaken, mutex);
-  if (made.status().code() != StatusCode::kResourceExhausted) return made;
-  MakeAllRoom(nullptr);
-  made = core_->MakeTable(spec, id, Kept::kTaken, mutex);
-  lacks_frames_ |= !made.ok() && !IsOfIndexBudget(made.status());
-  return made;
+  return WithAllRoom([&] { return core_->MakeTable(spec, id, Kept::kTaken, mutex); });
 }
 
 void Recovery::MakeAllRoom(const TableState* held) {

@@ -1,7 +1,6 @@
 // Recovery of columns that come and leave.
 
 #include "engine/internal/column_change.h"
-#include "engine/internal/index_budget.h"
 #include "engine/internal/recovery.h"
 #include "engine/internal/stored_schema.h"
 #include "engine/internal/table_fits.h"
@@ -57,13 +56,7 @@ Status Recovery::ChangeColumns(const fb::Operation& operation, const wal::Record
   }
   const fb::AddColumns* added = adds ? operation.change_as_AddColumns() : nullptr;
   if (adds) GEARDB_RETURN_IF_ERROR(Fits(record, CheckIdsEnd(added->ids_end())));
-  auto prepared = state.PrepareColumns(*after);
-  if (prepared.status().code() == StatusCode::kResourceExhausted) {
-    MakeAllRoom(nullptr);
-    prepared = state.PrepareColumns(*after);
-    lacks_frames_ |= !prepared.ok() && !IsOfIndexBudget(prepared.status());
-  }
-  GEARDB_ASSIGN_OR_RETURN(auto change, std::move(prepared));
+  GEARDB_ASSIGN_OR_RETURN(auto change, WithAllRoom([&] { return state.PrepareColumns(*after); }));
   {
     MutexLock lock(&state.mutex);
     state.ApplyColumns(std::move(change), /*has_writers=*/false);

@@ -47,6 +47,12 @@ class ColdSpaceTest : public ::testing::Test {
     batch.AddRemovedBytes((end - first) * testing::ColdLayout().frame_bytes());
     ASSERT_OK(store_->Write(&batch, ++lsn_));
   }
+  void DropTable(uint32_t table) {
+    ColdBatch batch(*store_);
+    batch.DeleteTable(table);
+    ASSERT_OK(store_->Write(&batch, ++lsn_));
+    ASSERT_OK(store_->Flush());
+  }
   /// Of SST and blob files, as the system has them.
   uint64_t DiskBytes() {
     uint64_t bytes = 0;
@@ -157,10 +163,7 @@ TEST_F(ColdSpaceTest, ADroppedTableGivesItsSpaceBack) {
   }
   ASSERT_OK(store_->CompactForSpace());
   const uint64_t before = DiskBytes();
-  ColdBatch batch(*store_);
-  batch.DeleteTable(2);
-  ASSERT_OK(store_->Write(&batch, ++lsn_));
-  ASSERT_OK(store_->Flush());
+  DropTable(2);
   EXPECT_TRUE(store_->NeedsCompaction());
   ASSERT_OK(store_->CompactForSpace());
   EXPECT_FALSE(store_->NeedsCompaction());
@@ -177,10 +180,7 @@ TEST_F(ColdSpaceTest, ADroppedTableIsStillToBeCompactedAfterAReopen) {
   Fill(1, kIds / 2, 2);
   ASSERT_OK(store_->CompactForSpace());
   const uint64_t before = DiskBytes();
-  ColdBatch batch(*store_);
-  batch.DeleteTable(2);
-  ASSERT_OK(store_->Write(&batch, ++lsn_));
-  ASSERT_OK(store_->Flush());
+  DropTable(2);
   EXPECT_TRUE(store_->NeedsCompaction());
   store_->EndCompactions();
   EXPECT_STATUS(kCancelled, store_->FindGarbage(), "closed");

@@ -136,13 +136,8 @@ TEST_F(PagesThatGoOnConcurrentTest, ReadersBesidePassesThatGiveSegmentsBack) {
       ExpectAll();
     }
   });
-  const std::map<TrajectoryId, int64_t> shown = numbers_;
   for (int64_t row = 5; row < 45; ++row) {
-    for (const auto& [id, number] : shown) {
-      EXPECT_OK(writer_->Resume(id));
-      AddRows(number, row, 1, End::kGo);
-      EXPECT_OK(writer_->Detach());
-    }
+    GoOn(row);
     EXPECT_OK(CleanAll());
   }
   stop = true;
