@@ -183,7 +183,8 @@ class Cleaner {
   /// What `last_` removes, or has removed and is not flushed yet.
   Gone removing_ GEARDB_GUARDED_BY(pass_mutex_);
   int64_t gone_since_us_ GEARDB_GUARDED_BY(pass_mutex_) = 0;  // 0: nothing was at the last look.
-  bool kept_space_ GEARDB_GUARDED_BY(pass_mutex_) = false;    // Asked for without a pass.
+  // In a row, at which the cold store needed a compaction.
+  uint32_t space_looks_ GEARDB_GUARDED_BY(pass_mutex_) = 0;
 
   Mutex mutex_;
   CondVar changed_;

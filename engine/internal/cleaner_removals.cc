@@ -1,6 +1,7 @@
 // What has left the tables leaves the cold store: what of it there is, when it is due, and the
 // deletions.
 #include <algorithm>
+#include <bit>
 
 #include "base/break.h"
 #include "engine/internal/cleaner.h"
@@ -77,8 +78,10 @@ void Cleaner::RemoveIfDue() {
   const Gone gone = CountGone();
   if (!gone.any) {
     gone_since_us_ = 0;
-    // An open ended in the middle of a compaction, and the next pass may be far.
-    if (!kept_space_ && store->NeedsCompaction()) kept_space_ = compactor_.KeepSpace().ok();
+    // A compaction was ended by a close, or failed, and the next pass may be far. It is asked for
+    // less and less often, where asking does not help.
+    space_looks_ = store->NeedsCompaction() ? space_looks_ + 1 : 0;
+    if (std::has_single_bit(space_looks_)) (void)compactor_.KeepSpace();
     return;
   }
   const int64_t now_us = database_->clock->WallTimeUs();
