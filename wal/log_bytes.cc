@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/hash.h"
 #include "wal/segment_map.h"
 
 namespace geardb::wal {
@@ -68,19 +69,28 @@ Result<RecordIndex> LogBytes::ReadIndex(Lsn lsn, AlignedBuffer* scratch) {
   if (!record.body.empty()) {
     std::memcpy(index.words.data(), record.body.data(), record.body.size());
   }
-  Lsn area_of = lsn;
-  Lsn area = lsn + PieceAreaOffset(record.header.metadata_length);
+  const Lsn area = lsn + PieceAreaOffset(record.header.metadata_length);
   for (const PieceEntry& entry : record.pieces) {
-    const Lsn holder = entry.lsn == 0 ? lsn : entry.lsn;
-    if (holder != area_of) {
-      GEARDB_ASSIGN_OR_RETURN(const ParsedRecord part, ReadHead(holder, scratch));
-      area_of = holder;
-      area = holder + PieceAreaOffset(part.header.metadata_length);
-    }
-    index.pieces.push_back(
-        {.place = {.at = area + entry.offset, .checksum = entry.checksum}, .bytes = entry.bytes});
+    const bool in_part = entry.lsn != 0;
+    index.pieces.push_back({.record = in_part ? entry.lsn : lsn,
+                            .at = in_part ? kNoLsn : area + entry.offset,
+                            .offset = entry.offset,
+                            .bytes = entry.bytes,
+                            .checksum = entry.checksum});
   }
   return index;
+}
+
+Result<std::span<const std::byte>> LogBytes::ReadPiece(const RecordIndex::Piece& piece,
+                                                       AlignedBuffer* scratch) {
+  Lsn at = piece.at;
+  if (at == kNoLsn) {
+    GEARDB_ASSIGN_OR_RETURN(const ParsedRecord part, ReadHead(piece.record, scratch));
+    at = piece.record + PieceAreaOffset(part.header.metadata_length) + piece.offset;
+  }
+  GEARDB_ASSIGN_OR_RETURN(const auto bytes, Read(at, piece.bytes, scratch));
+  if (Hash64(bytes, seed_) == piece.checksum) return bytes;
+  return Status::Corruption("the piece at LSN ", at, " does not fit its checksum");
 }
 
 std::shared_ptr<File> LogBytes::FindOpen(Lsn base) {

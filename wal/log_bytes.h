@@ -21,8 +21,11 @@ namespace geardb::wal {
 /// What a record says, and where its pieces are.
 struct RecordIndex {
   struct Piece {
-    PiecePlace place;
+    Lsn record = 0;       ///< Which has it: the one that names it, or an earlier part of its group.
+    Lsn at = kNoLsn;      ///< Of its first byte; kNoLsn: the part's head says it.
+    uint64_t offset = 0;  ///< In the piece area of `record`.
     uint64_t bytes = 0;
+    uint64_t checksum = 0;
   };
   std::vector<Piece> pieces;
   std::span<const std::byte> body() const {
@@ -48,9 +51,15 @@ class LogBytes {
   /// Corruption, naming the LSN, where no segment file has them; IoError.
   Result<std::span<const std::byte>> Read(Lsn at, uint64_t count, AlignedBuffer* scratch);
 
-  /// The record at `lsn`, which is drained, without its pieces; they may be in other records, whose
-  /// headers are read. Corruption where there is no such record.
+  /// The record at `lsn`, which is drained, without its pieces; parts that have some of them are
+  /// not looked at. Corruption where there is no such record.
   Result<RecordIndex> ReadIndex(Lsn lsn, AlignedBuffer* scratch);
+
+  /// The bytes of a piece, checked, in `scratch` until it is used again. Corruption, naming the
+  /// LSN, where they do not fit its checksum, or no segment file has them or the part that holds
+  /// them; IoError.
+  Result<std::span<const std::byte>> ReadPiece(const RecordIndex::Piece& piece,
+                                               AlignedBuffer* scratch);
 
   /// Segments that end at or below `lsn` are gone: their files are other segments' now. Reads of
   /// them are Corruption.

@@ -23,10 +23,12 @@ class LogBytesTest : public LogFixture {
   }
   void ExpectPiece(const RecordIndex::Piece& piece, uint64_t number, size_t index) {
     const auto expected = PieceContent(number, index, piece.bytes);
-    const auto read = bytes_->Read(piece.place.at, piece.bytes, &scratch_);
+    const auto read = bytes_->ReadPiece(piece, &scratch_);
     ASSERT_OK(read);
     EXPECT_TRUE(std::equal(read->begin(), read->end(), expected.begin(), expected.end()));
-    EXPECT_EQ(Hash64(*read, seen_.log.manifest.Seed()), piece.place.checksum);
+    RecordIndex::Piece other = piece;
+    ++other.checksum;
+    EXPECT_STATUS(kCorruption, bytes_->ReadPiece(other, &scratch_), "does not fit its checksum");
   }
 
   std::unique_ptr<LogBytes> bytes_;
@@ -73,8 +75,45 @@ TEST_F(LogBytesTest, PiecesInPartsAreFoundByTheRecordThatNamesThem) {
   ASSERT_OK(writer()->DrainOnce());
   ASSERT_OK_AND_ASSIGN(const RecordIndex index, bytes_->ReadIndex(record.lsn, &scratch_));
   ASSERT_EQ(index.pieces.size(), 1u);
-  EXPECT_EQ(index.pieces[0].place.at, place.at);
+  EXPECT_EQ(index.pieces[0].record, part.lsn);
   ExpectPiece(index.pieces[0], 7, 0);
+}
+
+// A pass gives back segments between the parts of a call: what lies in the later ones was lost.
+TEST_F(LogBytesTest, APartThatIsGoneCostsItsOwnPiecesAlone) {
+  const std::vector<uint64_t> bytes = {500};
+  std::vector<PieceSource> named;
+  Reservation first;
+  for (uint64_t i = 0; i < 2; ++i) {
+    const auto content = PieceContent(7, i, bytes[0]);
+    const std::span<const std::byte> run = content;
+    PiecePlace place;
+    const PieceSource piece{.runs = {&run, 1}, .place = &place};
+    const Reservation part = writer()->Reserve({.type = RecordType::kPart,
+                                                .size = RecordSize::For(0, bytes),
+                                                .part = static_cast<uint32_t>(i),
+                                                .group_lsn = i == 0 ? 0 : first.group_lsn});
+    if (i == 0) first = part;
+    writer()->Fill(part, {.body = {}, .pieces = {&piece, 1}});
+    writer()->Publish(part, nullptr);
+    named.push_back(
+        {.foreign = {.lsn = part.lsn, .offset = 0, .bytes = 500, .checksum = place.checksum}});
+    if (i > 0) continue;
+    const Lsn segment_end = seen_.log.manifest.segment_bytes;
+    for (uint64_t number = 9; writer()->end() < segment_end; ++number) Append(number, 6000);
+    ASSERT_OK(writer()->DrainOnce());
+    ASSERT_OK(writer()->PrepareSpares());
+  }
+  const Reservation record = writer()->Reserve(
+      {.size = RecordSize::For(0, {}, 2), .part = 2, .group_lsn = first.group_lsn});
+  writer()->Fill(record, {.body = {}, .pieces = named});
+  writer()->Publish(record, nullptr);
+  ASSERT_OK(writer()->DrainOnce());
+  bytes_->ForgetBelow(seen_.log.manifest.segment_bytes);
+  ASSERT_OK_AND_ASSIGN(const RecordIndex index, bytes_->ReadIndex(record.lsn, &scratch_));
+  ASSERT_EQ(index.pieces.size(), 2u);
+  EXPECT_STATUS(kCorruption, bytes_->ReadPiece(index.pieces[0], &scratch_), "is gone");
+  ExpectPiece(index.pieces[1], 7, 1);
 }
 
 TEST_F(LogBytesTest, WhatIsNoRecordIsNamed) {
