@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "base/break.h"
 #include "base/hash.h"
@@ -132,6 +133,8 @@ Result<RecordsBeyond> LogReader::Core::FindBeyond() {
 void LogReader::Core::Accept(const ParsedRecord& record, bool damaged) {
   if (report_.ring_records == 0) report_.segments_end_lsn = position_ + record.header.length;
   position_ += record.header.length;
+  // A call does not outlive its process: parts of an earlier open have no final record.
+  if (last_epoch_ != record.header.epoch()) LeaveParts();
   last_epoch_ = record.header.epoch();
   report_.end_lsn = position_;
   report_.synced_lsn = std::max(report_.synced_lsn, record.header.synced_lsn);
@@ -161,6 +164,13 @@ void LogReader::Core::KeepPart(const ParsedRecord& record) {
   part.group_lsn = record.header.group_lsn;
   part.area = PieceArea(record.header);
   part.bytes.assign(record.piece_area.begin(), record.piece_area.end());
+}
+
+void LogReader::Core::LeaveParts() {
+  std::set<Lsn> groups;
+  for (const auto& [lsn, part] : parts_) groups.insert(part.group_lsn);
+  report_.void_groups += groups.size();
+  parts_.clear();
 }
 
 PieceView LogReader::Core::ResolvePiece(const ParsedRecord& record, const PieceEntry& entry) {
@@ -228,11 +238,7 @@ Result<std::optional<RecordView>> LogReader::Core::Next() {
       done_ = true;
       report_.end_lsn = position_;
       if (report_.ring_records == 0) report_.segments_end_lsn = position_;
-      std::vector<Lsn> groups;
-      for (const auto& [lsn, part] : parts_) groups.push_back(part.group_lsn);
-      std::sort(groups.begin(), groups.end());
-      groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-      report_.void_groups = groups.size();
+      LeaveParts();
       break;
     }
     const RecordHeader& header = record_.header;

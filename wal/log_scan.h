@@ -62,6 +62,8 @@ class LogReader::Core {
   Followed Place() const;
   void Accept(const ParsedRecord& record, bool damaged);
   void KeepPart(const ParsedRecord& record);
+  /// Nothing will name those that are kept.
+  void LeaveParts();
   void ResolvePieces(const ParsedRecord& record);
   PieceView ResolvePiece(const ParsedRecord& record, const PieceEntry& entry);
   Result<bool> Wanted(const ParsedRecord& record) const;

@@ -235,7 +235,9 @@ Status LogWriter::Core::WaitForRoom(std::span<const RecordSize> sizes, Urgency u
   GEARDB_RETURN_IF_ERROR(CheckSizes(sizes));
   while (true) {
     GEARDB_RETURN_IF_ERROR(UsableOrError());
+    // Before the look: what comes true behind it is not waited for.
     const Lsn boundary_seen = drain_.boundary();
+    const Lsn published_seen = published();
     switch (FindObstacle(sizes, urgency)) {
       case Obstacle::kNone:
         return Status::Ok();
@@ -245,7 +247,7 @@ Status LogWriter::Core::WaitForRoom(std::span<const RecordSize> sizes, Urgency u
         GEARDB_RETURN_IF_ERROR(MakeFiles(PlaceAll(sizes).segments, urgency));
         break;
       case Obstacle::kSlots:
-        if (!queue_.WaitPublished(published() + 1, deadline)) {
+        if (!queue_.WaitPublished(published_seen + 1, deadline)) {
           return Status::DeadlineExceeded("never admitted: ", PublishQueue::kSlots,
                                           " records are not published yet");
         }

@@ -194,6 +194,23 @@ TEST_F(LogReaderTest, PartsWithoutTheirFinalRecordAreVoid) {
   EXPECT_EQ(report_.void_groups, 1u);
 }
 
+// The memory of an open grew with each process that had ended in the middle of a call.
+TEST_F(LogReaderTest, PartsOfAnEarlierOpenAreNotKept) {
+  CreateAndOpen();
+  const auto parts = AppendInParts(1, 2, /*finish=*/false);
+  CrashAndOpen(testing::CrashKind::kProcess);
+  AppendInParts(2, 1, /*finish=*/false);
+  const auto content = PieceContent(1, 0, 5000);
+  Finish(1, parts[0].lsn,
+         {{.foreign = {
+               .lsn = parts[0].lsn, .offset = 0, .bytes = 5000, .checksum = Checksum(content)}}});
+  Stop();
+  ASSERT_OK_AND_ASSIGN(const auto seen, ReadAll());
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].bad_pieces, 1u);
+  EXPECT_EQ(report_.void_groups, 2u);
+}
+
 TEST_F(LogReaderTest, PartsBelowTheBeginningOfTheReadingAreMissingPieces) {
   CreateAndOpen();
   const auto reservations = AppendInParts(1, 2, /*finish=*/true);
