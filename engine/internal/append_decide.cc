@@ -419,6 +419,9 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   bool in_parts = plan->SizeWith(1024).total() > record_max / 2;
   uint64_t body_bytes = 1024;
   for (const InitialPriorities& given : priorities) body_bytes += given.values.size_bytes();
+  uint64_t each = 64;  // Of a lane, its columns with it.
+  for (const auto& column : layout().trajectory_columns()) each += column.bytes;
+  body_bytes += calls.size() * each;
   if (!in_parts && plan->SizeWith(body_bytes).total() > record_max / 8) {
     // Its body may take the rest of a record, and what leaves for it an eighth of one.
     MutexLock lock(&database_->commit);

@@ -135,6 +135,35 @@ TEST_F(WriterLargeAppendTest, LargeCallsOnManyLanes) {
   }
 }
 
+// Rows of an eighth of a record were never asked what columns of trajectories come with them.
+TEST_F(WriterLargeAppendTest, FewRowsBesideMuchOfTheirTrajectories) {
+  OpenWith(kMiB, kMiB);
+  TableSpec spec;
+  spec.name = "goals";
+  spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {100}}};
+  for (int i = 0; i < 16; ++i) {
+    spec.columns.push_back({.name = "goal" + std::to_string(i),
+                            .dtype = DType::kU8,
+                            .shape = {64},
+                            .kind = ColumnKind::kPerTrajectory});
+  }
+  constexpr int64_t kLanes = 195;
+  Create(spec, {.lanes = kLanes});
+  const auto rows = Bytes(kLanes * 100, 1);
+  const auto goals = Bytes(kLanes * 64, 2);
+  std::vector<ColumnValue> set;
+  for (size_t i = 1; i < spec.columns.size(); ++i) {
+    set.push_back({spec.columns[i].name,
+                   TensorView::Of(std::span<const uint8_t>(goals), Shape({kLanes, 64}))});
+  }
+  ASSERT_OK(writer_->AppendLanes(
+      {{"x", TensorView::Of(std::span<const uint8_t>(rows), Shape({kLanes, 100}))}},
+      {.trajectory = set}));
+  Reopen();
+  OpenAgain("goals");
+  EXPECT_EQ(table_->Count(), 195u);
+}
+
 TEST_F(WriterLargeAppendTest, RowsOfSeveralMegabytes) {
   OpenWith(32 * kMiB, 32 * kMiB);
   constexpr uint64_t kRow = 3 * kMiB + 12'345;
