@@ -1,10 +1,12 @@
 #include "base/large_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <new>
 
 #include "base/check.h"
+#include "base/types.h"
 
 namespace geardb {
 namespace {
@@ -38,6 +40,15 @@ void GiveMemoryBack(std::byte* memory, uint64_t bytes) noexcept {
   if (memory == nullptr) return;
   if (bytes < kMappedFrom) return ::operator delete(memory, kAlignment);
   GEARDB_CHECK(munmap(memory, bytes) == 0);
+}
+
+void LeaveMemory(std::byte* from, uint64_t bytes) noexcept {
+  if (kWatched) return;
+  const auto begin = reinterpret_cast<uintptr_t>(from);
+  const uint64_t page = static_cast<uint64_t>(getpagesize());
+  const uint64_t skipped = AlignUp(begin, page) - begin;
+  if (skipped >= bytes) return;
+  (void)madvise(from + skipped, AlignDown(bytes - skipped, page), MADV_DONTNEED);
 }
 
 }  // namespace geardb

@@ -13,6 +13,10 @@ std::byte* TakeMemory(uint64_t bytes);
 /// `bytes`: of TakeMemory. Nothing for null.
 void GiveMemoryBack(std::byte* memory, uint64_t bytes) noexcept;
 
+/// Nobody reads these bytes of TakeMemory again before they are written: whole pages of them leave
+/// the process until then.
+void LeaveMemory(std::byte* from, uint64_t bytes) noexcept;
+
 /// For a std::unique_ptr to memory of TakeMemory.
 struct GiveBackMemory {
   uint64_t bytes = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
+#include "base/large_memory.h"
 #include "base/thread.h"
 
 namespace geardb::wal {
@@ -10,6 +12,7 @@ namespace {
 
 constexpr uint64_t kReadBytes = uint64_t{1} << 20;
 constexpr uint64_t kAheadBytes = uint64_t{8} << 20;
+constexpr uint64_t kKeptBytes = uint64_t{1} << 20;  // Behind.
 
 }  // namespace
 
@@ -56,7 +59,8 @@ bool SegmentStream::Start(Buffer* buffer, Lsn base) {
   if (buffer->bytes.empty()) buffer->bytes = AlignedBuffer(segment_bytes_);
   auto file = env_->OpenFile(JoinPath(log_directory_, it->second), {.mode = FileMode::kRead});
   buffer->base = base;
-  buffer->filled = 0;
+  LeaveBehind(buffer, buffer->filled);
+  buffer->filled = buffer->left = 0;
   buffer->status = file.ok() ? Status::Ok() : file.status();
   buffer->file = file.ok() ? std::move(file).value() : nullptr;
   return true;
@@ -79,6 +83,12 @@ void SegmentStream::FillSome(Buffer* buffer) {
     buffer->status = status;
   }
   filled_.NotifyAll();
+}
+
+void SegmentStream::LeaveBehind(Buffer* buffer, uint64_t offset) {
+  if (offset <= buffer->left) return;
+  LeaveMemory(buffer->bytes.data() + buffer->left, offset - buffer->left);
+  buffer->left = offset;
 }
 
 // What the second thread should read next: null when it is far enough ahead.
@@ -134,6 +144,9 @@ Result<std::span<const std::byte>> SegmentStream::At(Lsn lsn, uint64_t bytes) {
     }
   }
   if (!buffer->status.ok()) return buffer->status;
+  GEARDB_CHECK(offset >= buffer->left);
+  const uint64_t behind = AlignDown(offset, kReadBytes);
+  if (behind > kKeptBytes) LeaveBehind(buffer, behind - kKeptBytes);
   return std::span<const std::byte>(buffer->bytes.data() + offset, buffer->filled - offset);
 }
 

@@ -1,8 +1,9 @@
 // SegmentStream: the bytes of a log's segments in order, read ahead by a second thread where
 // the system has one.
 //
-// Two buffers of a segment each: while records of one segment are looked at, the rest of it and the
-// front of the next one are read, at most 8 MiB ahead.
+// Two buffers as long as a segment each: while records of one segment are looked at, the rest of it
+// and the front of the next one are read, at most 8 MiB ahead. Of what was looked at, the memory
+// leaves the process.
 #pragma once
 
 #include <array>
@@ -30,8 +31,8 @@ class SegmentStream {
   SegmentStream& operator=(const SegmentStream&) = delete;
 
   /// The bytes from `lsn` on: at least `bytes` of them, or all up to the segment's end. Empty when
-  /// no file holds the segment. 64-byte aligned when `lsn` is. Valid until the next call for
-  /// another segment. `lsn` may not go back to an earlier segment.
+  /// no file holds the segment. 64-byte aligned when `lsn` is. Valid until the next call. `lsn` may
+  /// not go back by more than a MiB, nor to an earlier segment.
   Result<std::span<const std::byte>> At(Lsn lsn, uint64_t bytes);
 
   /// "path at offset", for error texts.
@@ -41,6 +42,7 @@ class SegmentStream {
   struct Buffer {
     Lsn base = kNoLsn;
     uint64_t filled = 0;
+    uint64_t left = 0;  // So many bytes at its front have no memory any more.
     Status status;
     std::unique_ptr<File> file;
     AlignedBuffer bytes;  // A segment long.
@@ -48,6 +50,8 @@ class SegmentStream {
 
   bool Start(Buffer* buffer, Lsn base) GEARDB_REQUIRES(mutex_);
   void FillSome(Buffer* buffer) GEARDB_REQUIRES(mutex_);
+  /// The memory of what lies before `offset`.
+  static void LeaveBehind(Buffer* buffer, uint64_t offset);
   Buffer* NextToFill() GEARDB_REQUIRES(mutex_);
   void Run();
 

@@ -43,5 +43,23 @@ TEST(LargeMemoryTest, LeavesTheProcessInAnyOrder) {
   GiveMemoryBack(pieces[kPieces - 1], kBytes);
 }
 
+TEST(LargeMemoryTest, WhatNobodyReadsAgainLeavesAtOnce) {
+  if constexpr (testing::kSanitized) GTEST_SKIP() << "a sanitizer keeps what is freed";
+  constexpr uint64_t kBytes = 8 << 20;
+  const uint64_t before = ResidentPages();
+  std::byte* const memory = TakeMemory(kBytes);
+  std::memset(memory, 1, kBytes);
+  EXPECT_GE(ResidentPages(), before + kBytes / 4096);
+  LeaveMemory(memory + 100, kBytes - 200);
+  EXPECT_LT(ResidentPages(), before + kBytes / 4096 / 4);
+  EXPECT_EQ(memory[99], std::byte{1});
+  EXPECT_EQ(memory[kBytes - 100], std::byte{1});
+  LeaveMemory(memory + 1, 100);  // Less than a page: it stays.
+  EXPECT_EQ(memory[1], std::byte{1});
+  std::memset(memory, 2, kBytes);
+  EXPECT_EQ(memory[kBytes / 2], std::byte{2});
+  GiveMemoryBack(memory, kBytes);
+}
+
 }  // namespace
 }  // namespace geardb

@@ -61,5 +61,27 @@ TEST_F(ProcessBytesTest, AProcessStaysWithinThem) {
   EXPECT_LE(testing::OwnBytes("VmHWM") - before, bytes + bytes / 10);
 }
 
+// An open held two whole segments of the log in memory, beside all budgets.
+TEST_F(ProcessBytesTest, NeitherDoesAnOpenAfterACrashTakeMore) {
+  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer keeps memory of its own";
+  const uint64_t bytes = 64 * kOptionsMiB;
+  options_ = DatabaseOptions::Within(bytes);
+  options_.segment_bytes = 64 * kOptionsMiB;
+  Open();
+  Make();
+  for (int i = 0; i < 160; ++i) Add(256, 256);
+  ASSERT_OK(database_->Sync());
+  auto copy = testing::CopyOpenStore(dir_->path());
+  Close();
+  dir_ = std::move(copy);
+  if (!testing::ForgetPeak()) GTEST_SKIP() << "the kernel cannot forget a peak";
+  const uint64_t before = testing::OwnBytes("VmRSS");
+  Open();
+  OpenAgain("frames", {.lanes = 2});
+  EXPECT_GT(database_->recovery().bytes, 2 * bytes);
+  EXPECT_LE(testing::OwnBytes("VmHWM") - before, bytes + bytes / 10);
+  ExpectDraws(/*prefetch=*/4, 50);
+}
+
 }  // namespace
 }  // namespace geardb
