@@ -8,8 +8,6 @@
 namespace geardb::bench {
 namespace {
 
-constexpr int64_t kSteps = 256;
-
 /// What is appended where.
 struct Shape {
   const char* name = "";
@@ -17,6 +15,8 @@ struct Shape {
   uint64_t log_bytes = 0;
   uint64_t appended_bytes = 0;  ///< Once the table and the log are full.
   Remover remover = Remover::kFifo;
+  int64_t steps = 256;  ///< Of a trajectory.
+  uint64_t step_bytes = kStepBytes;
 };
 
 class AmplificationScene final : public Scene {
@@ -26,7 +26,7 @@ class AmplificationScene final : public Scene {
 
   Result<Figure> Measure() override {
     GEARDB_RETURN_IF_ERROR(CheckDiskRoom(settings_, 3 * shape_.table_bytes + shape_.log_bytes));
-    TableSpec spec = PlainTable(kStepBytes, kSteps);
+    TableSpec spec = PlainTable(shape_.step_bytes, static_cast<uint64_t>(shape_.steps));
     spec.bytes_max = shape_.table_bytes;
     spec.remover = shape_.remover;
     spec.remover_seed = 7;
@@ -34,9 +34,9 @@ class AmplificationScene final : public Scene {
     const DatabaseOptions options =
         WholeOptions({.log_bytes = shape_.log_bytes,
                       .frames_bytes = std::min(shape_.table_bytes * 2, Scaled(settings_, kGiB / 2)),
-                      .index_bytes = shape_.table_bytes / 16 + 64 * kMiB});
+                      .index_bytes = shape_.table_bytes / 4 + 64 * kMiB});
     GEARDB_ASSIGN_OR_RETURN(const auto store, MakeStore(settings_, options, spec));
-    Episodes episodes(kSteps, kStepBytes, Content::kRandom);
+    Episodes episodes(shape_.steps, shape_.step_bytes, Content::kRandom);
     // Segments are zeroed once; from here on they are written again.
     GEARDB_RETURN_IF_ERROR(episodes.AppendBytes(
         store.get(),
@@ -99,8 +99,9 @@ Row AmplificationRow(const Shape& shape, Target target) {
                                      "lives, at most, while "
                                    : "bytes that the kernel counts as written for a byte "
                                      "appended: ") +
-              SizeText(shape.appended_bytes) + " of random bytes appended to a full table of " +
-              SizeText(shape.table_bytes) + " from which " +
+              SizeText(shape.appended_bytes) + " of random bytes, trajectories of " +
+              std::to_string(shape.steps) + " steps of " + SizeText(shape.step_bytes) +
+              ", appended to a full table of " + SizeText(shape.table_bytes) + " from which " +
               (of_space ? "trajectories leave at random" : "the oldest trajectory leaves") +
               ", with a log of " + SizeText(shape.log_bytes),
       .unit = Unit::kTimes,
@@ -126,6 +127,20 @@ std::vector<Row> AmplificationRows(const Settings& settings) {
                             .log_bytes = scaled(kGiB),
                             .appended_bytes = scaled(4 * kGiB)},
                            {Target::Kind::kValueAtMost, 2.3}),
+          AmplificationRow({.name = "short_in_log",
+                            .table_bytes = scaled(kGiB / 8),
+                            .log_bytes = scaled(kGiB / 2),
+                            .appended_bytes = scaled(kGiB),
+                            .steps = 20,
+                            .step_bytes = 100},
+                           {}),
+          AmplificationRow({.name = "short_beyond_log",
+                            .table_bytes = scaled(kGiB / 2),
+                            .log_bytes = scaled(kGiB / 4),
+                            .appended_bytes = scaled(kGiB),
+                            .steps = 20,
+                            .step_bytes = 100},
+                           {}),
           AmplificationRow({.name = "random_removal",
                             .table_bytes = scaled(2 * kGiB),
                             .log_bytes = scaled(kGiB / 2),
