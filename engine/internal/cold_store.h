@@ -107,7 +107,7 @@ struct ColdStoreOptions {
   /// this NeedsCompaction() says so. More than 1.
   double space_amplification_max = 1.5;
   /// Values of at least this size go to blob files, which compactions do not rewrite.
-  uint64_t blob_bytes_min = 1024;
+  uint64_t blob_bytes_min = 256;
   /// At most what is not flushed, so that the reserve has room for a compaction of one.
   uint64_t blob_file_bytes = uint64_t{256} << 20;
   uint64_t sst_file_bytes = uint64_t{16} << 20;
