@@ -13,17 +13,23 @@ bool TableFrames::IsInLog(const index::GroupPageRecord& record, Lsn log_start) {
 
 namespace {
 
+/// Calls `visit` for pages that are there.
+template <typename Visit>
+void ForEachPage(const index::PageTable& pages, uint64_t looks, Lpn* next, Visit visit) {
+  const auto end = static_cast<Lpn>(pages.reserved());
+  for (; looks > 0 && *next < end; --looks, ++*next) {
+    if (pages.page(*next).in_use != 0 && !visit(*next)) return;
+  }
+  if (*next >= end) *next = kNoLpn;
+}
+
 /// Calls `visit` for pages of a group that hold something which is logged.
 template <typename Visit>
 void ForEachWritten(const index::PageTable& pages, size_t group, uint64_t looks, Lpn* next,
                     Visit visit) {
-  const auto end = static_cast<Lpn>(pages.reserved());
-  for (; looks > 0 && *next < end; --looks, ++*next) {
-    if (pages.page(*next).in_use == 0) continue;
-    if (pages.group_page(group, *next).birth_lsn == kNoLsn) continue;
-    if (!visit(*next)) return;
-  }
-  if (*next >= end) *next = kNoLpn;
+  ForEachPage(pages, looks, next, [&](Lpn lpn) {
+    return pages.group_page(group, lpn).birth_lsn == kNoLsn || visit(lpn);
+  });
 }
 
 }  // namespace
@@ -44,16 +50,23 @@ void TableFrames::CountInLog(size_t group, uint64_t looks, uint64_t segment_byte
 }
 
 void TableFrames::CountPlaces(size_t group, uint64_t looks, Lpn* next, GroupPlaces* places) const {
-  const bool logged = layout_->group(group).logged();
+  if (!layout_->group(group).logged()) {
+    // What is patched in is in no record.
+    ForEachPage(*pages_, looks, next, [&](Lpn lpn) {
+      const FrameRef frame = pages_->residency(group, lpn).frame;
+      if (!frame.valid() || frame == default_frame(group)) return true;
+      ++places->pages;
+      ++places->framed;
+      ++places->only_framed;
+      return true;
+    });
+    return;
+  }
   ForEachWritten(*pages_, group, looks, next, [&](Lpn lpn) {
     const index::GroupPageRecord& record = pages_->residency(group, lpn);
-    const bool framed = record.frame.valid();
-    if (!logged && record.frame == default_frame(group)) return true;
     ++places->pages;
-    places->framed += framed ? 1u : 0u;
-    if (!logged) {
-      ++places->only_framed;
-    } else if ((record.flags & kPageInCold) != 0) {
+    places->framed += record.frame.valid() ? 1u : 0u;
+    if ((record.flags & kPageInCold) != 0) {
       ++places->in_cold;
     } else {
       ++places->in_log;

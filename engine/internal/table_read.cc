@@ -28,10 +28,11 @@ void BeginColumn(const StepColumn& column, int64_t count, ColumnRows* rows, RunB
   runs->BeginOutput({.destination = rows->bytes.data(), .stored = column.dtype});
 }
 
-/// Copies absolute row `row` to place `at` of the output begun last.
-void CopyRow(RowCursor* cursor, size_t column, int64_t row, int64_t at, RowsToCopy* copies) {
+/// Copies `count` rows from absolute row `row` on to place `at` of the output begun last.
+void CopyFrom(RowCursor* cursor, size_t column, int64_t row, int64_t count, int64_t at,
+              RowsToCopy* copies) {
   const uint64_t bytes = cursor->state().layout().step_columns()[column].row_bytes;
-  CopyRows(cursor, {column, bytes, row, row + 1}, {static_cast<uint64_t>(at) * bytes, bytes},
+  CopyRows(cursor, {column, bytes, row, row + count}, {static_cast<uint64_t>(at) * bytes, bytes},
            &copies->runs, &copies->waits);
 }
 
@@ -174,8 +175,9 @@ Result<std::vector<ColumnRows>> ReadRows(DatabaseCore* database, const TableCore
       }
       BeginColumn(layout.step_columns()[*column], slice.count, &outputs[c], &copies.runs);
       RowCursor cursor(state, record);
-      for (int64_t k = 0; k < slice.count; ++k) {
-        CopyRow(&cursor, *column, slice.begin + k * range.step, k, &copies);
+      const int64_t each = range.step == 1 ? slice.count : 1;
+      for (int64_t k = 0; k < slice.count; k += each) {
+        CopyFrom(&cursor, *column, slice.begin + k * range.step, each, k, &copies);
       }
     }
     copies.guard = database->epochs.Enter();
@@ -258,7 +260,7 @@ Result<std::vector<ColumnRows>> GatherRows(DatabaseCore* database, const TableCo
         if (ragged) {
           steps.push_back({&state, slot, row, *column});
         } else {
-          CopyRow(&*cursor, *column, row, static_cast<int64_t>(k), &copies);
+          CopyFrom(&*cursor, *column, row, 1, static_cast<int64_t>(k), &copies);
         }
       }
       if (ragged) {

@@ -130,6 +130,11 @@ TEST_F(DatabaseStatsTest, FramesAreCountedAsTheyComeAndGo) {
   EXPECT_EQ(table_->Places()[0].framed, 2u);
   EXPECT_EQ(database_->Stats().log_page_reads, 2u);
   EXPECT_LE(database_->Stats().waits.pages.waits - waits, 2u);
+  // Once for each page, as windows that are drawn.
+  const FrameStats before = Frames();
+  ASSERT_OK(table_->Read(id, {&column, 1}, {}));
+  EXPECT_EQ(Frames().hits - before.hits, 2u);
+  EXPECT_EQ(Frames().misses - before.misses, 2u);
 }
 
 TEST_F(DatabaseStatsTest, PagesOfVolatileGroupsAreNowhereElse) {
@@ -138,7 +143,9 @@ TEST_F(DatabaseStatsTest, PagesOfVolatileGroupsAreNowhereElse) {
   TableSpec spec = FrameSpec();
   spec.name = "volatile";
   spec.groups.push_back({.name = "fleeting", .is_volatile = true});
+  spec.groups.push_back({.name = "patched", .late = true, .is_volatile = true});
   spec.columns.push_back({.name = "seen", .group = "fleeting"});
+  spec.columns.push_back({.name = "advantage", .group = "patched"});
   ASSERT_OK_AND_ASSIGN(table_, database_->CreateTable(spec));
   ASSERT_OK_AND_ASSIGN(writer_, table_->NewWriter({}));
   std::vector<uint8_t> bytes(6 * kFrameBytes);
@@ -149,11 +156,19 @@ TEST_F(DatabaseStatsTest, PagesOfVolatileGroupsAreNowhereElse) {
        {"seen", TensorView::Of(std::span<const float>(values))}},
       {.end = End::kTerminated}));
   const std::vector<GroupPlaces> places = table_->Places();
-  ASSERT_EQ(places.size(), 3u);
+  ASSERT_EQ(places.size(), 4u);
   EXPECT_EQ(places[2].pages, 2u);
   EXPECT_EQ(places[2].only_framed, 2u);
   EXPECT_EQ(places[2].framed, 2u);
   EXPECT_EQ(places[0].only_framed, 0u);
+  EXPECT_EQ(places[3].pages, 0u);
+  const RowSpan span = {.id = 1, .first_row = 0, .rows = 5};
+  const ColumnValue value = {"advantage", TensorView::Of(std::span<const float>(values).first(5))};
+  ASSERT_OK(table_->Patch({&span, 1}, {&value, 1}));
+  const GroupPlaces patched = table_->Places()[3];
+  EXPECT_EQ(patched.pages, 2u);
+  EXPECT_EQ(patched.framed, 2u);
+  EXPECT_EQ(patched.only_framed, 2u);
 }
 
 TEST_F(DatabaseStatsTest, WhatAProcessDidIsThereWhenItHasClosed) {
