@@ -42,6 +42,8 @@ Status Recovery::CopyPiece(const PieceOf& of, FrameRef* fresh) {
   const TableState& state = *of.table->state;
   const size_t g = of.where->group();
   const GroupLayout& group = state.layout().group(g);
+  // In a replay all its pages show its defaults, and no writer goes on with them.
+  if (group.dropped) return Status::Ok();
   FrameRef frame;
   // In a group that came later, rows that no writer knew it for may follow.
   if (of.where->first() == 0 && !group.added) {

@@ -145,6 +145,45 @@ TEST_F(RecoveryRoomTest, AGroupThatIsDroppedAfterManySessions) {
   EXPECT_EQ(statistics.min, 3);
 }
 
+// What writers appended to a group that had been dropped before took frames in each replay, and no
+// record of their sessions gave them back.
+TEST_F(RecoveryRoomTest, AGroupThatWritersGoOnInWhenItIsDropped) {
+  constexpr uint32_t kLanes = 60;
+  TableSpec spec = FrameSpec();
+  spec.name = "wide";
+  spec.columns.push_back(
+      {.name = "w0", .dtype = DType::kU8, .shape = {kFrameBytes}, .group = "late"});
+  spec.groups[0].late = false;
+  spec.columns.erase(spec.columns.begin());
+  Create(spec);
+  const std::vector<uint8_t> frame(kFrameBytes, 5);
+  for (int session = 0; session < 8; ++session) {
+    OpenAgain("wide", {.lanes = kLanes});
+    const std::string now = "w" + std::to_string(session);
+    const auto append = [&](const std::string& column) {
+      for (uint32_t lane = 0; lane < kLanes; ++lane) {
+        ASSERT_OK(writer_->Append({{column, TensorView::Of(std::span<const uint8_t>(frame))},
+                                   {"reward", TensorView::Scalar(1.0f)},
+                                   {"target", TensorView::Scalar(2.0f)}},
+                                  {.lane = lane}));
+      }
+    };
+    ASSERT_NO_FATAL_FAILURE(append(now));
+    const std::string_view dropped = now;
+    ASSERT_OK(table_->DropColumns({&dropped, 1}));
+    const Column next = {.name = "w" + std::to_string(session + 1),
+                         .dtype = DType::kU8,
+                         .shape = {kFrameBytes},
+                         .default_value = 3};
+    ASSERT_OK(table_->AddColumns(std::span(&next, 1)));
+    ASSERT_NO_FATAL_FAILURE(append(now));
+    ASSERT_NO_FATAL_FAILURE(OpenAfterCrash());
+  }
+  OpenAgain("wide", {.lanes = kLanes});
+  EXPECT_EQ(table_->Count(), 8u * kLanes);
+  EXPECT_EQ(table_->StepCount(), 16u * kLanes);
+}
+
 // What a page that goes on is read into was asked for as by a call that comes, which may not take
 // what is kept for another table's bound.
 TEST_F(RecoveryRoomTest, LanesThatWereThereBeforeATableWithABound) {
