@@ -397,7 +397,7 @@ Status Cleaner::PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_star
 Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<ColdWork>* work,
                         CleanReads* read, EpochRegistry::Guard guard) {
   ColdBatch batch(*cold_->if_open());
-  std::vector<TrajectoryId> damaged;
+  std::vector<const PagePlace*> damaged;
   Lsn newest = 0;
   uint64_t bytes = 0;
   std::map<uint32_t, std::vector<ColumnCodecSpec>> codecs;  // By column group.
@@ -409,7 +409,7 @@ Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<Col
     const PageLayout& pages = page.place.layout->group(page.place.group).pages;
     const auto frame = read->Bytes(at);
     if (frame.status().code() == StatusCode::kCorruption) {
-      damaged.push_back(page.place.trajectory);
+      damaged.push_back(&page.place);
       page.lpn = kNoLpn;
       continue;
     }
@@ -436,11 +436,12 @@ Status Cleaner::PutSome(const std::shared_ptr<TableCore>& table, std::vector<Col
       if (page.lpn != kNoLpn) table->state->frames().MarkCold(page);
     }
   }
-  for (const TrajectoryId id : damaged) {
+  for (const PagePlace* place : damaged) {
+    if (HasLeft(*table, *place)) continue;
     // Where the log has no room for that, the next pass finds it again: this one would wait for
     // itself.
-    (void)RemoveDamaged(database_, table, id, Status::Corruption("found by the cleaner"),
-                        Deadline::Now());
+    (void)RemoveDamaged(database_, table, place->trajectory,
+                        Status::Corruption("found by the cleaner"), Deadline::Now());
   }
   MutexLock lock(&mutex_);
   stats_.pages += work->size() - damaged.size();

@@ -268,6 +268,7 @@ Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const
   if (why.code() != StatusCode::kCorruption) return why;
   std::set<std::pair<TableId, TrajectoryId>> seen;
   Status told;
+  bool left = false;
   std::vector<std::string> more;  // A learner with many of them is told of a batch's at once.
   // For all of them; those that are left when it has passed are met again.
   const Deadline deadline = Deadline::AfterMs(engine::kAdmissionMs);
@@ -276,8 +277,12 @@ Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const
     if (failed->status.code() != StatusCode::kCorruption) continue;
     if (!told.ok() && deadline.passed()) break;
     const auto table = database()->TableById(failed->place.layout->id());
-    if (table == nullptr) continue;
-    const DamagedTrajectory of = WithOwner(table, failed->place.trajectory);
+    DamagedTrajectory of;
+    // What has left costs nothing that is there, and the next draw does without it.
+    if (table != nullptr && !engine::HasLeft(*table, failed->place)) {
+      of = WithOwner(table, failed->place.trajectory);
+    }
+    left |= of.table == nullptr;
     if (of.table == nullptr) continue;
     if (!seen.emplace(of.table->layout().id(), of.trajectory).second) continue;
     const Status& reason = failed == all[0] ? why : failed->status;
@@ -292,7 +297,7 @@ Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const
       more.push_back("'" + of.table->layout().spec().name + "'/" + std::to_string(of.trajectory));
     }
   }
-  if (seen.empty()) return why;
+  if (seen.empty() && !left) return why;
   return more.empty() ? told : WithOthers(told, more);
 }
 

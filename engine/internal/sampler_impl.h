@@ -111,7 +111,8 @@ class Sampler::Impl {
   Status GiveUp(Drawn* batch);
   /// Removes the trajectory of a page that was found damaged, if `why` says that one was; hides it,
   /// where a file is at fault through which reads of others pass, too. Returns why, and what has
-  /// become of it. OK: that was done already, and batches that were drawn before have it, too.
+  /// become of it. OK: that was done already, and batches that were drawn before have it, too; or
+  /// the page has left by itself.
   Status RemoveIfDamaged(const engine::BatchBuilder& builder, const Status& why);
 
   const std::vector<engine::SamplerSource> sources_;

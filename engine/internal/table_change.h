@@ -25,6 +25,14 @@ size_t HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids);
 /// The trajectory of a table that has that of a companion; 0: that is not there any more.
 TrajectoryId OwnerOf(const TableCore& owner, const TableCore& companion, TrajectoryId id);
 
+/// What a read of this page of the table has met is not there any more: the page has left, or its
+/// column group was dropped.
+inline bool HasLeft(const TableCore& table, const PagePlace& place) {
+  MutexLock lock(&table.state->mutex);
+  return !table.state->pages().IsLive(place.lpn, place.generation) ||
+         table.state->layout().group(place.group).dropped;
+}
+
 /// A page of the trajectory (or of one of a companion, then its owner's is meant) was found
 /// damaged, as `why` says: the trajectory is removed, or hidden where the database is read-only.
 /// Returns `why`, and what has become of it; OK where it has left, or is hidden, already. A removal
