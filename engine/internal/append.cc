@@ -172,7 +172,10 @@ Status Writer::Impl::CopyRows(Calls calls, Deadline deadline, AppendPlan* plan) 
   PlanPages(calls, plan);
   CrashPoint("take_frames");
   const Status taken = TakeFrames(calls, deadline, plan);
-  if (!taken.ok()) return NoFrames(taken, *table_->state, database_->options.resident);
+  if (taken.code() == StatusCode::kResourceExhausted) {
+    return NoFrames(taken, *table_->state, database_->options.resident);
+  }
+  GEARDB_RETURN_IF_ERROR(taken);
 
   // Nobody reads rows beyond a trajectory's end yet. The guard keeps a tail page's frame from reuse
   // should its trajectory be removed meanwhile; later the order of the log does.

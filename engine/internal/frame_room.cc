@@ -15,6 +15,8 @@ Result<FrameRef> DatabaseCore::TakeFrame(FramePool* pool, uint64_t ahead, Deadli
                       (evictor->MakeRoom(pool, ahead) > 0 || arena->FramesAvailable(pool) > 0);
     Result<FrameRef> frame = arena->Allocate(pool, deadline);
     if (frame.ok() || deadline.passed()) return frame;
+    // What it waits for may outlast a close.
+    GEARDB_RETURN_IF_ERROR(CheckOpen());
     // A page that is being read can be dropped once it is there.
     const auto was_read = [&] {
       return page_loader->AwaitOne(deadline) || page_loader->ended() != ended;

@@ -341,6 +341,47 @@ TEST_F(DatabaseCloseConcurrentTest, AppendsThatWaitForRoomInTheLogAreCancelled) 
   }
 }
 
+// They went on until the last handle of the dropped table was gone.
+TEST_F(DatabaseCloseConcurrentTest, AppendsThatWaitForFramesOfADroppedTableAreCancelled) {
+  options_.resident = true;
+  options_.budgets.frames_bytes = uint64_t{8} << 20;
+  OpenEmpty();
+  TableSpec spec{.name = "dropped"};
+  spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {4096}}};
+  spec.steps_per_page = 16;
+  Create(spec, {.admission_timeout_ms = 0});
+  const std::vector<uint8_t> rows(size_t{64} * 4096, 1);
+  const auto append = [&rows](Writer* writer) {
+    return writer
+        ->AppendTrajectory({{"x", TensorView(rows.data(), DType::kU8, Shape({64, 4096}))}},
+                           {.end = End::kTerminated})
+        .status();
+  };
+  Status full;
+  while (full.ok()) full = append(writer_.get());
+  EXPECT_STATUS(kResourceExhausted, full, "frame");
+  writer_.reset();
+  std::shared_ptr<Table> dropped = table_;
+  ASSERT_OK(database_->DropTable("dropped"));
+  spec.name = "next";
+  Create(spec, {.admission_timeout_ms = INT64_MAX});
+  std::atomic<bool> begun{false}, done{false};
+  Status status;
+  std::thread caller([&] {
+    begun = true;
+    status = append(writer_.get());
+    done = true;
+  });
+  while (!begun) std::this_thread::yield();
+  EXPECT_OK(database_->Close());
+  const Deadline deadline = Deadline::AfterMs(60'000);
+  while (!done && !deadline.passed()) std::this_thread::yield();
+  EXPECT_TRUE(done);
+  dropped.reset();
+  caller.join();
+  EXPECT_STATUS(kCancelled, status, "database '" + dir_->path() + "' is closed");
+}
+
 TEST_F(DatabaseCloseConcurrentTest, DrawsAreCountedAsHandedOver) {
   for (int round = 0; round < kRounds; ++round) {
     Start();
