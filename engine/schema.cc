@@ -253,7 +253,7 @@ std::string Describe(const Column& column) {
   return std::string(DTypeName(column.dtype)) + column.shape.ToString() +
          engine::KindText(column.kind) + (column.in_final_row ? " in the final row" : "") +
          (column.group.empty() ? "" : " in group '" + column.group + "'") +
-         (column.default_value == 0 ? "" : ", default " + Text(column.default_value)) +
+         (Text(column.default_value) == "0" ? "" : ", default " + Text(column.default_value)) +
          engine::CompressionText(column);
 }
 

@@ -1,6 +1,7 @@
 #include "engine/internal/stored_schema.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -39,11 +40,15 @@ flatbuffers::Offset<fb::Column> EncodeColumn(flatbuffers::FlatBufferBuilder* bui
   const auto name = builder->CreateString(column.name);
   const auto dims = column.shape.dims();
   const auto shape = builder->CreateVector(dims.data(), dims.size());
-  return fb::CreateColumn(*builder, name, static_cast<uint8_t>(column.dtype), shape,
-                          static_cast<uint8_t>(column.kind), column.in_final_row,
-                          static_cast<uint16_t>(known.group), column.default_value,
-                          static_cast<uint8_t>(column.compression), added, dropped,
-                          column.expected_rows, known.companion);
+  // Else a field is left out that equals its default, as -0.0 does.
+  builder->ForceDefaults(column.default_value == 0 && std::signbit(column.default_value));
+  const auto stored = fb::CreateColumn(*builder, name, static_cast<uint8_t>(column.dtype), shape,
+                                       static_cast<uint8_t>(column.kind), column.in_final_row,
+                                       static_cast<uint16_t>(known.group), column.default_value,
+                                       static_cast<uint8_t>(column.compression), added, dropped,
+                                       column.expected_rows, known.companion);
+  builder->ForceDefaults(false);
+  return stored;
 }
 
 flatbuffers::Offset<fb::ColumnGroup> EncodeGroup(flatbuffers::FlatBufferBuilder* builder,

@@ -1,6 +1,9 @@
 // Table::spec: what a table is now, its priority tables included.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <string_view>
+
 #include "tests/testing/store_fixture.h"
 
 namespace geardb::testing {
@@ -63,6 +66,37 @@ TEST_F(TableSpecTest, ATableMadeFromItIsEqual) {
   for (const PriorityTableSpec& priority_spec : spec.priority_tables) {
     EXPECT_EQ(twin->priority_table(priority_spec.name)->spec(), priority_spec);
   }
+}
+
+// It was stored as 0: the table was refused to whoever asked for it by its own spec.
+TEST_F(TableSpecTest, HasDefaultsOfNegativeZero) {
+  TableSpec spec = StepSpec();
+  spec.groups = {{.name = "late", .late = true}};
+  spec.columns.push_back({.name = "late", .group = "late", .default_value = -0.0});
+  spec.columns.push_back(
+      {.name = "whole", .kind = ColumnKind::kPerTrajectory, .default_value = -0.0});
+  spec.columns.push_back({.name = "count", .dtype = DType::kI32, .default_value = -0.0});
+  Create(spec);
+  const Column added = {.name = "added", .default_value = -0.0};
+  ASSERT_OK(table_->AddColumns({&added, 1}));
+  spec = table_->spec();
+  const Rows rows(0, 1);
+  std::vector<ColumnValue> values = rows.one();
+  const int32_t count = 0;
+  values.push_back({"count", TensorView::Scalar(count)});
+  ASSERT_OK_AND_ASSIGN(const Appended appended, writer_->Append(values, {.end = End::kTerminated}));
+  for (int open = 0; open < 2; ++open) {
+    EXPECT_OK(database_->OpenOrCreateTable(spec));
+    const std::string_view names[] = {"late", "whole", "added"};
+    ASSERT_OK_AND_ASSIGN(const auto read, table_->Read(appended.id, names, {}));
+    for (const auto& column : read) {
+      EXPECT_TRUE(std::signbit(column.view().values<float>()[0])) << column.column;
+    }
+    Reopen();
+    OpenAgain(spec.name);
+  }
+  spec.columns.back().default_value = 0;
+  EXPECT_STATUS(kFailedPrecondition, database_->OpenOrCreateTable(spec), "default -0");
 }
 
 TEST_F(TableSpecTest, OutlivesTheTable) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/testing/matchers.h"
 #include "tests/testing/store_fixture.h"
 
@@ -48,6 +50,18 @@ TEST(StoredSchemaTest, EveryFieldOfATableComesBack) {
   spec.remover = Remover::kMinHeap;
   spec.remover_priority_table = std::string(300, 'x');
   EXPECT_STATUS(kCorruption, Again(spec), "more than 256 characters");
+}
+
+// FlatBuffers leaves out what equals the default of a field, and -0.0 equals 0.0.
+TEST(StoredSchemaTest, ANegativeZeroComesBack) {
+  TableSpec spec = testing::StepSpec();
+  spec.columns.push_back({.name = "gain", .default_value = -0.0});
+  spec.columns.push_back({.name = "loss", .default_value = 0.0});
+  ASSERT_OK_AND_ASSIGN(const TableSpec read, Again(spec));
+  EXPECT_EQ(read, spec);
+  const size_t last = spec.columns.size() - 1;
+  EXPECT_TRUE(std::signbit(read.columns[last - 1].default_value));
+  EXPECT_FALSE(std::signbit(read.columns[last].default_value));
 }
 
 TEST(StoredSchemaTest, EveryFieldOfAPriorityTableComesBack) {
