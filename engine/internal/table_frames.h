@@ -232,8 +232,8 @@ class TableFrames {
   /// Recovery is over: what comes from here on is not in the cold store.
   void EndMayBeCold();
   bool has_dropped_groups() const { return !dropped_groups_.empty(); }
-  /// Groups that were dropped, of which the cold store may have pages: since the last call, and
-  /// before the table was opened.
+  /// Groups that were dropped since the last call, of which the cold store may have pages. An image
+  /// that says so came with their deletion.
   std::vector<uint32_t> TakeDroppedGroups() { return std::exchange(dropped_groups_, {}); }
   /// Pages come from an image, and have no frames: what is not in the log from `log_start` on is in
   /// the cold store.

@@ -39,7 +39,6 @@ Result<FrameRef> TableFrames::NewDefaults(const TableLayout& layout, size_t grou
 }
 
 FrameRef TableFrames::MakeDroppedDefaults(size_t group) {
-  if (layout_->group(group).logged()) dropped_groups_.push_back(static_cast<uint32_t>(group));
   const uint64_t bytes = pools_[group]->frame_bytes() + kFrameAlignment + kArenaSpareBytes;
   dropped_defaults_.emplace_back(new std::byte[bytes]());
   const auto address =
@@ -87,6 +86,7 @@ void TableFrames::ChangeLayout(const TableLayout* layout, std::span<const NewGro
     leaving.push_back(g);
     old_defaults[g] = default_frame(g);
     SetDefaults(g, MakeDroppedDefaults(g));
+    if (layout->group(g).logged()) dropped_groups_.push_back(g);
   }
   trajectories_->ForEach([&](Slot, const index::TrajectoryRecord& record) {
     const bool goes_on = has_writers && record.state == index::TrajectoryState::kOpen;

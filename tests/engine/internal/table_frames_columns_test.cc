@@ -80,5 +80,44 @@ TEST_F(TableFramesColumnsTest, PagesOfEveryStateShowThem) {
   EXPECT_EQ(shows(open), (std::vector<bool>{true, false})) << "of its last page one stays";
 }
 
+// Every open had another pass made for it.
+TEST_F(TableFramesColumnsTest, ADroppedGroupLeavesTheColdStoreOnce) {
+  options_.background = false;
+  options_.ring_bytes = options_.segment_bytes = 64 << 10;
+  OpenEmpty();
+  TableSpec spec = testing::StepSpec();
+  spec.groups = {{.name = "late", .late = true}};
+  spec.columns.push_back({.name = "late", .group = "late"});
+  Create(spec);
+  const auto fill = [&] {
+    for (int i = 0; i < 99; ++i) AppendClosed(0, 100);
+    return AppendClosed(0, 6);
+  };
+  const TrajectoryId id = fill();
+  const std::vector<float> values(6, 1);
+  const ColumnValue late[] = {{"late", TensorView::Of(std::span<const float>(values))}};
+  const RowSpan span[] = {{id, 0, 6}};
+  ASSERT_OK(table_->Patch(span, late));
+  const auto clean = [&] { return testing::CoreOf(*database_)->cleaner->CleanNow(/*all=*/true); };
+  const auto leaves = [&] {
+    MutexLock lock(&State().mutex);
+    return State().frames().has_dropped_groups();
+  };
+  fill();
+  ASSERT_OK(clean());
+  Change({}, {"late"});
+  EXPECT_TRUE(leaves());
+  Reopen();
+  EXPECT_GT(database_->recovery().image, 0u);
+  EXPECT_TRUE(leaves()) << "the image is older than the change";
+  OpenAgain("steps");
+  fill();
+  ASSERT_OK(clean());
+  EXPECT_FALSE(leaves());
+  Reopen();
+  EXPECT_GT(database_->recovery().image, 0u);
+  EXPECT_FALSE(leaves());
+}
+
 }  // namespace
 }  // namespace geardb::engine
