@@ -257,7 +257,12 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
   if (!impl.ok() && attempt.written_out.has_value()) impl = OpenImpl(directory, options, &attempt);
   if (!impl.ok()) {
     Env* const env = options.env == nullptr ? Env::Posix() : options.env;
-    return engine::NameIndexBudget(impl.status(), env, directory, attempt.index_bytes);
+    const Status refused =
+        engine::NameIndexBudget(impl.status(), env, directory, attempt.index_bytes);
+    const auto& written_out = attempt.written_out;
+    if (!written_out.has_value() || written_out->note.empty()) return refused;
+    // The next open finds a log that was closed, and cannot say it.
+    return refused.WithContext("the log in '" + directory + "' was " + written_out->note);
   }
   return std::unique_ptr<Database>(new Database(std::move(*impl)));
 }

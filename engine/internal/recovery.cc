@@ -41,6 +41,7 @@ Status Recovery::Visit(const wal::RecordView& record) {
                                ", which this version does not know");
   }
   GEARDB_RETURN_IF_ERROR(Fits(record, CheckOperations(**body, record.pieces.size())));
+  met_ring_ |= record.from_ring;
   if (!record.from_ring) core_->read_from_segments.store(record.end);
   // The operations of a WriteBatch have its pieces one after the other.
   wal::RecordView part = record;

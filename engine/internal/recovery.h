@@ -33,8 +33,9 @@ class Recovery {
   /// Of trajectories that are there at the log's end.
   uint64_t damaged_pages() const { return damaged_pages_; }
   uint64_t damaged_priorities() const { return damaged_priorities_; }
-  /// Whether it failed for want of a frame: pages of the ring alone keep theirs.
-  bool lacks_frames() const { return lacks_frames_; }
+  /// Whether it failed for want of a frame once it had come to the ring: pages that the ring alone
+  /// has keep theirs.
+  bool lacks_frames() const { return lacks_frames_ && met_ring_; }
   /// Trajectories that lost a page, by table: to be removed once the database can write.
   const std::map<TableId, std::set<std::pair<Slot, uint32_t>>>& damaged() const { return damaged_; }
 
@@ -141,6 +142,7 @@ class Recovery {
   std::map<TableId, std::set<PageOfGroup>> bad_pages_;
   std::map<TableId, std::set<std::pair<Slot, uint32_t>>> damaged_;
   bool lacks_frames_ = false;
+  bool met_ring_ = false;
   uint64_t orphaned_ = 0;
   uint64_t damaged_pages_ = 0;
   uint64_t damaged_priorities_ = 0;

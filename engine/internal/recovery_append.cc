@@ -132,6 +132,7 @@ Result<FrameRef> Recovery::NoteLack(Result<FrameRef> frame) {
   // After a power loss the ring may have more than a process that dies leaves in it alone. An open
   // for writing brings it to the segments (ReadLog).
   lacks_frames_ = true;
+  if (!met_ring_) return frame;
   return Status::ResourceExhausted(
       frame.status().message(), "; pages that the log's ring alone has stay in memory while it is ",
       "read: budgets.frames_bytes larger by ring_bytes (", core_->manifest.ring_bytes,

@@ -20,6 +20,16 @@ class RecoveryRoomTest : public CleanerStoreTest {
     dir_ = std::move(copy);
     Open();
   }
+  /// As a power loss that leaves their first MiB, and the ring.
+  void LoseSegments() const {
+    for (const auto& [path, bytes] : testing::FilesOf(dir_->path() + "/log")) {
+      if (path.find("segment-") == std::string::npos) continue;
+      if (bytes.find_first_not_of('\0') >= 64) continue;  // A spare one.
+      std::string lost = bytes;
+      std::fill(lost.begin() + (1 << 20), lost.end(), '\0');
+      testing::WriteBytes(path, lost);
+    }
+  }
 };
 
 // Tables of an image asked nobody to drop pages for the frame of a new group's defaults.
@@ -230,13 +240,7 @@ TEST_F(RecoveryRoomTest, APowerLossThatTookTheSegmentsAndLeftTheRing) {
   auto copy = testing::CopyOpenStore(dir_->path());
   Close();
   dir_ = std::move(copy);
-  for (const auto& [path, bytes] : testing::FilesOf(dir_->path() + "/log")) {
-    if (path.find("segment-") == std::string::npos) continue;
-    if (bytes.find_first_not_of('\0') >= 64) continue;  // A spare one.
-    std::string lost = bytes;
-    std::fill(lost.begin() + (1 << 20), lost.end(), '\0');
-    testing::WriteBytes(path, lost);
-  }
+  LoseSegments();
   Open();
   const RecoveryReport report = database_->recovery();
   EXPECT_EQ(report.clean, report.note.empty()) << report.note;  // An idle log is sealed.
@@ -247,6 +251,60 @@ TEST_F(RecoveryRoomTest, APowerLossThatTookTheSegmentsAndLeftTheRing) {
   ExpectAll();
   Again();
   EXPECT_TRUE(database_->recovery().clean);
+  ExpectAll();
+}
+
+class RefusedOpenTest : public RecoveryRoomTest {
+ protected:
+  /// Columns whose defaults take more than the frames of an open with `kFew`, and a crash.
+  void WriteWideColumns() {
+    options_.background = false;  // Nothing is sealed but by a close.
+    options_.cold_tier = false;
+    options_.ring_bytes = options_.segment_bytes = 32 << 20;
+    options_.budgets.frames_bytes = 64 << 20;
+    OpenEmpty();
+    Make();
+    for (int i = 0; i < 20; ++i) Add(16, 16);
+    std::vector<Column> wide;
+    for (int i = 0; i < 30; ++i) {
+      wide.push_back({.name = "wide" + std::to_string(i), .shape = {16384}});
+    }
+    for (const Column& column : wide) ASSERT_OK(table_->AddColumns({&column, 1}));
+    ASSERT_OK(database_->Sync());
+    auto copy = testing::CopyOpenStore(dir_->path());
+    Close();
+    dir_ = std::move(copy);
+  }
+  Status OpenWith(uint64_t frames_bytes) {
+    options_.budgets.frames_bytes = frames_bytes;
+    auto opened = Database::Open(dir_->path(), options_);
+    if (opened.ok()) database_ = std::move(*opened);
+    return opened.status();
+  }
+  static constexpr uint64_t kFew = 6 << 20, kEnough = 64 << 20;
+};
+
+// It began another epoch: the next open took the log for one that had been closed.
+TEST_F(RefusedOpenTest, LeavesALogWithoutARingAsItIs) {
+  ASSERT_NO_FATAL_FAILURE(WriteWideColumns());
+  const auto before = testing::FilesOf(dir_->path() + "/log");
+  const Status refused = OpenWith(kFew);
+  ASSERT_STATUS(kResourceExhausted, refused, "frame");
+  EXPECT_EQ(refused.message().find("cut at LSN"), std::string_view::npos) << refused;
+  EXPECT_TRUE(testing::FilesOf(dir_->path() + "/log") == before);
+  ASSERT_OK(OpenWith(kEnough));
+  EXPECT_FALSE(database_->recovery().clean);
+  EXPECT_NE(database_->recovery().note.find("cut at LSN"), std::string::npos);
+  OpenAgain("frames");
+  ExpectAll();
+}
+
+TEST_F(RefusedOpenTest, SaysWhereItHasCutTheLog) {
+  ASSERT_NO_FATAL_FAILURE(WriteWideColumns());
+  LoseSegments();
+  EXPECT_STATUS(kResourceExhausted, OpenWith(kFew), "' was cut at LSN");
+  ASSERT_OK(OpenWith(kEnough));
+  OpenAgain("frames");
   ExpectAll();
 }
 
