@@ -153,7 +153,8 @@ class Writer::Impl {
   Status Admit(Calls calls, Priorities priorities, engine::ChangeScope* scope,
                engine::AppendPlan* plan, bool* again) GEARDB_REQUIRES(database_->commit);
   /// Waits for the limiters of all priority tables, and counts the items as admitted, in the plan.
-  /// InvalidArgument for more than one of them ever admits.
+  /// InvalidArgument for more than one of them ever admits. Once parts have gone ahead, for what
+  /// has changed since.
   Status AdmitItems(Calls calls, engine::ChangeScope* scope, engine::AppendPlan* plan, bool* again)
       GEARDB_REQUIRES(database_->commit);
   /// Admits them all, or says which priority table does not, and why. The lanes were awaited.
@@ -170,6 +171,8 @@ class Writer::Impl {
   /// Items that were admitted will not come.
   void ReleaseItems(engine::AppendPlan* plan);
   /// InvalidArgument for a per-trajectory column that is a priority and no good one.
+  /// Likewise, before a wait: others have waited for their places meanwhile.
+  void ReturnPlaces(engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   Status CheckColumns(Calls calls) const;
   /// NotFound when a lane's trajectory was removed.
   Status CheckLanes(Calls calls, engine::AppendPlan* plan) const;

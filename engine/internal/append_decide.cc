@@ -126,10 +126,7 @@ Status Writer::Impl::DecideRoom(Calls calls, ChangeScope* scope, AppendPlan* pla
   *again = false;
   plan->eviction = {};
   // Nobody waits for room, of the table or the log, with a place that another could take.
-  if (plan->parts == 0 && !plan->admitted.empty()) {
-    ReleaseItems(plan);
-    database_->room_made.NotifyAll();  // Others have waited for these places meanwhile.
-  }
+  if (plan->parts == 0) ReturnPlaces(plan);
   GEARDB_RETURN_IF_ERROR(scope->status());
   GEARDB_RETURN_IF_ERROR(CheckLanes(calls, plan));
   if (!table_->plan->HasIds(plan->growth)) {

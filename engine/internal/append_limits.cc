@@ -1,6 +1,10 @@
 // Limiters, in step 3 of an append: whether they admit the items that it makes drawable.
 // engine/internal/append.h has the other steps.
 //
+// An append in parts asks again before its record, since others have had the commit mutex between:
+// it keeps the places that it was given, returns those that it needs no more, and asks where it
+// makes more items by now.
+//
 // A limiter sees what is published. Whoever finds it closed first waits until all that has an LSN
 // is published, and then for the next record that may open it: which has its LSN, and has woken
 // whoever waits, by the time the commit mutex is free again.
@@ -27,24 +31,31 @@ std::optional<uint32_t> Writer::Impl::TryAdmitItems(Calls calls, AppendPlan* pla
   engine::TableState& state = *table_->state;
   MutexLock lock(&table_->state->mutex);
   std::vector<uint64_t> items(state.priority_table_count(), 0);
+  bool fewer = false;
   for (uint32_t i = 0; i < items.size(); ++i) {
-    if (!state.priority(i).limits_inserts()) continue;
-    if (state.priority(i).groups() != nullptr) {
-      items[i] = CountNewGroups(i, calls);
-    } else {
+    engine::PriorityState& priority = state.priority(i);
+    if (priority.groups() != nullptr) {
+      items[i] = priority.limits_inserts() ? CountNewGroups(i, calls) : 0;
+    } else if (priority.limits_inserts()) {
       for (const LaneRows& call : calls) items[i] += NewItems(i, call, *plan);
     }
-    *block = state.priority(i).BlockedInsert(items[i]);
+    const uint64_t had = i < plan->admitted.size() ? plan->admitted[i] : 0;
+    fewer |= items[i] < had;
+    if (items[i] <= had) continue;
+    priority.admitted -= had;  // They are among those that it asks for.
+    *block = priority.BlockedInsert(items[i]);
+    priority.admitted += had;
     if (!block->text.empty()) return i;
   }
+  state.Arrived(plan->admitted);
   for (size_t i = 0; i < items.size(); ++i) state.priority(i).admitted += items[i];
   plan->admitted = std::move(items);
+  if (fewer) database_->room_made.NotifyAll();
   return std::nullopt;
 }
 
 Status Writer::Impl::AdmitItems(Calls calls, ChangeScope* scope, AppendPlan* plan, bool* again) {
-  // What went ahead in parts was admitted before.
-  if (!plan->admitted.empty() || !LimitsInserts()) return Status::Ok();
+  if (plan->admitted.empty() && !LimitsInserts()) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(AwaitLanes(calls));
   // What completes a group may be an append that is on its way.
   if (LimitsGroups()) GEARDB_RETURN_IF_ERROR(database_->CatchUp());
@@ -73,6 +84,7 @@ Status Writer::Impl::AdmitItems(Calls calls, ChangeScope* scope, AppendPlan* pla
   // Once the database is closed nobody will sample.
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
   if (plan->before_wait) plan->before_wait();
+  ReturnPlaces(plan);  // Two that have some and wait for more would wait for each other.
   const engine::FrameQueue::Pause pause(plan->hold);
   const engine::WaitTimer timer(&database_->waits.limiters);
   waiting(true);
@@ -82,6 +94,12 @@ Status Writer::Impl::AdmitItems(Calls calls, ChangeScope* scope, AppendPlan* pla
   return Status::DeadlineExceeded("table '", layout().spec().name,
                                   "': the append was never admitted: priority table '", name,
                                   "' waits: ", block.text);
+}
+
+void Writer::Impl::ReturnPlaces(AppendPlan* plan) {
+  if (plan->admitted.empty()) return;
+  ReleaseItems(plan);
+  database_->room_made.NotifyAll();
 }
 
 void Writer::Impl::ReleaseItems(AppendPlan* plan) {
