@@ -42,7 +42,7 @@ enum class GroupEnd : uint8_t {
   kComplete = 1,
   kSealed = 2,  ///< By hand.
   kDeadline = 3,
-  kUndrawable = 4,  ///< It was exhausted or deleted when another would have joined.
+  kUndrawable = 4,  ///< A hand-over ended it, or it was deleted when another would have joined.
 };
 inline constexpr GroupEnd kGroupEndLast = GroupEnd::kUndrawable;
 
@@ -61,6 +61,8 @@ class DrawGroups {
   const GroupSpec& spec() const { return spec_; }
   size_t key_column() const { return key_column_; }
   uint32_t at_least() const { return spec_.at_least == 0 ? spec_.count : spec_.at_least; }
+  /// Groups that are ready may take members yet: some come after the draw that shows the others.
+  bool TakesWhenReady() const { return spec_.deadline_ms == 0 && at_least() < spec_.count; }
 
   // Changes.
 

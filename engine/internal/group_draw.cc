@@ -1,7 +1,6 @@
 #include "engine/internal/group_draw.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "engine/internal/episode.h"
 
@@ -49,31 +48,6 @@ std::vector<Slot> MembersOf(const DrawGroups& groups, std::span<const DrawnLeaf>
     groups.ForEachMember(row.leaf, [&](Slot slot) { members.push_back(slot); });
   }
   return members;
-}
-
-namespace {
-
-/// One that has left may have had the slot of a member.
-uint64_t NumberOf(Slot slot, uint32_t generation) { return uint64_t{slot} << 32 | generation; }
-
-}  // namespace
-
-void AddMembers(const TableState& state, const DrawGroups& groups,
-                std::span<const fb::Handed> handed, std::vector<fb::Sampled>* trajectories) {
-  std::unordered_set<uint64_t> listed;
-  for (const fb::Sampled& trajectory : *trajectories) {
-    listed.insert(NumberOf(trajectory.slot(), trajectory.generation()));
-  }
-  for (const fb::Handed& group : handed) {
-    const bool there = group.leaf() < groups.reserved() && groups.InUse(group.leaf()) &&
-                       groups.GenerationOf(group.leaf()) == group.generation();
-    if (!there) continue;
-    groups.ForEachMember(group.leaf(), [&](Slot slot) {
-      const uint32_t generation = state.trajectories().record(slot).generation;
-      if (!listed.insert(NumberOf(slot, generation)).second) return;
-      trajectories->emplace_back(slot, generation, 0);
-    });
-  }
 }
 
 std::string WaitingGroups(const PriorityState& priority) {

@@ -31,12 +31,6 @@ bool IsUndrawable(const PriorityState& priority, uint64_t group);
 /// The members of the groups that rows are of, as often as the group was drawn.
 std::vector<Slot> MembersOf(const DrawGroups& groups, std::span<const DrawnLeaf> rows);
 
-/// Adds who is a member of these groups by now and not in the list yet: of a group that was drawn
-/// ahead more may have joined since.
-void AddMembers(const TableState& state, const DrawGroups& groups,
-                std::span<const fb::Handed> handed, std::vector<fb::Sampled>* trajectories)
-    GEARDB_REQUIRES(state.mutex);
-
 /// "; 3 groups wait for members: …" where some do, else "".
 std::string WaitingGroups(const PriorityState& priority);
 

@@ -4,7 +4,6 @@
 #include "base/crash_point.h"
 #include "engine/internal/audit.h"
 #include "engine/internal/change_scope.h"
-#include "engine/internal/group_draw.h"
 #include "engine/internal/sampler_impl.h"
 #include "engine/internal/set_filter.h"
 #include "engine/internal/table_change.h"
@@ -49,8 +48,10 @@ Status Sampler::Impl::HandOver(Drawn* batch, Deadline deadline) {
     const auto items = handed.empty() ? 0 : body.CreateVectorOfStructs(handed);
     const engine::EpochMark& mark = part.reservation.mark;
     const auto audit = options_.audit ? engine::EncodeAudit(&body, part.audit, how) : 0;
+    const engine::DrawGroups* const groups = sources_[p].priority().groups();
     const auto hand_over =
-        fb::CreateHandOver(body, part.draw_number, sampled, items, mark.epoch, mark.pass, audit);
+        fb::CreateHandOver(body, part.draw_number, sampled, items, mark.epoch, mark.pass, audit,
+                           groups != nullptr && groups->TakesWhenReady());
     const PriorityTable::Impl& of = *sources_[p].priority_table;
     operations.push_back(fb::CreateOperation(body, of.table->layout().id(), of.number,
                                              fb::Change::HandOver, hand_over.Union()));
@@ -62,12 +63,12 @@ Status Sampler::Impl::HandOver(Drawn* batch, Deadline deadline) {
       engine::TableState* state = sources_[p].state();
       engine::PartRows& part = batch->parts[p];
       engine::ApplyLock lock(state, end);
-      const engine::DrawGroups* const groups = sources_[p].priority().groups();
-      for (const auto* drawn : {&part.reservation.items, &part.reservation.uncounted}) {
-        if (groups != nullptr) AddMembers(*state, *groups, *drawn, &part.sampled);
-      }
       state->CancelDraw(sources_[p].priority_table->number, &part.reservation);
       state->Apply(*written.Get(p)->change_as_HandOver(), sources_[p].priority_table->number);
+      if (sources_[p].priority().groups() == nullptr) continue;
+      // Who joined a group after its draw may have made another one ready.
+      if (state->FollowUpDue()) sources_[p].priority_table->table->follow_up_due.store(true);
+      state->changed.NotifyAll();
     }
   });
   std::vector<bool> counted;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <vector>
 
 #include "engine/internal/anchors.h"
 #include "engine/internal/group_draw.h"
@@ -114,6 +116,31 @@ SealOutcome TableState::Apply(const fb::SealGroups& seal, size_t priority_table)
     update.Insert(PriorityOfSealed(priority, group));
   }
   return outcome;
+}
+
+void TableState::Regroup(std::span<const uint64_t> ended, const fb::HandOver& hand_over,
+                         size_t priority_table) {
+  PriorityState& priority = *priorities_[priority_table];
+  DrawGroups& groups = *priority.groups();
+  std::map<Slot, uint32_t> shown;  // Their generations.
+  for (uint32_t i = 0; hand_over.sampled() != nullptr && i < hand_over.sampled()->size(); ++i) {
+    shown[hand_over.sampled()->Get(i)->slot()] = hand_over.sampled()->Get(i)->generation();
+  }
+  std::map<TrajectoryId, Slot> others;
+  for (const uint64_t group : ended) {
+    if (groups.TakesMembers(group)) groups.Seal(group, GroupEnd::kUndrawable);
+    groups.ForEachMember(group, [&](Slot slot) {
+      const index::TrajectoryRecord& record = trajectories().record(slot);
+      const auto found = shown.find(slot);
+      if (found == shown.end() || found->second != record.generation) others[record.id] = slot;
+    });
+  }
+  for (const auto& [id, slot] : others) LeaveGroup(priority_table, slot);
+  for (const auto& [id, slot] : others) {
+    AnchorUpdate update(this, priority_table);
+    update.AddTrajectory(slot);
+    if (update.count() > 0) update.Insert(PriorityOfSealed(priority, groups.GroupOf(slot)));
+  }
 }
 
 float TableState::PriorityOfSealed(const PriorityState& priority, uint64_t group) const {

@@ -31,6 +31,20 @@ uint64_t CountSampledAgain(const PriorityState& priority, std::vector<uint64_t> 
   return count - leaves.size();
 }
 
+/// It will be drawn no more: exhausted, or covered by an epoch that removes what it has covered.
+bool IsEnded(const PriorityState& priority, uint64_t leaf) {
+  const bool removes = priority.epoch() != nullptr && priority.spec().epoch.remove_covered;
+  return priority.IsExhausted(leaf) || (removes && priority.epoch()->IsCovered(leaf));
+}
+
+/// Of leaves that a hand-over names, each once, those that could be drawn before it.
+std::vector<uint64_t> DrawableOf(const PriorityState& priority, std::vector<uint64_t> leaves) {
+  std::sort(leaves.begin(), leaves.end());
+  leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
+  std::erase_if(leaves, [&](uint64_t leaf) { return IsEnded(priority, leaf); });
+  return leaves;
+}
+
 }  // namespace
 
 void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
@@ -68,10 +82,15 @@ void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
   if (is_queue && hand_over.items() == nullptr) gone = rows;
   if (is_queue) gone += CountSampledAgain(priority, leaves);
   if (kBreak.give_place_twice || !is_queue) gone = 0;
+  const bool regroups = hand_over.regroups() && priority.groups() != nullptr;
+  std::vector<uint64_t> ended;
+  if (regroups) ended = DrawableOf(priority, leaves);
   priority.Sample(rows - std::min(gone, rows), leaves);
   if (priority.epoch() != nullptr) {
     priority.epoch()->Cover({.epoch = hand_over.epoch(), .pass = hand_over.pass()}, leaves);
   }
+  std::erase_if(ended, [&](uint64_t group) { return !IsEnded(priority, group); });
+  if (regroups) Regroup(ended, hand_over, priority_table);
 }
 
 void TableState::CancelDraw(size_t priority_table, DrawReservation* draw) {

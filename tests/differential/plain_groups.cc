@@ -82,6 +82,24 @@ bool PlainTable::SealGroup(PlainPriority* priority, int64_t key) {
   return false;
 }
 
+void PlainTable::Regroup(PlainPriority* priority, const std::set<ItemKey>& ended,
+                         const std::set<TrajectoryId>& shown) {
+  std::map<TrajectoryId, int64_t> others;  // As if on lanes, in their order.
+  for (const ItemKey& key : ended) {
+    PlainGroup& group = priority->groups.at(key);
+    if (group.stop == GroupStop::kNone) group.stop = GroupStop::kUndrawable;
+    for (const TrajectoryId id : group.members) {
+      if (!shown.contains(id)) others[id] = 0;
+    }
+    std::erase_if(group.members, [&](TrajectoryId id) { return others.contains(id); });
+  }
+  if (others.empty()) return;
+  int64_t place = 0;
+  for (auto& [id, lane] : others) lane = ++place;
+  ++moment;
+  Settle(others);
+}
+
 uint64_t PlainTable::SealOverdueGroups(PlainPriority* priority) {
   const int64_t deadline_us = priority->spec.group.deadline_ms * 1000;
   uint64_t sealed = 0;

@@ -137,6 +137,19 @@ struct PlainPriority {
   bool exhausted(const PlainItem& item) const {
     return times_max() > 0 && item.sampled >= times_max();
   }
+  /// Groups that are ready may take others.
+  bool takes_when_ready() const {
+    return draws_groups() && spec.group.deadline_ms == 0 && at_least() < spec.group.count;
+  }
+  /// The item will be drawn no more: exhausted, or covered by an epoch that removes it.
+  bool has_ended(const ItemKey& key) const {
+    const auto item = items.find(key);
+    if (item == items.end()) return false;
+    const bool covered = spec.selector == SelectorKind::kEpoch && spec.epoch.remove_covered &&
+                         epoch.pass >= spec.epoch.passes && epoch.cut.contains(key) &&
+                         !epoch.remaining.contains(key);
+    return covered || exhausted(item->second);
+  }
   bool epoch_over() const {
     const bool last = epoch.pass >= spec.epoch.passes || epoch.cut.empty();
     return epoch.epoch == 0 || (last && epoch.remaining.empty());
@@ -228,6 +241,9 @@ class PlainTable {
   /// False: no group of the key takes members.
   bool SealGroup(PlainPriority* priority, int64_t key);
   uint64_t SealOverdueGroups(PlainPriority* priority);
+  /// A hand-over of `shown` has ended these groups: the others in them join anew.
+  void Regroup(PlainPriority* priority, const std::set<ItemKey>& ended,
+               const std::set<TrajectoryId>& shown);
   void AddColumn(const Column& column);
   void DropColumn(std::string_view name);
   uint64_t CloseOrphans(int64_t older_than_ms);

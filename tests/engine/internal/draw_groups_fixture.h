@@ -86,6 +86,12 @@ class ModelDrawGroups {
     group->by = by;
     BeReady(group, last_score);
   }
+  /// A hand-over has exhausted it: of groups that take members when they are ready.
+  void End(ModelDrawGroup* group) {
+    if (!group->takes || spec_.group.deadline_ms > 0 || at_least() == spec_.group.count) return;
+    group->takes = false;
+    group->by = ModelDrawGroup::By::kUndrawable;
+  }
   void Leave(TrajectoryId id) {
     for (ModelDrawGroup& group : groups) std::erase(group.members, id);
     std::erase_if(groups, [](const ModelDrawGroup& group) { return group.members.empty(); });

@@ -294,25 +294,6 @@ TEST_F(GroupDrawTest, ADrawnGroupIsOneSampleOfEachMember) {
   EXPECT_EQ(Groups(), (GroupStats{.waiting = 1, .members = 1}));
 }
 
-TEST_F(GroupDrawTest, WhoJoinedAfterTheDrawLeavesWithTheExhaustedGroup) {
-  PriorityTableSpec spec =
-      GroupsSpec({.key = "prompt", .count = 4, .at_least = 2}, SelectorKind::kFifo);
-  spec.max_times_sampled = 1;
-  spec.remove_when_exhausted = true;
-  Create(TableOf(spec));
-  CompleteSome(7, 2);
-  CompleteSome(8, 2);
-  const auto sampler = SampleGroups({.batch = 1, .views = {{.column = "action"}}, .prefetch = 1});
-  ASSERT_OK(sampler->Next());  // Draws that of key 8 ahead.
-  EXPECT_EQ(Groups(), (GroupStats{.ready = 1, .members = 2, .taking = 1}));
-  const TrajectoryId late = Complete(8);
-  EXPECT_EQ(Groups(), (GroupStats{.ready = 1, .members = 3, .taking = 1}));
-  ASSERT_OK_AND_ASSIGN(const Batch batch, sampler->Next());
-  EXPECT_EQ(batch.size(), 2);
-  EXPECT_STATUS(kNotFound, table_->Find(late), "");
-  EXPECT_EQ(table_->Count(), 0u);
-}
-
 TEST_F(GroupDrawTest, WhatIsSampledWithoutAMaximumIsNotCounted) {
   PriorityTableSpec spec = GroupsSpec(Four(), SelectorKind::kFifo);
   spec.max_times_sampled = 3;
@@ -423,8 +404,8 @@ TEST_F(GroupDrawTest, ACarriedGroupThatHasGrownTooLargeIsNamed) {
   EXPECT_EQ(again.group_count(), 1);
 }
 
-// Whoever has the slot of one that was drawn ahead, and has left, took its place in the list.
-TEST_F(GroupDrawTest, AMemberInThePlaceOfADrawnOneLeavesWithItsGroup) {
+// Whoever has the slot of one that was drawn ahead, and has left, was not shown.
+TEST_F(GroupDrawTest, AMemberInThePlaceOfADrawnOneIsOfTheNextGroup) {
   PriorityTableSpec spec =
       GroupsSpec({.key = "prompt", .count = 3, .at_least = 1}, SelectorKind::kFifo);
   spec.max_times_sampled = 2;
@@ -434,9 +415,11 @@ TEST_F(GroupDrawTest, AMemberInThePlaceOfADrawnOneLeavesWithItsGroup) {
   const auto sampler = SampleGroups({.batch = 1, .views = {{.column = "obs"}}, .prefetch = 1});
   ASSERT_OK(sampler->Next());
   ASSERT_OK(table_->Remove({&members[0], 1}));
-  Complete(7);
+  const TrajectoryId late = Complete(7);
   ASSERT_OK(sampler->Next());  // Drawn ahead, of the first two.
-  EXPECT_EQ(table_->Count(), 0u);
+  EXPECT_EQ(table_->Count(), 1u);
+  ASSERT_OK_AND_ASSIGN(const Batch next, sampler->Next());
+  EXPECT_EQ(next.trajectory_ids()[0], late);
 }
 
 }  // namespace

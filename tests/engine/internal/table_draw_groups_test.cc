@@ -386,7 +386,9 @@ class TableDrawGroupsTest : public DrawGroupsFixture {
         EXPECT_NEAR(batch->probabilities()[0], weight / total, 1e-5);
       }
       ++group->times;
-      if (!model_->IsExhausted(*group) || !*spec().remove_when_exhausted) continue;
+      if (!model_->IsExhausted(*group)) continue;
+      model_->End(group);
+      if (!*spec().remove_when_exhausted) continue;
       left.insert(group->members.begin(), group->members.end());
     }
     Sync({}, left);
