@@ -59,7 +59,7 @@ Status BeginEpoch(PriorityTable::Impl* impl) {
   return database.Acknowledge(end, Ack::kLog);
 }
 
-Status EndPass(PriorityTable::Impl* impl, const EpochMark& ended) {
+Status EndPass(PriorityTable::Impl* impl, const EpochMark& ended, Deadline deadline) {
   DatabaseCore& database = *impl->database;
   TableState& state = *impl->table->state;
   FunctionChange change(nullptr);
@@ -71,7 +71,8 @@ Status EndPass(PriorityTable::Impl* impl, const EpochMark& ended) {
   change.FinishBody({.table = impl->table->layout().id(), .priority_table = impl->number},
                     fb::Change::EndPass,
                     fb::CreateEndPass(change.body, ended.epoch, ended.pass).Union());
-  GEARDB_ASSIGN_OR_RETURN(const Lsn end, database.Commit(impl->table.get(), &change, {}));
+  GEARDB_ASSIGN_OR_RETURN(const Lsn end,
+                          database.Commit(impl->table.get(), &change, {.deadline = deadline}));
   GEARDB_RETURN_IF_ERROR(database.Acknowledge(end, Ack::kLog));
   RemoveAllFinishedOf(&database, impl->table);
   return Status::Ok();

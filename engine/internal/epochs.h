@@ -9,7 +9,8 @@ namespace geardb::engine {
 Status BeginEpoch(PriorityTable::Impl* impl);
 
 /// Logs that the rest of a pass is not shown; it says nothing where that pass has ended by then.
-/// Removes what is covered by that, where the priority table says so.
-Status EndPass(PriorityTable::Impl* impl, const EpochMark& ended);
+/// Removes what is covered by that, where the priority table says so. Waits for room in the log
+/// until the deadline.
+Status EndPass(PriorityTable::Impl* impl, const EpochMark& ended, Deadline deadline);
 
 }  // namespace geardb::engine

@@ -30,14 +30,14 @@ bool Sampler::Impl::RestIsLeftOut() const {
   return !sources_[0].state()->UnreadableRemain(priority);
 }
 
-Result<bool> Sampler::Impl::LeaveOutRest() {
+Result<bool> Sampler::Impl::LeaveOutRest(Deadline deadline) {
   engine::EpochMark ended;
   {
     MutexLock lock(&sources_[0].state()->mutex);
     if (!RestIsLeftOut()) return false;
     ended = sources_[0].priority().epoch()->mark();
   }
-  GEARDB_RETURN_IF_ERROR(engine::EndPass(sources_[0].priority_table.get(), ended));
+  GEARDB_RETURN_IF_ERROR(engine::EndPass(sources_[0].priority_table.get(), ended, deadline));
   return true;
 }
 

@@ -335,7 +335,7 @@ Status Sampler::Impl::DrawUpToDepth(Deadline deadline) {
     if (ahead && IsSaidLater(status)) not_ahead_ = status;
     if (ahead && status.code() != StatusCode::kCancelled) break;
     if (status.code() != StatusCode::kDeadlineExceeded) return status;
-    GEARDB_ASSIGN_OR_RETURN(const bool left_out, LeaveOutRest());
+    GEARDB_ASSIGN_OR_RETURN(const bool left_out, LeaveOutRest(deadline));
     if (left_out) continue;
     if (is_last) return status;
     WaitForChange(seen, deadline);

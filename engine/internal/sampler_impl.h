@@ -89,7 +89,7 @@ class Sampler::Impl {
   /// With the table's mutex: the pass ends without what is left, once somebody says so.
   bool RestIsLeftOut() const;
   /// Says so where it does; whether it did.
-  Result<bool> LeaveOutRest();
+  Result<bool> LeaveOutRest(Deadline deadline);
 
   /// Until so many batches are drawn as are to be, or at least one is and no other can be now.
   Status DrawUpToDepth(Deadline deadline);
