@@ -40,6 +40,7 @@ void RemoveWhatIsFinished(DatabaseCore* database, const std::shared_ptr<TableCor
   if (status.ok()) return;
   MutexLock lock(&table->state->mutex);
   table->state->PutBackFinished(std::move(finished));
+  table->follow_up_due.store(true);  // For who comes when there is room again.
 }
 
 }  // namespace

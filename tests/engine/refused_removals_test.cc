@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/internal/set_filter.h"
 #include "engine/internal/set_priorities.h"
 #include "engine/internal/table_change.h"
 #include "tests/engine/internal/live_core.h"
@@ -32,6 +33,19 @@ class RefusedRemovalsTest : public testing::StoreTest {
   }
   std::shared_ptr<engine::TableCore> Core() {
     return testing::CoreOf(*database_)->TableById(table_->id());
+  }
+  /// It is exhausted, and the log had no room to remove it.
+  void FinishWithoutRoom(TrajectoryId id) {
+    const auto core = testing::CoreOf(*database_);
+    const auto table = Core();
+    PriorityTable::Impl limits{.database = core, .table = table, .number = 0, .spec = {}};
+    ASSERT_OK(
+        engine::ConfigureLimits(&limits, {.max_times_sampled = 1, .remove_when_exhausted = true}));
+    MutexLock lock(&table->state->mutex);
+    const Slot slot = table->state->trajectories().FindById(id);
+    (void)table->state->TakeFinished();
+    table->state->PutBackFinished({{slot, table->state->trajectories().record(slot).generation}});
+    table->follow_up_due.store(true);
   }
   /// Up to the bound, and then what the log keeps for removals.
   void FillLog() {
@@ -67,6 +81,39 @@ TEST_F(RefusedRemovalsTest, WhatAConfigureFinishesIsLeftToWhatFollows) {
     later.push_back(table->state->trajectories().record(finished.slot).id);
   }
   EXPECT_EQ(later, ids);
+}
+
+// Nobody looked for them any more: a full table that nothing else leaves took nothing.
+TEST_F(RefusedRemovalsTest, WhatFollowsAndIsRefusedAgainIsStillToBeDone) {
+  const TrajectoryId id = AppendClosed(0, 1);
+  ASSERT_OK_AND_ASSIGN(const auto sampler, priority("per")->NewSampler({.batch = 1}));
+  ASSERT_OK(sampler->Next());
+  FinishWithoutRoom(id);
+  FillLog();
+  engine::FollowUp(testing::CoreOf(*database_).get(), Core());
+  EXPECT_OK(table_->Find(id));
+  EXPECT_TRUE(Core()->follow_up_due.load());
+}
+
+TEST_F(RefusedRemovalsTest, AFullTableThatRefusesAnAppendLetsGoOfWhatIsFinished) {
+  TableSpec spec = testing::StepSpec();
+  spec.name = "full";
+  spec.trajectories_max = 2;
+  spec.remover = Remover::kNone;
+  spec.priority_tables = {testing::WindowSpec("per")};
+  spec.priority_tables[0].selector = SelectorKind::kFifo;
+  spec.priority_tables[0].max_times_sampled = 1;
+  Create(spec, {.admission_timeout_ms = 0});
+  const TrajectoryId id = AppendClosed(0, 1);
+  AppendClosed(1, 1);
+  ASSERT_OK_AND_ASSIGN(const auto sampler, priority("per")->NewSampler({.batch = 1}));
+  ASSERT_OK(sampler->Next());
+  FinishWithoutRoom(id);
+  const testing::Rows rows(2, 1);
+  const auto append = [&] { return writer_->AppendSteps(rows.many(), {.end = End::kTerminated}); };
+  EXPECT_STATUS(kResourceExhausted, append(), "'full'");
+  EXPECT_STATUS(kNotFound, table_->Find(id), "");
+  EXPECT_OK(append());
 }
 
 TEST_F(RefusedRemovalsTest, WhyNothingCouldBeHiddenIsSaid) {
