@@ -70,8 +70,9 @@ class Writer::Impl {
   /// For a call that leaves nothing; of `calls`, none has a row that is stored.
   Status CheckNothing(Calls calls, Priorities priorities, Ack ack) const;
   Result<Appended> Cut(uint32_t lane);
-  /// `left_until_us`: FailedPrecondition for an orphan whose writer left it later.
-  Status Resume(TrajectoryId id, uint32_t lane, int64_t left_until_us = INT64_MAX);
+  /// `left_until_us`: of one that is to be cut next; the log has room for that, too, and for an
+  /// orphan whose writer left it later it is FailedPrecondition.
+  Status Resume(TrajectoryId id, uint32_t lane, std::optional<int64_t> left_until_us = {});
   Result<TrajectoryId> Detach(uint32_t lane);
 
   const WriterOptions& options() const { return options_; }
@@ -170,9 +171,9 @@ class Writer::Impl {
   int64_t IncomingKey(const engine::DrawGroups& groups, const engine::LaneRows& call) const;
   /// Items that were admitted will not come.
   void ReleaseItems(engine::AppendPlan* plan);
-  /// InvalidArgument for a per-trajectory column that is a priority and no good one.
   /// Likewise, before a wait: others have waited for their places meanwhile.
   void ReturnPlaces(engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
+  /// InvalidArgument for a per-trajectory column that is a priority and no good one.
   Status CheckColumns(Calls calls) const;
   /// NotFound when a lane's trajectory was removed.
   Status CheckLanes(Calls calls, engine::AppendPlan* plan) const;
@@ -242,13 +243,15 @@ class Writer::Impl {
   /// The record that ends a lane's trajectory as cut, or removes it.
   void BuildClose(const engine::Lane& lane, bool nothing_left, engine::Change* change)
       GEARDB_REQUIRES(database_->commit);
+  /// What that record takes at most.
+  wal::RecordSize CloseSize() const;
   /// Leaves what is open to whoever resumes it.
   void Orphan();
   /// Of as many lanes as one record names.
   Status Leave(std::span<const engine::Lane* const> lanes);
   struct WantedOrphan {
     TrajectoryId id = 0;
-    int64_t left_until_us = INT64_MAX;
+    std::optional<int64_t> left_until_us = {};
   };
   /// `no_frame`: set where a page that it goes on in has none, and nothing has changed.
   Status ResumeOnce(const WantedOrphan& orphan, uint32_t number, Deadline deadline, bool* no_frame);

@@ -74,8 +74,7 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
   wal::Reservation reservation;
   {
     engine::ChangeScope scope(database_.get(), table_.get(), how);
-    const wal::RecordSize bound =
-        wal::RecordSize::For(1024 + table_->state->priority_table_count() * 64, {});
+    const wal::RecordSize bound = CloseSize();
     bool waited = false;
     GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&bound, 1}, how, &waited));
     if (lane.removed.load()) {
@@ -113,6 +112,10 @@ Result<Appended> Writer::Impl::Cut(uint32_t number) {
   return appended;
 }
 
+wal::RecordSize Writer::Impl::CloseSize() const {
+  return wal::RecordSize::For(1024 + table_->state->priority_table_count() * 64, {});
+}
+
 void Writer::Impl::BuildClose(const Lane& lane, bool nothing_left, engine::Change* change) {
   auto& body = change->body;
   std::vector<fb::Ended> ended;
@@ -133,7 +136,8 @@ void Writer::Impl::BuildClose(const Lane& lane, bool nothing_left, engine::Chang
                      fb::CreateClose(body, ended_offset, removed_offset, items_offset).Union());
 }
 
-Status Writer::Impl::Resume(TrajectoryId id, uint32_t number, int64_t left_until_us) {
+Status Writer::Impl::Resume(TrajectoryId id, uint32_t number,
+                            std::optional<int64_t> left_until_us) {
   GEARDB_RETURN_IF_ERROR(database_->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database_->CheckTable(*table_));
   Lane& lane = *lanes_[number];
@@ -157,12 +161,14 @@ Status Writer::Impl::ResumeOnce(const WantedOrphan& orphan, uint32_t number, Dea
   Lane& lane = *lanes_[number];
   AdoptChange change(table_);
   const engine::CommitOptions how{.urgency = wal::Urgency::kReserve, .deadline = deadline};
-  const wal::RecordSize bound = wal::RecordSize::For(1024, {});
+  std::vector<wal::RecordSize> bounds = {wal::RecordSize::For(1024, {})};
   wal::Reservation reservation;
   {
     engine::ChangeScope scope(database_.get(), table_.get(), how);
+    // One that could be taken and not be cut would be left anew: as if its writer had just gone.
+    if (orphan.left_until_us) bounds.push_back(CloseSize());
     bool waited = false;
-    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&bound, 1}, how, &waited));
+    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom(bounds, how, &waited));
     GEARDB_RETURN_IF_ERROR(database_->CatchUp());
     // So the rows of a page are, in each group, with it from one row on.
     if (&table_->layout() != layout_) {
@@ -211,7 +217,7 @@ Status Writer::Impl::TakeOverOrphan(const WantedOrphan& orphan, uint32_t number)
         "trajectory ", id, " of table '", layout().spec().name, "' is ",
         record.state == index::TrajectoryState::kOpen ? "open: another writer has it" : "closed");
   }
-  if (engine::OrphanedUs(*database_, *table_, slot) > orphan.left_until_us) {
+  if (engine::OrphanedUs(*database_, *table_, slot) > orphan.left_until_us.value_or(INT64_MAX)) {
     return Status::FailedPrecondition("trajectory ", id, " of table '", layout().spec().name,
                                       "' was left by its writer a moment ago");
   }

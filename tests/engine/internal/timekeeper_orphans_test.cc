@@ -76,5 +76,48 @@ TEST_F(TimekeeperOrphansTest, WhatIsLeftWhenItEndsStaysOrphaned) {
   EXPECT_EQ(closed, 2u);
 }
 
+// It was taken, could not be cut, and was left anew: as if its writer had just gone.
+TEST_F(TimekeeperOrphansTest, OneForWhoseCutThereIsNoRoomIsAsOldAsItWas) {
+  options_.segment_bytes = 64 << 10;
+  options_.ring_bytes = 64 << 10;
+  options_.log_bytes_max = 1 << 20;
+  options_.cold_tier = false;
+  options_.budgets.index_bytes = 4 << 20;
+  constexpr uint32_t kMany = 64;
+  // Both records together are less than 1 KiB: with some of these the second one finds no room.
+  for (uint64_t left = 4096; left < 5120; left += 128) {
+    SCOPED_TRACE(left);
+    writer_.reset();
+    OpenEmpty();
+    Create(testing::StepSpec(), {.lanes = kMany});
+    for (uint32_t lane = 0; lane < kMany; ++lane) {
+      Append(0, 1, End::kGo, lane);
+      ASSERT_OK(writer_->Detach(lane));
+    }
+    const int64_t left_us = clock_.now_us;
+    PassMs(1000);
+    const auto core = testing::CoreOf(*database_);
+    const std::vector<std::byte> blob(8000);
+    for (uint64_t room = UINT64_MAX; room > left;) {
+      const std::span<const std::byte> some(blob.data(), room > 20'000 ? blob.size() : 0);
+      ASSERT_OK(database_->WriteTag("small", some));
+      const uint64_t in_segment = core->log->end() % options_.segment_bytes;
+      room = core->log->BytesToBound(wal::Urgency::kReserve) + options_.segment_bytes - in_segment;
+    }
+    EXPECT_STATUS(kResourceExhausted, CloseOld(engine::ToTheEnd), "log_bytes_max");
+    const auto table = core->TableById(table_->id());
+    MutexLock commit(&core->commit);
+    MutexLock lock(&table->state->mutex);
+    uint32_t orphans = 0;
+    table->state->trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
+      if (record.state == index::TrajectoryState::kClosed) return;
+      ++orphans;
+      EXPECT_EQ(table->plan->orphaned_us(slot), left_us);
+    });
+    EXPECT_GT(orphans, 0u);
+    EXPECT_LT(orphans, kMany) << "there was room for some";
+  }
+}
+
 }  // namespace
 }  // namespace geardb
