@@ -86,7 +86,9 @@ Status Recovery::Apply(const fb::Operation& operation, const wal::RecordView& re
     return ChangeColumns(operation, record, table);
   }
   MutexLock lock(&table->state->mutex);
-  return ApplyToTable(operation, record, table.get());
+  const Status applied = ApplyToTable(operation, record, table.get());
+  (void)table->state->TakeFinished();  // Behind the log an open looks at every trajectory.
+  return applied;
 }
 
 Status Recovery::ApplyToTable(const fb::Operation& operation, const wal::RecordView& record,

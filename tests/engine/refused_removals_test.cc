@@ -116,6 +116,22 @@ TEST_F(RefusedRemovalsTest, AFullTableThatRefusesAnAppendLetsGoOfWhatIsFinished)
   EXPECT_OK(append());
 }
 
+// As many were kept as had ever left like that, and the first append looked for them.
+TEST_F(RefusedRemovalsTest, WhatWasFinishedBeforeAnOpenIsNotKeptByIt) {
+  ASSERT_OK(priority("per")->Configure({.max_times_sampled = 1, .remove_when_exhausted = true}));
+  const TrajectoryId id = Append(0, 1).id;
+  ASSERT_OK_AND_ASSIGN(auto sampler, priority("per")->NewSampler({.batch = 1}));
+  ASSERT_OK(sampler->Next());
+  ASSERT_OK(writer_->Cut());
+  EXPECT_STATUS(kNotFound, table_->Find(id), "") << "its end says that it is finished";
+  sampler.reset();
+  Reopen();
+  OpenAgain("steps");
+  const auto table = Core();
+  MutexLock lock(&table->state->mutex);
+  EXPECT_TRUE(table->state->TakeFinished().empty());
+}
+
 TEST_F(RefusedRemovalsTest, WhyNothingCouldBeHiddenIsSaid) {
   const TrajectoryId id = AppendClosed(0, 1);
   index::IndexMemory& memory = *testing::CoreOf(*database_)->index_memory;
