@@ -52,15 +52,16 @@ std::string SegmentStream::PlaceOf(Lsn lsn) const {
          std::to_string(lsn % segment_bytes_);
 }
 
-// Opens the file of `base` into `buffer`; false when there is none.
-bool SegmentStream::Start(Buffer* buffer, Lsn base) {
+// Opens the file of `base` into `buffer`, to be read from offset `from` on, about; false when there
+// is none.
+bool SegmentStream::Start(Buffer* buffer, Lsn base, uint64_t from) {
   const auto it = map_->names.find(base);
   if (it == map_->names.end()) return false;
   if (buffer->bytes.empty()) buffer->bytes = AlignedBuffer(segment_bytes_);
   auto file = env_->OpenFile(JoinPath(log_directory_, it->second), {.mode = FileMode::kRead});
   buffer->base = base;
   LeaveBehind(buffer, buffer->filled);
-  buffer->filled = buffer->left = 0;
+  buffer->filled = buffer->left = AlignDown(from, kReadBytes);
   buffer->status = file.ok() ? Status::Ok() : file.status();
   buffer->file = file.ok() ? std::move(file).value() : nullptr;
   return true;
@@ -104,7 +105,7 @@ SegmentStream::Buffer* SegmentStream::NextToFill() {
   const Lsn next_base = base + segment_bytes_;
   if (at_ + kAheadBytes < next_base) return nullptr;
   Buffer* const next = &buffers_[next_base / segment_bytes_ % 2];
-  if (next->base != next_base && !Start(next, next_base)) return nullptr;
+  if (next->base != next_base && !Start(next, next_base, 0)) return nullptr;
   if (!next->status.ok() || next->filled == segment_bytes_) return nullptr;
   return next->filled < at_ + kAheadBytes - next_base ? next : nullptr;
 }
@@ -131,7 +132,7 @@ Result<std::span<const std::byte>> SegmentStream::At(Lsn lsn, uint64_t bytes) {
   while (filling_ == buffer && buffer->base != base) {
     filled_.WaitUntil(&mutex_, Deadline::Infinite());
   }
-  if (buffer->base != base && !Start(buffer, base)) return std::span<const std::byte>();
+  if (buffer->base != base && !Start(buffer, base, offset)) return std::span<const std::byte>();
   const bool far = at_ == kNoLsn || lsn / kReadBytes != at_ / kReadBytes;
   at_ = lsn;
   needed_ = needed;

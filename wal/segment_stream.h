@@ -48,7 +48,7 @@ class SegmentStream {
     AlignedBuffer bytes;  // A segment long.
   };
 
-  bool Start(Buffer* buffer, Lsn base) GEARDB_REQUIRES(mutex_);
+  bool Start(Buffer* buffer, Lsn base, uint64_t from) GEARDB_REQUIRES(mutex_);
   void FillSome(Buffer* buffer) GEARDB_REQUIRES(mutex_);
   /// The memory of what lies before `offset`.
   static void LeaveBehind(Buffer* buffer, uint64_t offset);

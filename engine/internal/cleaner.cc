@@ -271,6 +271,8 @@ Status Cleaner::Pass(Aim aim, uint64_t* released) {
     const Status kept = store->KeepReserve();
     if (!kept.ok() && aim != Aim::kOneByReserve && !choice.KeepToDead()) return kept;
   }
+  const uint64_t segment = database_->manifest.segment_bytes;
+  const Lsn begin = AlignDown(database_->log_released.load(), segment);
   database_->page_source->UseColdStore(store);
   database_->log_start.store(choice.start);
   CrashPoint("clean");
@@ -285,8 +287,7 @@ Status Cleaner::Pass(Aim aim, uint64_t* released) {
   head.batch = store->last_batch() == batch ? batch + 1 : 0;
   Lsn end = 0;
   {
-    // A table whose pages it has left out, since it was dropped meanwhile, is to stay dropped: the
-    // record that says so has its place in the log, and may not be published yet.
+    // A table that was dropped meanwhile stays so: the record of it may not be published yet.
     MutexLock commit(&database_->commit);
     GEARDB_RETURN_IF_ERROR(database_->CatchUp());
     end = database_->log->end();
@@ -304,7 +305,8 @@ Status Cleaner::Pass(Aim aim, uint64_t* released) {
   database_->page_source->ForgetLogBelow(gone);
   database_->ReleaseLog(gone, gone < choice.start ? "a change in parts that was under way"
                                                   : "what the cleaner has not moved yet");
-  *released = choice.segments;
+  // Not what `log_from` keeps: else who waits for room asks for pass after pass.
+  *released = (std::max(AlignDown(gone, segment), begin) - begin) / segment;
   return compactor_.KeepSpace();
 }
 

@@ -340,6 +340,27 @@ TEST_F(CleanerTest, ALargeCallGetsTheSegmentsThatItNeeds) {
   ExpectAll();
 }
 
+// Passes followed one another without an end, each counted as one that gave segments back.
+TEST_F(CleanerTest, WhatAChangeInPartsKeepsIsNotCountedAsGivenBack) {
+  for (int i = 0; i < 40; ++i) Add(8, 8);
+  const auto core = testing::CoreOf(*database_);
+  std::multiset<Lsn>::iterator open;
+  {
+    MutexLock commit(&core->commit);
+    open = core->open_groups.insert(core->log_released.load() + 64);
+  }
+  const uint64_t before = Cleaned().segments;
+  ASSERT_OK(CleanAll());
+  EXPECT_EQ(Cleaned().segments, before);
+  {
+    MutexLock commit(&core->commit);
+    core->open_groups.erase(open);
+  }
+  ASSERT_OK(CleanAll());
+  EXPECT_GT(Cleaned().segments, before);
+  ExpectAll();
+}
+
 TEST_F(CleanerTest, AReadOnlyOpenSeesAllOfIt) {
   for (int i = 0; i < 400; ++i) Add(1 + i % 14, 1 + i % 16);
   options_.read_only = true;
