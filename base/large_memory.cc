@@ -1,7 +1,6 @@
 #include "base/large_memory.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <new>
 
@@ -12,6 +11,7 @@ namespace geardb {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+constexpr uint64_t kPageBytes = 4096;
 
 // What a sanitizer of memory is to watch over comes from its own allocator.
 #if defined(__SANITIZE_ADDRESS__)
@@ -45,10 +45,10 @@ void GiveMemoryBack(std::byte* memory, uint64_t bytes) noexcept {
 void LeaveMemory(std::byte* from, uint64_t bytes) noexcept {
   if (kWatched) return;
   const auto begin = reinterpret_cast<uintptr_t>(from);
-  const uint64_t page = static_cast<uint64_t>(getpagesize());
-  const uint64_t skipped = AlignUp(begin, page) - begin;
+  const uint64_t skipped = AlignUp(begin, kPageBytes) - begin;
   if (skipped >= bytes) return;
-  (void)madvise(from + skipped, AlignDown(bytes - skipped, page), MADV_DONTNEED);
+  // Refused, and nothing lost, where pages are larger.
+  (void)madvise(from + skipped, AlignDown(bytes - skipped, kPageBytes), MADV_DONTNEED);
 }
 
 }  // namespace geardb

@@ -179,6 +179,7 @@ Status MakeMemory(engine::DatabaseCore* core) {
 struct OpenAttempt {
   uint64_t index_bytes = 0;                    ///< The budget that it is made with, or was to be.
   std::optional<wal::OpenReport> written_out;  ///< Of engine::ReadLog: another may do better.
+  std::string cut;                             ///< What was done to the log, if it was not closed.
 };
 
 Result<std::shared_ptr<Database::Impl>> OpenImpl(const std::string& directory,
@@ -229,6 +230,7 @@ Result<std::shared_ptr<Database::Impl>> OpenImpl(const std::string& directory,
   impl->UseLog(std::move(opened.writer));
   RecoveryReport& report = impl->recovery;
   engine::NoteLog(opened.report.read, impl.get());
+  if (attempt->cut.empty()) attempt->cut = opened.report.note;
   GEARDB_RETURN_IF_ERROR(recovery.Finish());
   impl->BeginWork();
   if (!options.read_only) GEARDB_RETURN_IF_ERROR(engine::CheckOpenFits(*impl));
@@ -259,10 +261,10 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& directory,
     Env* const env = options.env == nullptr ? Env::Posix() : options.env;
     const Status refused =
         engine::NameIndexBudget(impl.status(), env, directory, attempt.index_bytes);
-    const auto& written_out = attempt.written_out;
-    if (!written_out.has_value() || written_out->note.empty()) return refused;
+    if (attempt.written_out.has_value()) attempt.cut = attempt.written_out->note;
+    if (attempt.cut.empty()) return refused;
     // The next open finds a log that was closed, and cannot say it.
-    return refused.WithContext("the log in '" + directory + "' was " + written_out->note);
+    return refused.WithContext("the log in '" + directory + "' was " + attempt.cut);
   }
   return std::unique_ptr<Database>(new Database(std::move(*impl)));
 }

@@ -208,8 +208,8 @@ struct GroupStats {
   uint64_t ready = 0;    ///< These are its items, but for deleted ones.
   uint64_t members = 0;  ///< Trajectories in any of them.
   // Of those that are ready:
-  /// Have k of n members, and take others; one that is exhausted or deleted is among these until
-  /// the next member of its key, which begins another.
+  /// Have k of n members, and take others; one that is deleted is among these until the next member
+  /// of its key, which begins another.
   uint64_t taking = 0;
   uint64_t complete = 0;            ///< Had n members.
   uint64_t sealed_by_hand = 0;      ///< PriorityTable::SealGroup.

@@ -119,6 +119,11 @@ class Writer::Impl {
   /// can refuse it. Far from the log's bound the commit mutex is released meanwhile.
   Status WriteParts(std::span<const wal::RecordSize> sizes, engine::ChangeScope* scope,
                     engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
+  /// All of that.
+  Status GoAheadInParts(Calls calls, Priorities priorities, engine::ChangeScope* scope,
+                        engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
+  /// Before a wait for others: what went ahead goes again, if it comes to that.
+  void GiveUpParts(engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   Status WritePart(const engine::PartOfPieces& part, engine::ChangeScope* scope,
                    engine::AppendPlan* plan) GEARDB_REQUIRES(database_->commit);
   /// Fills and publishes a part, and says in the plan where its pieces are.

@@ -408,6 +408,30 @@ class OpenGroup {
 
 }  // namespace
 
+Status Writer::Impl::GoAheadInParts(Calls calls, Priorities priorities, ChangeScope* scope,
+                                    AppendPlan* plan) {
+  GEARDB_ASSIGN_OR_RETURN(const std::vector<wal::RecordSize> sizes,
+                          AdmitParts(calls, priorities, scope, plan));
+  // The pieces of parts lie in frames, a tail page's among them, and the append's place in the
+  // log, which keeps them otherwise, is taken after them: see CopyRows. Nobody waits for room
+  // with the guard: who makes some may wait for it.
+  const EpochRegistry::Guard guard = database_->epochs.Enter();
+  GEARDB_RETURN_IF_ERROR(CheckLanes(calls, plan));
+  plan->in_parts = false;  // None is written yet: pieces may still come from other frames.
+  FollowPatches(calls, plan);
+  plan->in_parts = true;
+  return WriteParts(sizes, scope, plan);
+}
+
+void Writer::Impl::GiveUpParts(AppendPlan* plan) {
+  if (plan->parts == 0) return;
+  database_->open_groups.erase(database_->open_groups.find(plan->group_lsn));
+  plan->parts = 0;
+  plan->group_lsn = 0;
+  plan->DescribePieces(layout(), *database_->arena);
+  ReturnPlaces(plan);
+}
+
 Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities priorities,
                                                Deadline deadline, AppendPlan* plan,
                                                AppendChange* change) {
@@ -427,21 +451,13 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   if (in_parts) database_->MakeLogRoom(plan->SizeWith(1024).total(), deadline);
   ChangeScope scope(database_.get(), table_.get(), how);
   const OpenGroup group(database_.get(), plan);
-  if (in_parts) {
-    plan->in_parts = true;
-    GEARDB_ASSIGN_OR_RETURN(const std::vector<wal::RecordSize> sizes,
-                            AdmitParts(calls, priorities, &scope, plan));
-    // The pieces of parts lie in frames, a tail page's among them, and the append's place in the
-    // log, which keeps them otherwise, is taken after them: see CopyRows. Nobody waits for room
-    // with the guard: who makes some may wait for it.
-    const EpochRegistry::Guard guard = database_->epochs.Enter();
-    GEARDB_RETURN_IF_ERROR(CheckLanes(calls, plan));
-    plan->in_parts = false;  // None is written yet: pieces may still come from other frames.
-    FollowPatches(calls, plan);
-    plan->in_parts = true;
-    GEARDB_RETURN_IF_ERROR(WriteParts(sizes, &scope, plan));
-  }
+  plan->in_parts = in_parts;
+  // Nobody waits for others with parts in the log, which goes back no further than to these.
+  if (in_parts) plan->before_wait = [this, plan] { GiveUpParts(plan); };
   for (bool again = true; again;) {
+    if (in_parts && plan->parts == 0) {
+      GEARDB_RETURN_IF_ERROR(GoAheadInParts(calls, priorities, &scope, plan));
+    }
     GEARDB_RETURN_IF_ERROR(Admit(calls, priorities, &scope, plan, &again));
   }
   for (const auto& [number, value] : plan->largest_given) {

@@ -26,17 +26,19 @@ FinishedByCause StillFinished(const TableState& state,
   return ids;
 }
 
-void RemoveWhatIsFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
+void RemoveWhatIsFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                          Deadline deadline) {
   std::vector<SlotOfTrajectory> finished;
   {
     MutexLock lock(&table->state->mutex);
     finished = table->state->TakeFinished();
   }
   if (finished.empty()) return;
-  const Status status =
-      RemoveAllOf(database, table, [&](const TableState& state) GEARDB_REQUIRES(state.mutex) {
-        return StillFinished(state, finished);
-      });
+  const Status status = RemoveAllOf(
+      database, table,
+      [&](const TableState& state)
+          GEARDB_REQUIRES(state.mutex) { return StillFinished(state, finished); },
+      deadline);
   if (status.ok()) return;
   MutexLock lock(&table->state->mutex);
   table->state->PutBackFinished(std::move(finished));
@@ -88,7 +90,11 @@ Status SetStandingFilter(PriorityTable::Impl* impl, const std::string& filter,
 void FollowUp(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
   table->follow_up_due.store(false);
   RescaleWhereDue(database, table);
-  RemoveWhatIsFinished(database, table);
+  RemoveWhatIsFinished(database, table, Deadline::AfterMs(kAdmissionMs));
+}
+
+void RemoveExpiredNow(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
+  RemoveWhatIsFinished(database, table, Deadline::Now());
 }
 
 }  // namespace geardb::engine

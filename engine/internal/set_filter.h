@@ -15,5 +15,7 @@ Status SetStandingFilter(PriorityTable::Impl* impl, const std::string& filter, F
 /// (RescaleWhereDue), trajectories that a filter has expired. Where the log refuses it, it stays
 /// for the next change, or the next open.
 void FollowUp(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
+/// Of that, the removal alone, and no wait for room.
+void RemoveExpiredNow(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
 
 }  // namespace geardb::engine

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 
 #include "engine/internal/change_scope.h"
 #include "engine/internal/index_budget.h"
@@ -129,10 +128,11 @@ using ChooseSlots = std::function<Result<std::vector<Slot>>(const TableState& st
 
 /// Removes what `choose` says, which is asked again where the call had to wait.
 Result<uint64_t> RemoveChosen(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                              const RemovalCause& cause, const ChooseSlots& choose) {
+                              const RemovalCause& cause, const ChooseSlots& choose,
+                              Deadline deadline = Deadline::AfterMs(kAdmissionMs)) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
-  CommitOptions how = ReserveUrgency();
+  CommitOptions how = {.urgency = wal::Urgency::kReserve, .deadline = deadline};
   const uint64_t each_max = RemovedMax(*database);
   std::vector<Slot> slots;
   Lsn end = 0;
@@ -204,13 +204,13 @@ Status RemoveMany(DatabaseCore* database, const std::shared_ptr<TableCore>& tabl
 }
 
 Status RemoveAllOf(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                   const std::function<FinishedByCause(const TableState& state)>& find) {
+                   const std::function<FinishedByCause(const TableState& state)>& find,
+                   Deadline deadline) {
   const uint64_t each_max = RemovedMax(*database);
-  FinishedByCause finished;
-  {
+  const FinishedByCause finished = [&] {
     MutexLock state_lock(&table->state->mutex);
-    finished = find(*table->state);
-  }
+    return find(*table->state);
+  }();
   for (const auto& found : finished) {
     const RemovalCause& cause = found.first;
     // Looked for again where nothing else can change them any more: what was found may have left,
@@ -228,7 +228,7 @@ Status RemoveAllOf(DatabaseCore* database, const std::shared_ptr<TableCore>& tab
     };
     // A record at a time: all of them may be more than the log has room for at once.
     for (uint64_t removed = each_max; removed == each_max;) {
-      GEARDB_ASSIGN_OR_RETURN(removed, RemoveChosen(database, table, cause, choose));
+      GEARDB_ASSIGN_OR_RETURN(removed, RemoveChosen(database, table, cause, choose, deadline));
     }
   }
   return Status::Ok();

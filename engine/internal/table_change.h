@@ -77,7 +77,8 @@ using FinishedByCause = std::map<RemovalCause, std::vector<TrajectoryId>>;
 /// Removes what `find` finds, with the table's mutex: it is asked again once nothing but the record
 /// that removes it can come between.
 Status RemoveAllOf(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
-                   const std::function<FinishedByCause(const TableState& state)>& find);
+                   const std::function<FinishedByCause(const TableState& state)>& find,
+                   Deadline deadline = Deadline::AfterMs(kAdmissionMs));
 /// Removes those of the trajectories that nobody can draw any more (TableState::IsFinished), by a
 /// record of its own. Where the log refuses it they leave with what follows (FollowUp), or at the
 /// next open, as after a crash.

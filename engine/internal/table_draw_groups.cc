@@ -120,6 +120,7 @@ SealOutcome TableState::Apply(const fb::SealGroups& seal, size_t priority_table)
 
 void TableState::Regroup(std::span<const uint64_t> ended, const fb::HandOver& hand_over,
                          size_t priority_table) {
+  if (ended.empty()) return;
   PriorityState& priority = *priorities_[priority_table];
   DrawGroups& groups = *priority.groups();
   std::map<Slot, uint32_t> shown;  // Their generations.

@@ -4,6 +4,7 @@
 // concurrent: engine/internal/append_limits.cc engine/internal/append_groups.cc
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <string_view>
@@ -106,6 +107,11 @@ class AppendLimitsConcurrentTest : public testing::StoreTest {
     const auto limited = priority("limited");
     while (!returned && limited->WhyBlocked().inserts.waiting == 0) std::this_thread::yield();
     EXPECT_FALSE(returned.load()) << "it took more places than there are";
+    {
+      const auto core = testing::CoreOf(*database_);
+      MutexLock commit(&core->commit);
+      EXPECT_TRUE(core->open_groups.empty()) << "the log goes back no further than to its parts";
+    }
     then();
     appends.join();
   }
@@ -153,6 +159,13 @@ TEST_F(AppendLimitsConcurrentTest, ItWaitsForItemsThatAColumnMadeOfItsRowsMeanwh
   });
   EXPECT_EQ(priority("limited")->Count(), 9u);
   EXPECT_EQ(priority("limited")->Stats().limiter.inserts, 9u);
+  // It has gone ahead twice.
+  SetCrashHook(nullptr);
+  Reopen();
+  OpenAgain("wide");
+  ASSERT_OK_AND_ASSIGN(const auto read, table_->Read(open.id, {}, {}));
+  const auto bytes = read[0].view().values<uint8_t>();
+  EXPECT_EQ(std::ranges::count(bytes, 1), 9 * kWideBytes);
 }
 
 TEST_F(AppendLimitsConcurrentTest, ItIsRefusedForMoreItemsThanThereAreEverPlacesFor) {
