@@ -100,8 +100,9 @@ Row AmplificationRow(const Shape& shape, Target target) {
                                    : "bytes that the kernel counts as written for a byte "
                                      "appended: ") +
               SizeText(shape.appended_bytes) + " of random bytes, trajectories of " +
-              std::to_string(shape.steps) + " steps of " + SizeText(shape.step_bytes) +
-              ", appended to a full table of " + SizeText(shape.table_bytes) + " from which " +
+              std::to_string(shape.steps) + " steps of " + std::to_string(shape.step_bytes) +
+              " bytes, appended to a full table of " + SizeText(shape.table_bytes) +
+              " from which " +
               (of_space ? "trajectories leave at random" : "the oldest trajectory leaves") +
               ", with a log of " + SizeText(shape.log_bytes),
       .unit = Unit::kTimes,
