@@ -453,7 +453,9 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   const OpenGroup group(database_.get(), plan);
   plan->in_parts = in_parts;
   // Nobody waits for others with parts in the log, which goes back no further than to these.
-  if (in_parts) plan->before_wait = [this, plan] { GiveUpParts(plan); };
+  if (in_parts) {
+    plan->before_wait = [this, plan]() GEARDB_REQUIRES(database_->commit) { GiveUpParts(plan); };
+  }
   for (bool again = true; again;) {
     if (in_parts && plan->parts == 0) {
       GEARDB_RETURN_IF_ERROR(GoAheadInParts(calls, priorities, &scope, plan));
