@@ -150,7 +150,8 @@ TEST_F(AppendLimitsConcurrentTest, ItWaitsForItemsThatAColumnMadeOfItsRowsMeanwh
   CreateWide(spec);
   ASSERT_OK_AND_ASSIGN(const Appended open, AppendWide(writer_.get(), 1));
   const auto set = [&] {
-    const ColumnValue key[] = {{"key", TensorView::Scalar(int32_t{1})}};
+    const int32_t value = 1;
+    const ColumnValue key[] = {{"key", TensorView::Scalar(value)}};
     EXPECT_OK(table_->SetColumns(open.id, key));
   };
   ExpectWaits(set, End::kGo, 0, [&] {
@@ -174,7 +175,8 @@ TEST_F(AppendLimitsConcurrentTest, ItIsRefusedForMoreItemsThanThereAreEverPlaces
   CreateWide(spec);
   ASSERT_OK_AND_ASSIGN(const Appended open, AppendWide(writer_.get(), 1));
   const auto set = [&] {
-    const ColumnValue key[] = {{"key", TensorView::Scalar(int32_t{1})}};
+    const int32_t value = 1;
+    const ColumnValue key[] = {{"key", TensorView::Scalar(value)}};
     EXPECT_OK(table_->SetColumns(open.id, key));
   };
   EXPECT_STATUS(kInvalidArgument, AppendInParts({set}), "'limited' never admits the call");
