@@ -146,6 +146,14 @@ Status FitSegments(const DatabaseOptions& asked, engine::DatabaseCore* core, wal
   return engine::CheckGoesRound(log->log_bytes_max, segment, " in '" + core->directory + "'");
 }
 
+/// Two whole segments of the log are more than a tenth of what it may hold.
+bool IsLean(const engine::DatabaseCore& core) {
+  const Budgets& budgets = core.options.budgets;
+  return 2 * core.manifest.segment_bytes >
+         (budgets.frames_bytes + budgets.index_bytes + budgets.batch_bytes + budgets.cold_bytes) /
+             10;
+}
+
 Status WatchTimes(const engine::DatabaseCore& core) {
   if (core.timekeeper == nullptr) return Status::Ok();
   for (const auto& table : core.AllTables()) {
@@ -222,7 +230,8 @@ Result<std::shared_ptr<Database::Impl>> OpenImpl(const std::string& directory,
                                            .reach = image.lsn,
                                            .read_only = options.read_only,
                                            .allow_damaged_prefix = options.read_only,
-                                           .take_lock = false},
+                                           .take_lock = false,
+                                           .lean = IsLean(*impl)},
                                           image, impl.get(), &recovery, &attempt->written_out));
   impl->manifest = opened.manifest;
   impl->page_source->UseManifest(opened.manifest);

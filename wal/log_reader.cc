@@ -20,7 +20,7 @@ LogReader::Core::Core(Env* env, std::string log_directory, const Manifest& manif
       options_(options),
       map_(std::move(map)),
       ring_(ring),
-      stream_(env, log_directory_, &map_, manifest.segment_bytes, options.read_ahead),
+      stream_(env, log_directory_, &map_, manifest.segment_bytes, options.read_ahead, options.lean),
       position_(options.from) {
   report_.start_lsn = report_.segments_end_lsn = report_.end_lsn = options.from;
   report_.vouched_lsn = manifest.start;

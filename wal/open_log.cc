@@ -193,7 +193,8 @@ class LogOpener {
         .all_types = false,
         .use_ring = true,
         .allow_damaged_prefix = options_.read_only && options_.allow_damaged_prefix,
-        .read_ahead = options_.log.background};
+        .read_ahead = options_.log.background,
+        .lean = options_.lean};
     scan_ = std::make_unique<LogReader::Core>(env_, log_directory_, opened_.manifest, read,
                                               std::move(map), ring_.get());
     return Status::Ok();

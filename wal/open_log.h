@@ -44,6 +44,7 @@ struct OpenOptions {
   bool read_only = false;             ///< Writes nothing; there is no writer then.
   bool allow_damaged_prefix = false;  ///< With read_only: serve what lies before the damage.
   bool take_lock = true;              ///< False: the caller already holds `directory`/LOCK.
+  bool lean = false;                  ///< See ReadOptions.
 };
 
 /// What an open found and did.

@@ -17,11 +17,12 @@ constexpr uint64_t kKeptBytes = uint64_t{1} << 20;  // Behind.
 }  // namespace
 
 SegmentStream::SegmentStream(Env* env, std::string log_directory, const SegmentMap* map,
-                             uint64_t segment_bytes, bool read_ahead)
+                             uint64_t segment_bytes, bool read_ahead, bool lean)
     : env_(env),
       log_directory_(std::move(log_directory)),
       map_(map),
-      segment_bytes_(segment_bytes) {
+      segment_bytes_(segment_bytes),
+      lean_(lean) {
   if (!read_ahead) return;
   auto thread = StartThread("reads ahead in " + log_directory_, [this] { Run(); });
   // No thread to be had: each call reads what it needs.
@@ -86,8 +87,8 @@ void SegmentStream::FillSome(Buffer* buffer) {
   filled_.NotifyAll();
 }
 
-void SegmentStream::LeaveBehind(Buffer* buffer, uint64_t offset) {
-  if (offset <= buffer->left) return;
+void SegmentStream::LeaveBehind(Buffer* buffer, uint64_t offset) const {
+  if (!lean_ || offset <= buffer->left) return;
   LeaveMemory(buffer->bytes.data() + buffer->left, offset - buffer->left);
   buffer->left = offset;
 }

@@ -3,7 +3,7 @@
 //
 // Two buffers as long as a segment each: while records of one segment are looked at, the rest of it
 // and the front of the next one are read, at most 8 MiB ahead. Of what was looked at, the memory
-// leaves the process.
+// leaves the process where it is to be `lean`.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class SegmentStream {
  public:
   /// `map` must outlive the stream.
   SegmentStream(Env* env, std::string log_directory, const SegmentMap* map, uint64_t segment_bytes,
-                bool read_ahead);
+                bool read_ahead, bool lean = false);
   ~SegmentStream();
   SegmentStream(const SegmentStream&) = delete;
   SegmentStream& operator=(const SegmentStream&) = delete;
@@ -51,7 +51,7 @@ class SegmentStream {
   bool Start(Buffer* buffer, Lsn base, uint64_t from) GEARDB_REQUIRES(mutex_);
   void FillSome(Buffer* buffer) GEARDB_REQUIRES(mutex_);
   /// The memory of what lies before `offset`.
-  static void LeaveBehind(Buffer* buffer, uint64_t offset);
+  void LeaveBehind(Buffer* buffer, uint64_t offset) const;
   Buffer* NextToFill() GEARDB_REQUIRES(mutex_);
   void Run();
 
@@ -59,6 +59,7 @@ class SegmentStream {
   const std::string log_directory_;
   const SegmentMap* const map_;
   const uint64_t segment_bytes_;
+  const bool lean_;
 
   Mutex mutex_;
   CondVar filled_, wanted_;

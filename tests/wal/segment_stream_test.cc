@@ -32,6 +32,21 @@ class SegmentStreamConcurrentTest : public ::testing::TestWithParam<bool> {
     }
   }
 
+  void ExpectAll(bool lean) {
+    SegmentStream stream(env_, dir_.path(), &map_, kStreamSegment, GetParam(), lean);
+    testing::Random random(3);
+    for (Lsn at = 0; at < 5 * kStreamSegment;) {
+      const uint64_t wanted = 64 * (1 + random.Below(random.OneIn(50) ? 16384 : 64));
+      ASSERT_OK_AND_ASSIGN(const auto bytes, stream.At(at, wanted));
+      const uint64_t left = kStreamSegment - at % kStreamSegment;
+      ASSERT_GE(bytes.size(), std::min(wanted, left));
+      ASSERT_LE(bytes.size(), left);
+      const uint64_t used = std::min<uint64_t>(wanted, left);
+      for (uint64_t i = 0; i < used; i += 61) ASSERT_EQ(bytes[i], ByteAt(at + i)) << at + i;
+      at += used;
+    }
+  }
+
   Env* const env_ = Env::Posix();
   testing::TempDir dir_;
   SegmentMap map_;
@@ -39,18 +54,7 @@ class SegmentStreamConcurrentTest : public ::testing::TestWithParam<bool> {
 
 TEST_P(SegmentStreamConcurrentTest, EveryByteComesInOrder) {
   Write(5);
-  SegmentStream stream(env_, dir_.path(), &map_, kStreamSegment, GetParam());
-  testing::Random random(3);
-  for (Lsn at = 0; at < 5 * kStreamSegment;) {
-    const uint64_t wanted = 64 * (1 + random.Below(random.OneIn(50) ? 16384 : 64));
-    ASSERT_OK_AND_ASSIGN(const auto bytes, stream.At(at, wanted));
-    const uint64_t left = kStreamSegment - at % kStreamSegment;
-    ASSERT_GE(bytes.size(), std::min(wanted, left));
-    ASSERT_LE(bytes.size(), left);
-    const uint64_t used = std::min<uint64_t>(wanted, left);
-    for (uint64_t i = 0; i < used; i += 61) ASSERT_EQ(bytes[i], ByteAt(at + i)) << at + i;
-    at += used;
-  }
+  for (const bool lean : {false, true}) ExpectAll(lean);
 }
 
 TEST_P(SegmentStreamConcurrentTest, MayBeginAnywhereAndSkipSegments) {
