@@ -178,29 +178,5 @@ TEST_F(CompactorConcurrentTest, ACloseEndsIt) {
   ExpectAll();
 }
 
-// Nobody appends, so no pass comes.
-TEST_F(CompactorConcurrentTest, WhatACloseHasEndedTheNextOpenDoes) {
-  for (int i = 0; i < 300; ++i) Add(8, 8);
-  ASSERT_OK(Cleaner().CleanNow(/*all=*/true));
-  Cleaner().compactor().WaitIdle();
-  const uint64_t before = ColdBytes();
-  std::vector<TrajectoryId> removed;
-  for (const auto& [id, number] : numbers_) {
-    if (number % 8 != 0) removed.push_back(id);
-  }
-  ASSERT_OK(table_->Remove(removed));
-  for (const TrajectoryId id : removed) numbers_.erase(id);
-  Gate::The().Close(/*but_for=*/1);  // Who looks for garbage.
-  ASSERT_OK(Cleaner().CleanNow(/*all=*/true));
-  Gate::The().WaitForOne();
-  testing::CoreOf(*database_)->cold->if_open()->EndCompactions();
-  Gate::The().Open();
-  Again();
-  const Deadline deadline = Deadline::AfterMs(60'000);
-  while (ColdBytes() > before * 2 / 3 && !deadline.passed()) std::this_thread::yield();
-  EXPECT_LT(ColdBytes(), before * 2 / 3);
-  ExpectAll();
-}
-
 }  // namespace
 }  // namespace geardb
