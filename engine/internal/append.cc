@@ -354,7 +354,7 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
   ForgetRemoved(calls, appended.status());
   // What it lacks room for may be finished since long: the log had no room to remove it.
   const bool is_full = appended.status().code() == StatusCode::kResourceExhausted;
-  if (is_full && table_->follow_up_due.load()) engine::RemoveExpiredNow(database_.get(), table_);
+  if (is_full && table_->follow_up_due.load()) engine::RemoveFinishedNow(database_.get(), table_);
   return appended;
 }
 

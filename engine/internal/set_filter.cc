@@ -93,7 +93,7 @@ void FollowUp(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
   RemoveWhatIsFinished(database, table, Deadline::AfterMs(kAdmissionMs));
 }
 
-void RemoveExpiredNow(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
+void RemoveFinishedNow(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
   RemoveWhatIsFinished(database, table, Deadline::Now());
 }
 

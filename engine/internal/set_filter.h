@@ -16,6 +16,6 @@ Status SetStandingFilter(PriorityTable::Impl* impl, const std::string& filter, F
 /// for the next change, or the next open.
 void FollowUp(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
 /// Of that, the removal alone, and no wait for room.
-void RemoveExpiredNow(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
+void RemoveFinishedNow(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
 
 }  // namespace geardb::engine

@@ -63,6 +63,17 @@ class AppendLimitsConcurrentTest : public testing::StoreTest {
     spec.limiter = {.kind = LimiterKind::kQueue, .capacity = capacity};
     return spec;
   }
+  /// Rows are items once their trajectory has a key.
+  static PriorityTableSpec QueueOfRowsWithKeys(uint64_t capacity) {
+    PriorityTableSpec spec = QueueOf(capacity);
+    spec.required = {"key"};
+    return spec;
+  }
+  void SetKey(TrajectoryId id) {
+    const int32_t value = 1;
+    const ColumnValue key[] = {{"key", TensorView::Scalar(value)}};
+    EXPECT_OK(table_->SetColumns(id, key));
+  }
   /// Writers wait for what only a defect keeps away.
   void CreateWide(const PriorityTableSpec& priority_spec) {
     TableSpec spec;
@@ -145,15 +156,9 @@ TEST_F(AppendLimitsConcurrentTest, APlaceThatIsNeededNoMoreIsGivenToWhoWaits) {
 
 // Rows that wait for a column were admitted as no items, and came as items all the same.
 TEST_F(AppendLimitsConcurrentTest, ItWaitsForItemsThatAColumnMadeOfItsRowsMeanwhile) {
-  PriorityTableSpec spec = QueueOf(8);
-  spec.required = {"key"};
-  CreateWide(spec);
+  CreateWide(QueueOfRowsWithKeys(8));
   ASSERT_OK_AND_ASSIGN(const Appended open, AppendWide(writer_.get(), 1));
-  const auto set = [&] {
-    const int32_t value = 1;
-    const ColumnValue key[] = {{"key", TensorView::Scalar(value)}};
-    EXPECT_OK(table_->SetColumns(open.id, key));
-  };
+  const auto set = [&] { SetKey(open.id); };
   ExpectWaits(set, End::kGo, 0, [&] {
     EXPECT_EQ(priority("limited")->Count(), 1u);
     SampleOne();
@@ -170,15 +175,9 @@ TEST_F(AppendLimitsConcurrentTest, ItWaitsForItemsThatAColumnMadeOfItsRowsMeanwh
 }
 
 TEST_F(AppendLimitsConcurrentTest, ItIsRefusedForMoreItemsThanThereAreEverPlacesFor) {
-  PriorityTableSpec spec = QueueOf(5);
-  spec.required = {"key"};
-  CreateWide(spec);
+  CreateWide(QueueOfRowsWithKeys(5));
   ASSERT_OK_AND_ASSIGN(const Appended open, AppendWide(writer_.get(), 1));
-  const auto set = [&] {
-    const int32_t value = 1;
-    const ColumnValue key[] = {{"key", TensorView::Scalar(value)}};
-    EXPECT_OK(table_->SetColumns(open.id, key));
-  };
+  const auto set = [&] { SetKey(open.id); };
   EXPECT_STATUS(kInvalidArgument, AppendInParts({set}), "'limited' never admits the call");
   EXPECT_EQ(priority("limited")->Count(), 1u);
   // The writer, and the places, are as they were.
