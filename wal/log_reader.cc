@@ -160,10 +160,10 @@ Lsn PieceArea(const RecordHeader& header) {
 }  // namespace
 
 void LogReader::Core::KeepPart(const ParsedRecord& record) {
-  Part& part = parts_[record.header.lsn];
-  part.group_lsn = record.header.group_lsn;
-  part.area = PieceArea(record.header);
-  part.bytes.assign(record.piece_area.begin(), record.piece_area.end());
+  parts_[record.header.lsn] = {.group_lsn = record.header.group_lsn,
+                               .area = PieceArea(record.header),
+                               .area_bytes = record.piece_area.size(),
+                               .in_ring = in_ring_};
 }
 
 void LogReader::Core::LeaveParts() {
@@ -196,22 +196,34 @@ PieceView LogReader::Core::ResolvePiece(const ParsedRecord& record, const PieceE
   return piece;
 }
 
-void LogReader::Core::ResolvePieces(const ParsedRecord& record) {
+Status LogReader::Core::ReadParts(Lsn group_lsn) {
+  for (auto& [lsn, part] : parts_) {
+    if (part.group_lsn != group_lsn) continue;
+    if (part.in_ring) {
+      part.bytes = {ring_->At(part.area), part.area_bytes};
+      continue;
+    }
+    const Lsn base = AlignDown(part.area, manifest_.segment_bytes);
+    const std::string path = JoinPath(log_directory_, map_.names.at(base));
+    GEARDB_ASSIGN_OR_RETURN(const auto file, env_->OpenFile(path, {.mode = FileMode::kRead}));
+    std::vector<std::byte>& bytes = part_bytes_.emplace_back(part.area_bytes);
+    GEARDB_RETURN_IF_ERROR(ReadSparse(file.get(), part.area - base, bytes));
+    part.bytes = bytes;
+  }
+  return Status::Ok();
+}
+
+Status LogReader::Core::ResolvePieces(const ParsedRecord& record) {
   pieces_.clear();
-  resolved_.clear();
-  for (const PieceEntry& entry : record.pieces) pieces_.push_back(ResolvePiece(record, entry));
+  part_bytes_.clear();
   const bool ends_group = record.header.group_lsn != 0 &&
                           record.header.type != static_cast<uint16_t>(RecordType::kPart);
-  if (!ends_group) return;
-  // Moving a vector leaves its bytes where they are.
-  for (auto it = parts_.begin(); it != parts_.end();) {
-    if (it->second.group_lsn == record.header.group_lsn) {
-      resolved_.push_back(std::move(it->second.bytes));
-      it = parts_.erase(it);
-    } else {
-      ++it;
-    }
-  }
+  if (ends_group) GEARDB_RETURN_IF_ERROR(ReadParts(record.header.group_lsn));
+  for (const PieceEntry& entry : record.pieces) pieces_.push_back(ResolvePiece(record, entry));
+  if (!ends_group) return Status::Ok();
+  std::erase_if(parts_,
+                [&](const auto& part) { return part.second.group_lsn == record.header.group_lsn; });
+  return Status::Ok();
 }
 
 Result<bool> LogReader::Core::Wanted(const ParsedRecord& record) const {
@@ -246,7 +258,7 @@ Result<std::optional<RecordView>> LogReader::Core::Next() {
     if (header.type == static_cast<uint16_t>(RecordType::kPart)) KeepPart(record_);
     GEARDB_ASSIGN_OR_RETURN(const bool wanted, Wanted(record_));
     if (!wanted) continue;
-    ResolvePieces(record_);
+    GEARDB_RETURN_IF_ERROR(ResolvePieces(record_));
     RecordView view{.header = header,
                     .lsn = header.lsn,
                     .end = header.lsn + header.length,

@@ -44,11 +44,14 @@ class LogReader::Core {
  private:
   // What is at a position.
   enum class Found : uint8_t { kValid, kBadPiece, kNothing };
-  // The bytes of a part's piece area, kept until its group's final record.
+  // Where a part's piece area is, kept until its group's final record: a group may have as many
+  // bytes as there is memory, and those of calls that were given up never get a final record.
   struct Part {
     Lsn group_lsn = 0;
     Lsn area = 0;  // Where it begins.
-    std::vector<std::byte> bytes;
+    uint64_t area_bytes = 0;
+    bool in_ring = false;
+    std::span<const std::byte> bytes = {};  // Once they are wanted.
   };
 
   bool EpochFits(const RecordHeader& header) const;
@@ -64,7 +67,8 @@ class LogReader::Core {
   void KeepPart(const ParsedRecord& record);
   /// Nothing will name those that are kept.
   void LeaveParts();
-  void ResolvePieces(const ParsedRecord& record);
+  Status ResolvePieces(const ParsedRecord& record);
+  Status ReadParts(Lsn group_lsn);
   PieceView ResolvePiece(const ParsedRecord& record, const PieceEntry& entry);
   Result<bool> Wanted(const ParsedRecord& record) const;
 
@@ -87,7 +91,7 @@ class LogReader::Core {
   ParsedRecord record_;
   std::vector<PieceView> pieces_;
   std::map<Lsn, Part> parts_;
-  std::vector<std::vector<std::byte>> resolved_;  // Parts of the record just returned.
+  std::vector<std::vector<std::byte>> part_bytes_;  // Of the record just returned, from segments.
 };
 
 }  // namespace geardb::wal

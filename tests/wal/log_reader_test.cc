@@ -211,6 +211,31 @@ TEST_F(LogReaderTest, PartsOfAnEarlierOpenAreNotKept) {
   EXPECT_EQ(report_.void_groups, 2u);
 }
 
+// The segment file of LSN 0.
+constexpr const char* kFirstSegment = "db/log/segment-000001";
+
+// They were held from there on, also those of calls that were given up: all the log, it may be.
+TEST_F(LogReaderTest, BytesOfPartsAreReadWithTheRecordThatNamesThem) {
+  CreateAndOpen();
+  const auto reservations = AppendInParts(1, 3, /*finish=*/true);
+  ASSERT_OK(writer()->DrainOnce());
+  Stop();
+  ASSERT_OK_AND_ASSIGN(const Manifest manifest, ReadManifest(env_.get(), "db"));
+  ASSERT_OK_AND_ASSIGN(const auto reader, LogReader::Open(env_.get(), "db", manifest,
+                                                          {.all_types = true, .use_ring = false}));
+  while (true) {
+    ASSERT_OK_AND_ASSIGN(const auto record, reader->Next());
+    ASSERT_TRUE(record);
+    if (record->lsn == reservations[2].lsn) break;
+  }
+  env_->FlipBit(kFirstSegment, reservations[1].end - 200, 1);
+  ASSERT_OK_AND_ASSIGN(const auto record, reader->Next());
+  ASSERT_EQ(record->pieces.size(), 4u);
+  EXPECT_TRUE(record->pieces[0].good);
+  EXPECT_FALSE(record->pieces[1].good);
+  EXPECT_TRUE(record->pieces[2].good);
+}
+
 TEST_F(LogReaderTest, PartsBelowTheBeginningOfTheReadingAreMissingPieces) {
   CreateAndOpen();
   const auto reservations = AppendInParts(1, 2, /*finish=*/true);
@@ -220,9 +245,6 @@ TEST_F(LogReaderTest, PartsBelowTheBeginningOfTheReadingAreMissingPieces) {
   EXPECT_EQ(seen[0].bad_pieces, 1u);
   EXPECT_TRUE(seen[0].content_right);
 }
-
-// The segment file of LSN 0.
-constexpr const char* kFirstSegment = "db/log/segment-000001";
 
 TEST_F(LogReaderTest, ADamagedPieceBelowTheVouchedLsnCostsThatPieceOnly) {
   CreateAndOpen();
