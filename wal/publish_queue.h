@@ -59,13 +59,16 @@ class PublishQueue {
   };
 
   void Advance();
+  /// Those who wait for what is published by now.
+  void Tell();
 
   PublishObserver* const observer_;
   const std::unique_ptr<Slot[]> slots_;
   alignas(64) std::atomic<bool> publishing_{false};
   std::atomic<uint64_t> head_{0};
   std::atomic<Lsn> published_;
-  alignas(64) std::atomic<int> waiters_{0};
+  // The first end that somebody waits for, or less; kNoLsn: none. Set with the mutex.
+  alignas(64) std::atomic<Lsn> wanted_{kNoLsn};
   Mutex mutex_;
   CondVar advanced_;
 };

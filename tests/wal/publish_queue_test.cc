@@ -18,6 +18,11 @@ class Ends final : public PublishObserver {
   std::vector<Lsn> ends;
 };
 
+class Nobody final : public PublishObserver {
+ public:
+  void OnAdvance(Lsn) override {}
+};
+
 class Recorder final : public PublishCallback {
  public:
   void OnPublished(Lsn lsn, Lsn end) override {
@@ -82,6 +87,40 @@ TEST(PublishQueueConcurrentTest, ManyThreadsPublishEveryRecordOnceAndInOrder) {
   ASSERT_EQ(recorder.lsns.size(), kAll);
   for (uint64_t i = 0; i < kAll; ++i) ASSERT_EQ(recorder.lsns[i], i * 64);
   EXPECT_TRUE(std::is_sorted(ends.ends.begin(), ends.ends.end()));
+}
+
+/// A record that completes the next one when it is published, until it is told to stop: as where
+/// others complete records faster than they are published.
+class Endless final : public PublishCallback {
+ public:
+  explicit Endless(PublishQueue* queue) : queue_(queue) {}
+  void Begin() { queue_->Complete(0, 0, 64, this); }
+  void OnPublished(Lsn, Lsn end) override {
+    if (!stop.load()) queue_->Complete(end / 64, end, end + 64, this);
+  }
+  std::atomic<bool> stop{false};
+
+ private:
+  PublishQueue* queue_;
+};
+
+// Who waited slept for as long as others went on: for seconds.
+TEST(PublishQueueConcurrentTest, WhoWaitsIsToldThoughOthersGoOnPublishing) {
+  Nobody nobody;
+  PublishQueue queue(0, &nobody);
+  Endless endless(&queue);
+  std::atomic<bool> told{false};
+  std::thread waits([&] {
+    EXPECT_TRUE(queue.WaitPublished(uint64_t{1'000'000} * 64, Deadline::Infinite()));
+    told = true;
+  });
+  std::thread publishes([&] { endless.Begin(); });
+  const Deadline deadline = Deadline::AfterMs(60'000);
+  while (!told && !deadline.passed()) std::this_thread::yield();
+  EXPECT_TRUE(told.load());
+  endless.stop = true;
+  publishes.join();
+  waits.join();
 }
 
 }  // namespace
