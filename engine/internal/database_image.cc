@@ -270,14 +270,9 @@ Status SaveDatabase(DatabaseCore* core, Lsn lsn, const ImageSink& sink) {
 Status LoadDatabase(DatabaseCore* core, Lsn lsn, const ImageSource& source,
                     const ImageSource* items) {
   GEARDB_ASSIGN_OR_RETURN(ChunkReader reader, ChunkReader::Open(source, kHead, lsn));
-  const auto bytes = reader.Rest();
-  std::vector<uint64_t> words((bytes.size() + 7) / 8);
-  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(words)).begin());
-  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(words.data()), bytes.size());
-  if (!verifier.VerifyBuffer<fb::DatabaseHead>(nullptr)) {
-    return BadChunk(kHead, "its ", bytes.size(), " bytes are no FlatBuffer");
-  }
-  const auto* head = flatbuffers::GetRoot<fb::DatabaseHead>(words.data());
+  std::vector<uint64_t> words;
+  GEARDB_ASSIGN_OR_RETURN(const fb::DatabaseHead* const head,
+                          reader.FlatBuffer<fb::DatabaseHead>(&words));
   GEARDB_RETURN_IF_ERROR(LoadTags(core, lsn, {head->tag_bytes(), reader.chunk_bytes()}, source));
   std::vector<TableId> ids;
   for (uint32_t i = 0; head->tables() != nullptr && i < head->tables()->size(); ++i) {

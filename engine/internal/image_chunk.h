@@ -7,6 +7,7 @@
 // little-endian arrays without gaps, or a FlatBuffer.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,6 +19,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/image_generated.h"
 
 namespace geardb::engine {
 
@@ -138,6 +140,16 @@ class ChunkReader {
   /// All that is left.
   std::span<const std::byte> Rest() { return Bytes(left()); }
   uint64_t left() const { return bytes_.size() - at_; }
+  /// All that is left, as a FlatBuffer in `words`. Corruption where it is none.
+  template <typename Root>
+  Result<const Root*> FlatBuffer(std::vector<uint64_t>* words) {
+    const std::span<const std::byte> bytes = Rest();
+    words->resize((bytes.size() + 7) / 8);
+    std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(*words)).begin());
+    flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(words->data()), bytes.size());
+    if (verifier.VerifyBuffer<Root>(nullptr)) return flatbuffers::GetRoot<Root>(words->data());
+    return BadChunk(chunk_, "its ", bytes.size(), " bytes are no FlatBuffer");
+  }
   /// kImageChunkBytes, of this chunk's version.
   uint64_t chunk_bytes() const { return chunk_bytes_; }
 

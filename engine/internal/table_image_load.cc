@@ -145,15 +145,7 @@ Status TableImageLoad::LoadRows() {
 Status TableImageLoad::ReadHead() {
   GEARDB_ASSIGN_OR_RETURN(ChunkReader reader, ChunkReader::Open(source_, head_chunk_, lsn_));
   chunk_bytes_ = reader.chunk_bytes();
-  const std::span<const std::byte> bytes = reader.Rest();
-  head_bytes_.resize((bytes.size() + 7) / 8);
-  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(head_bytes_)).begin());
-  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(head_bytes_.data()),
-                                 bytes.size());
-  if (!verifier.VerifyBuffer<fb::TableHead>(nullptr)) {
-    return BadChunk(head_chunk_, "its ", bytes.size(), " bytes are no FlatBuffer");
-  }
-  head_ = flatbuffers::GetRoot<fb::TableHead>(head_bytes_.data());
+  GEARDB_ASSIGN_OR_RETURN(head_, reader.FlatBuffer<fb::TableHead>(&head_bytes_));
   if (!ShapesAligned(head_->spec())) return BadChunk(head_chunk_, "a shape is not aligned");
   if (head_->table_id() != id_) return BadChunk(head_chunk_, "it is of table ", head_->table_id());
   const bool places_fit = head_->slots() < kNoSlot && head_->lpns() < kNoLpn &&

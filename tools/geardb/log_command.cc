@@ -41,7 +41,7 @@ class LogSink {
 
 class TextSink final : public LogSink {
  public:
-  explicit TextSink(std::ostream* out) : out_(out) {}
+  TextSink(std::ostream* out, LogNames names) : out_(out), names_(std::move(names)) {}
 
   void Add(const Shown& shown) override {
     const wal::RecordView& record = shown.record;
@@ -82,7 +82,7 @@ class TextSink final : public LogSink {
 
 class JsonSink final : public LogSink {
  public:
-  explicit JsonSink(std::ostream* out) : json_(out) {
+  JsonSink(std::ostream* out, LogNames names) : json_(out), names_(std::move(names)) {
     json_.BeginObject();
     json_.Key("records");
     json_.BeginArray();
@@ -186,13 +186,13 @@ class JsonSink final : public LogSink {
     json_.EndObject();
   }
 
-  LogNames names_;
   JsonWriter json_;
+  LogNames names_;
 };
 
-std::unique_ptr<LogSink> MakeSink(const Invocation& invocation) {
-  if (invocation.json) return std::make_unique<JsonSink>(invocation.out);
-  return std::make_unique<TextSink>(invocation.out);
+std::unique_ptr<LogSink> MakeSink(const Invocation& invocation, LogNames names) {
+  if (invocation.json) return std::make_unique<JsonSink>(invocation.out, std::move(names));
+  return std::make_unique<TextSink>(invocation.out, std::move(names));
 }
 
 /// Parts that lie before the place where the reading began are not known, which is no damage.
@@ -205,9 +205,9 @@ bool IsDamaged(const wal::RecordView& record, Lsn reading_from) {
 /// Reads a log from a segment's first record on.
 class LogWalk {
  public:
-  static Result<LogWalk> Begin(const StoreFiles& files, Lsn from) {
+  static Result<LogWalk> Begin(const StoreFiles& files, const LogReading& reading, Lsn from) {
     const wal::ReadOptions options =
-        from == 0 ? ReadingOf(files).options
+        from == 0 ? reading.options
                   : wal::ReadOptions{.from = from, .all_types = true, .allow_damaged_prefix = true};
     LogWalk walk;
     GEARDB_ASSIGN_OR_RETURN(
@@ -230,8 +230,8 @@ class LogWalk {
 };
 
 /// What reading all of the log reports.
-Result<wal::ReadReport> ReadToEnd(const StoreFiles& files) {
-  GEARDB_ASSIGN_OR_RETURN(LogWalk walk, LogWalk::Begin(files, 0));
+Result<wal::ReadReport> ReadToEnd(const StoreFiles& files, const LogReading& reading) {
+  GEARDB_ASSIGN_OR_RETURN(LogWalk walk, LogWalk::Begin(files, reading, 0));
   while (walk.Next()) {
   }
   return walk.report();
@@ -245,21 +245,22 @@ Result<int> RunLog(const Invocation& invocation) {
   const uint64_t count = invocation.arguments.Count("count");
   // Every segment begins with a record, so that is where a reading may begin.
   const Lsn reading_from = from - from % files.manifest.segment_bytes;
-  GEARDB_ASSIGN_OR_RETURN(LogWalk walk, LogWalk::Begin(files, reading_from));
+  const LogReading reading = ReadingOf(files);
+  GEARDB_ASSIGN_OR_RETURN(LogWalk walk, LogWalk::Begin(files, reading, reading_from));
   std::optional<wal::RecordView> record = walk.Next();
   while (record && record->lsn < from) record = walk.Next();
   wal::ReadReport report = walk.report();
   if (!record) {
     // Where nothing can be read, where does the log end?
     if (report.records == 0) {
-      GEARDB_ASSIGN_OR_RETURN(report, ReadToEnd(files));
+      GEARDB_ASSIGN_OR_RETURN(report, ReadToEnd(files, reading));
     }
     if (report.damage.ok() && from > report.end_lsn) {
       return Status::InvalidArgument("--from ", from, " lies beyond the log in '", files.directory,
                                      "', which ends at LSN ", report.end_lsn);
     }
   }
-  const std::unique_ptr<LogSink> sink = MakeSink(invocation);
+  const std::unique_ptr<LogSink> sink = MakeSink(invocation, reading.names);
   std::optional<Lsn> more;
   bool damaged = false;
   for (uint64_t shown = 0; record; record = walk.Next()) {

@@ -13,16 +13,23 @@ std::string Quoted(const std::string& name) { return "'" + Printable(name) + "'"
 
 }  // namespace
 
+void LogNames::Follow(const fb::TableHead& head) {
+  if (head.spec() != nullptr) tables_[head.table_id()] = TextOf(head.spec()->name());
+  for (uint32_t i = 0; head.priority_tables() != nullptr && i < head.priority_tables()->size();
+       ++i) {
+    const auto* const spec = head.priority_tables()->Get(i)->spec();
+    if (spec != nullptr) priority_tables_[{head.table_id(), i}] = TextOf(spec->name());
+  }
+}
+
 void LogNames::Follow(const fb::Operation& operation) {
   const TableId table = operation.table_id();
   if (const auto* create = operation.change_as_CreateTable()) {
     if (create->spec() == nullptr) return;
     tables_[table] = TextOf(create->spec()->name());
-    priority_tables_[table].clear();
   } else if (const auto* priorities = operation.change_as_CreatePriorityTable()) {
-    // Those of a table whose own record has not passed would get wrong numbers.
-    if (priorities->spec() == nullptr || TableName(table) == nullptr) return;
-    priority_tables_[table].push_back(TextOf(priorities->spec()->name()));
+    if (priorities->spec() == nullptr) return;
+    priority_tables_[{table, operation.priority_table()}] = TextOf(priorities->spec()->name());
   } else if (const auto* append = operation.change_as_Append()) {
     if (append->opened() == nullptr) return;
     for (const fb::Opened* opened : *append->opened()) {
@@ -37,9 +44,8 @@ const std::string* LogNames::TableName(TableId table) const {
 }
 
 const std::string* LogNames::PriorityTableName(TableId table, uint32_t number) const {
-  const auto found = priority_tables_.find(table);
-  if (found == priority_tables_.end() || number >= found->second.size()) return nullptr;
-  return &found->second[number];
+  const auto found = priority_tables_.find({table, number});
+  return found == priority_tables_.end() ? nullptr : &found->second;
 }
 
 std::string LogNames::TableText(TableId table) const {

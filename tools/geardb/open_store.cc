@@ -27,6 +27,19 @@ Status NoDatabase(const std::string& directory) {
                           JoinPath(directory, wal::kManifestName), "'");
 }
 
+/// A head that cannot be read names nothing.
+void FollowHeads(engine::ColdTier* tier, LogNames* names) {
+  const engine::ImageSource source = tier->CurrentImage();
+  for (const engine::ImageChunk& chunk : tier->ImageChunks()) {
+    if (chunk.kind != engine::ImageKind::kTable) continue;
+    auto reader = engine::ChunkReader::Open(source, chunk, tier->head().lsn);
+    if (!reader.ok()) continue;
+    std::vector<uint64_t> words;
+    const auto head = reader->FlatBuffer<engine::fb::TableHead>(&words);
+    if (head.ok()) names->Follow(**head);
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Database>> OpenStore(const Invocation& invocation, const StoreFiles& files) {
@@ -124,6 +137,7 @@ LogReading ReadingOf(const StoreFiles& files) {
   if (!tier.OpenExisting(0).ok() || tier.head().number == 0) return reading;
   reading.open_from = tier.head().log_from;
   reading.options.released = std::min(tier.head().log_start, tier.head().log_from);
+  FollowHeads(&tier, &reading.names);
   return reading;
 }
 

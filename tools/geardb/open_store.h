@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "engine/database.h"
 #include "tools/geardb/command.h"
+#include "tools/geardb/log_names.h"
 #include "wal/log_reader.h"
 
 namespace geardb::cli {
@@ -54,6 +55,8 @@ struct LogReading {
   wal::ReadOptions options;
   /// An open reads no record before it: the image of the index has what they say.
   Lsn open_from = 0;
+  /// Of what that image has.
+  LogNames names = {};
 };
 LogReading ReadingOf(const StoreFiles& files);
 
