@@ -2,6 +2,7 @@
 // deletions.
 #include <algorithm>
 #include <bit>
+#include <span>
 
 #include "base/break.h"
 #include "engine/internal/cleaner.h"
@@ -102,10 +103,36 @@ void Cleaner::RemoveIfDue() {
   stats_.last = status;
 }
 
+namespace {
+
+/// A range costs the store more than a key: it is kept in memory, and said again in each batch,
+/// until its files can be dropped, which those of a few keys never can.
+constexpr size_t kRangeKeysLeast = 256;
+
+/// The pages at the front of `gone`, in their order, of trajectories that are not there and follow
+/// one another.
+std::span<const GonePage> RunOf(const TableState& state, std::span<const GonePage> gone)
+    GEARDB_REQUIRES(state.mutex) {
+  size_t count = 0;
+  for (; count < gone.size(); ++count) {
+    const TrajectoryId id = gone[count].trajectory;
+    const TrajectoryId last = count == 0 ? id - 1 : gone[count - 1].trajectory;
+    if (id == last) continue;
+    if (id != last + 1 || state.trajectories().FindById(id) != kNoSlot) break;
+  }
+  return gone.first(count);
+}
+
+}  // namespace
+
 Status Cleaner::DeleteGone(TableState* state, ColdBatch* batch) {
+  const TableLayout& layout = state->layout();
+  const auto delete_all = [&](uint32_t group, TrajectoryId first, TrajectoryId end) {
+    return batch->DeleteTrajectoryPages(
+        {.table = layout.id(), .group = static_cast<uint16_t>(group), .first = first, .end = end});
+  };
   for (const uint32_t group : state->frames().TakeDroppedGroups()) {
-    GEARDB_RETURN_IF_ERROR(batch->DeleteTrajectoryPages(
-        {.table = state->layout().id(), .group = static_cast<uint16_t>(group), .end = kIdsEnd}));
+    GEARDB_RETURN_IF_ERROR(delete_all(group, 0, kIdsEnd));
   }
   std::vector<GonePage> gone = state->frames().TakeGone();
   if (gone.empty() || kBreak.keep_removed) return Status::Ok();
@@ -114,31 +141,28 @@ Status Cleaner::DeleteGone(TableState* state, ColdBatch* batch) {
   TrajectoryId oldest = gone.back().trajectory + 1;
   state->trajectories().ForEach(
       [&](Slot, const index::TrajectoryRecord& record) { oldest = std::min(oldest, record.id); });
-  const TableLayout& layout = state->layout();
-  const auto delete_all = [&](TrajectoryId first, TrajectoryId end) {
-    for (size_t g = 0; g < layout.group_count(); ++g) {
-      GEARDB_RETURN_IF_ERROR(batch->DeleteTrajectoryPages(
-          {.table = layout.id(), .group = static_cast<uint16_t>(g), .first = first, .end = end}));
-    }
-    return Status::Ok();
-  };
-  if (gone.front().trajectory < oldest) {
-    GEARDB_RETURN_IF_ERROR(delete_all(gone.front().trajectory, oldest));
+  const auto kept = std::ranges::lower_bound(gone, GonePage{.trajectory = oldest});
+  std::span<const GonePage> left(kept, gone.end());
+  for (uint32_t g = 0; kept != gone.begin() && g < layout.group_count(); ++g) {
+    GEARDB_RETURN_IF_ERROR(delete_all(g, gone.front().trajectory, oldest));
   }
-  TrajectoryId removed = 0;
-  for (const GonePage& page : gone) {
-    if (page.trajectory < oldest || page.trajectory == removed) continue;
-    if (state->trajectories().FindById(page.trajectory) == kNoSlot) {
-      removed = page.trajectory;
-      GEARDB_RETURN_IF_ERROR(delete_all(removed, removed + 1));
-      continue;
+  while (!left.empty()) {
+    auto run = RunOf(*state, left);
+    const bool by_range = run.size() >= kRangeKeysLeast;
+    if (run.empty()) run = left.first(1);  // Its trajectory is there.
+    for (uint32_t g = 0; g < layout.group_count(); ++g) {
+      if (by_range) {
+        GEARDB_RETURN_IF_ERROR(delete_all(g, run.front().trajectory, run.back().trajectory + 1));
+        continue;
+      }
+      for (const GonePage& page : run) {
+        batch->DeletePage({.table = layout.id(),
+                           .group = static_cast<uint16_t>(g),
+                           .trajectory = page.trajectory,
+                           .page = page.page_number});
+      }
     }
-    for (size_t g = 0; g < layout.group_count(); ++g) {
-      batch->DeletePage({.table = layout.id(),
-                         .group = static_cast<uint16_t>(g),
-                         .trajectory = page.trajectory,
-                         .page = page.page_number});
-    }
+    left = left.subspan(run.size());
   }
   return Status::Ok();
 }
