@@ -181,6 +181,9 @@ Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* s
   }
   const auto* column = stored->initial_column();
   const auto* key = stored->group_key();
+  const bool by_column = stored->initial() == static_cast<uint8_t>(InitialPriority::kColumn);
+  // What is not looked at was stored once however long it was.
+  if (column != nullptr && column->size() > kStoredNameMax && !by_column) column = nullptr;
   if (stored->name()->size() > kStoredNameMax ||
       (column != nullptr && column->size() > kStoredNameMax) ||
       (key != nullptr && key->size() > kStoredNameMax)) {
@@ -372,6 +375,34 @@ Result<TableHistory> DecodeDropColumns(const fb::DropColumns& stored, const Tabl
     names.push_back(name->string_view());
   }
   return WithoutColumns(before, names);
+}
+
+namespace {
+
+template <typename Spec>
+Status CheckDecoded(const Result<Spec>& decoded, const Spec& spec, std::string_view what) {
+  if (decoded.ok() && *decoded == spec) return Status::Ok();
+  return Status::InvalidArgument(what, " '", spec.name, "' cannot be stored: ",
+                                 decoded.ok() ? "it would be another" : decoded.status().message());
+}
+
+}  // namespace
+
+Status CheckStorable(const TableSpec& spec) {
+  TableSpec alone = spec;
+  alone.priority_tables.clear();
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(EncodeTableSpec(&builder, alone));
+  const auto* const stored = flatbuffers::GetRoot<fb::TableSpec>(builder.GetBufferPointer());
+  return CheckDecoded(DecodeTableSpec(stored), alone, "table");
+}
+
+Status CheckStorable(const PriorityTableSpec& spec) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(EncodePriorityTableSpec(&builder, spec));
+  const auto* const stored =
+      flatbuffers::GetRoot<fb::PriorityTableSpec>(builder.GetBufferPointer());
+  return CheckDecoded(DecodePriorityTableSpec(stored), spec, "priority table");
 }
 
 }  // namespace geardb::engine

@@ -33,6 +33,9 @@ Result<TableHistory> DecodeTableHistory(const fb::TableSpec* stored);
 Result<TableHistory> DecodeAddColumns(const fb::AddColumns& stored, const TableHistory& before);
 Result<TableHistory> DecodeDropColumns(const fb::DropColumns& stored, const TableHistory& before);
 Result<PriorityTableSpec> DecodePriorityTableSpec(const fb::PriorityTableSpec* stored);
+/// InvalidArgument where what an open would decode is not this: then no open would be possible.
+Status CheckStorable(const TableSpec& spec);  ///< But its priority tables.
+Status CheckStorable(const PriorityTableSpec& spec);
 /// The standing filter alone, into `spec`; `filter` may be null.
 Status DecodeFilter(const flatbuffers::String* filter, uint8_t action, PriorityTableSpec* spec);
 

@@ -90,6 +90,7 @@ void BuildCreateTable(const TableSpec& spec, TableId id, Change* change) {
 Result<std::shared_ptr<TableCore>> AddTable(DatabaseCore* core, TableSpec spec, TableId id) {
   const std::vector<PriorityTableSpec> priorities = std::move(spec.priority_tables);
   spec.priority_tables.clear();
+  GEARDB_RETURN_IF_ERROR(CheckStorable(spec));
   GEARDB_ASSIGN_OR_RETURN(auto table, core->MakeTable(spec, id));
   table->plan->ids_end = kFirstRange;
   table->plan->generations_end = kFirstRange;

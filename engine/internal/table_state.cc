@@ -6,6 +6,7 @@
 #include "base/break.h"
 #include "engine/internal/anchors.h"
 #include "engine/internal/append_plan.h"
+#include "engine/internal/stored_schema.h"
 #include "engine/internal/table_capacity.h"
 
 namespace geardb::engine {
@@ -87,6 +88,7 @@ Result<std::unique_ptr<TableState>> TableState::Create(const Memory& memory, Tab
 }
 
 Status TableState::AddPriorityTable(const PriorityTableSpec& spec) {
+  GEARDB_RETURN_IF_ERROR(CheckStorable(spec));
   GEARDB_ASSIGN_OR_RETURN(
       auto priority,
       PriorityState::Create(memory_.index, spec, LeafCapacity(*memory_.index, layout(), spec)));

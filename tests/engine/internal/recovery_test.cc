@@ -107,6 +107,7 @@ TEST_F(RecoveryTest, PriorityTablesAreCreatedOnceInOrder) {
   spec.alpha = std::nan("");
   EXPECT_STATUS(kCorruption, CreatePriorityTable(spec, 1), "alpha nan");
   spec = WindowSpec("other");
+  spec.initial = InitialPriority::kColumn;
   spec.initial_priority_column = std::string(5000, 'x');
   EXPECT_STATUS(kCorruption, CreatePriorityTable(spec, 1), "a name of more than");
   EXPECT_OK(CreatePriorityTable(WindowSpec("other"), 1));

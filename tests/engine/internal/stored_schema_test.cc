@@ -88,6 +88,19 @@ TEST(StoredSchemaTest, EveryFieldOfAPriorityTableComesBack) {
   }
 }
 
+// The next open refused the whole database.
+TEST(StoredSchemaTest, WhatNoOpenWouldReadIsRefused) {
+  PriorityTableSpec priority{.name = "per"};
+  EXPECT_OK(CheckStorable(priority));
+  priority.initial_priority_column = std::string(300, 'c');  // Unused.
+  EXPECT_STATUS(kInvalidArgument, CheckStorable(priority), "priority table 'per' cannot be stored");
+  EXPECT_OK(Again(priority)) << "there are stores that have it";
+  TableSpec table{.name = "steps", .columns = {{.name = "x"}}};
+  EXPECT_OK(CheckStorable(table));
+  table.remover_priority_table = std::string(300, 'r');
+  EXPECT_STATUS(kInvalidArgument, CheckStorable(table), "table 'steps' cannot be stored");
+}
+
 TEST(StoredSchemaTest, WhatIsMissingIsCorruption) {
   EXPECT_STATUS(kCorruption, DecodeTableSpec(nullptr), "without its name");
   EXPECT_STATUS(kCorruption, DecodePriorityTableSpec(nullptr), "without its name");
