@@ -64,7 +64,12 @@ bool ShapesAligned(const fb::TableSpec* spec) {
 }
 
 Result<const fb::Body*> ReadBody(std::span<const std::byte> body) {
-  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(body.data()), body.size());
+  // By default a million tables are too many, of a call that sets columns of as many trajectories.
+  // Each takes eight bytes at least.
+  flatbuffers::Verifier::Options options;
+  options.max_tables = static_cast<flatbuffers::uoffset_t>(body.size() / 8);
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(body.data()), body.size(),
+                                 options);
   if (!verifier.VerifyBuffer<fb::Body>()) {
     return Status::Corruption("its body of ", body.size(), " bytes is no FlatBuffer of operations");
   }

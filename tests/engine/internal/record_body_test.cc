@@ -50,6 +50,20 @@ TEST(RecordBodyTest, WhatTheBuilderWritesIsRead) {
   }
 }
 
+// A call that set a column of so many trajectories was logged, and the store never opened again.
+TEST(RecordBodyTest, ABodyMayHaveMoreThanAMillionTables) {
+  flatbuffers::FlatBufferBuilder builder;
+  std::vector<flatbuffers::Offset<fb::Operation>> operations;
+  for (int i = 0; i < 500'001; ++i) {
+    operations.push_back(fb::CreateOperation(builder, 1, 0, fb::Change::BeginEpoch,
+                                             fb::CreateBeginEpoch(builder).Union()));
+  }
+  builder.Finish(fb::CreateBody(builder, builder.CreateVector(operations)));
+  const Words words(builder);
+  ASSERT_OK_AND_ASSIGN(const fb::Body* body, ReadBody(words.span()));
+  EXPECT_EQ(body->operations()->size(), operations.size());
+}
+
 TEST(RecordBodyTest, BytesThatAreNoFlatBufferAreCorruption) {
   const Words words = Table({3});
   const std::vector<uint64_t> noise(8, 0xA5A5A5A5A5A5A5A5);
