@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "engine/internal/core.h"
 
@@ -140,8 +141,10 @@ void Evictor::DropAll(const TableState* held) {
 
 Evictor::Wanted Evictor::FramesOf(const PageWaits& waits) {
   Wanted wanted;
+  std::set<const PageLoad*> counted;  // A page may be waited for by many runs of rows.
   waits.ForEach([&](const PageLoad& load) {
-    if (load.owner != nullptr) ++wanted[load.owner->pool(load.place.group)];
+    if (load.owner == nullptr || !counted.insert(&load).second) return;
+    ++wanted[load.owner->pool(load.place.group)];
   });
   for (const AsidePage& page : waits.aside()) ++wanted[page.frames->pool(page.place.group)];
   return wanted;

@@ -1,8 +1,11 @@
 // A store with more data than memory: pages lose their frames, and what is shown of them is what
 // was stored, whoever shows it.
+#include "engine/internal/evictor.h"
+
 #include <set>
 
 #include "tests/engine/frames_fixture.h"
+#include "tests/engine/internal/live_core.h"
 #include "tests/testing/files.h"
 
 namespace geardb {
@@ -49,6 +52,27 @@ TEST_F(EvictorTest, DrawsShowWhatWasStored) {
   EXPECT_GT(Frames().hits, 0u);
   Again();
   ExpectDraws(3, 20);
+}
+
+// Each column of each view made room for the page anew, at others' cost.
+TEST_F(EvictorTest, ThereIsRoomForAPageHoweverManyRowsOfItAreWanted) {
+  const TrajectoryId id = Add(4, 4);
+  const auto core = testing::CoreOf(*database_);
+  ASSERT_OK(core->Acknowledge(core->log->end(), Ack::kSync));
+  DropAll();
+  engine::PageWaits waits;
+  {
+    engine::TableState& state = *core->AllTables()[0]->state;
+    MutexLock lock(&state.mutex);
+    const EpochRegistry::Guard guard = core->epochs.Enter();
+    const Lpn lpn = state.trajectories().record(state.trajectories().FindById(id)).head_lpn;
+    for (uint32_t row = 0; row < 4; ++row) (void)state.RowToRead(0, lpn, row, &waits);
+    ASSERT_EQ(waits.size(), 4u);
+    const engine::Evictor::Wanted wanted = engine::Evictor::FramesOf(waits);
+    ASSERT_EQ(wanted.size(), 1u);
+    EXPECT_EQ(wanted.begin()->second, 1u);
+  }
+  EXPECT_OK(waits.Wait());
 }
 
 TEST_F(EvictorTest, WithoutThreadsWhoeverWaitsReads) {
