@@ -318,7 +318,9 @@ double PrioritizedSelector::LargestWeightBound() const {
 
 std::optional<int> PrioritizedSelector::AdviseShift(double incoming_max) const {
   const bool cut = saturated() || !MaxWeightFits(incoming_max);
-  const bool faded = drawable() > 0 && total() / drawable() < kFadedMean;
+  // What is hidden may be shown again by what nobody asks behind; of zeros alone there is no scale.
+  const bool faded = drawable() > 0 ? total() / drawable() < kFadedMean
+                                    : count() > view_.header_->members_by_exponent[0];
   if (!cut && !faded) return std::nullopt;  // Asked after every append: mostly it ends here.
   const double largest = std::max(incoming_max, LargestWeightBound());
   const int wanted = ChooseShift(largest);

@@ -305,6 +305,26 @@ TEST(PrioritizedSelectorTest, ShiftMovesUpWhenWeightsFade) {
   EXPECT_EQ(selector->AdviseShift(4096.0), std::nullopt);
 }
 
+// They were shown again in a scale in which they all weighed the same.
+TEST(PrioritizedSelectorTest, ShiftMovesUpThoughAllMembersAreHidden) {
+  const auto memory = TestMemory();
+  const auto selector = MakePrioritized(memory.get(), 1000, 1.0);
+  selector->Insert(LeafRange{0, 10}, 1.0f);
+  selector->Insert(LeafRange{10, 11}, 1e12f);
+  const auto down = selector->AdviseShift(0.0);
+  ASSERT_TRUE(down.has_value());
+  selector->Rescale(*down);
+  ASSERT_OK(selector->ReserveHidden());
+  const std::vector<uint64_t> all = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  selector->Hide(all);
+  EXPECT_EQ(selector->AdviseShift(0.0), std::nullopt);
+  selector->Erase(LeafRange{10, 11});
+  EXPECT_TRUE(selector->AdviseShift(0.0).has_value());
+  // Of zeros alone no scale is better.
+  selector->Insert(LeafRange{0, 10}, 0.0f);
+  EXPECT_EQ(selector->AdviseShift(0.0), std::nullopt);
+}
+
 // Up again only after a sixteenth as many changes as there are members: however they come, and with
 // the members that there are then.
 TEST(PrioritizedSelectorTest, ShiftOfManyWaitsBeforeItMovesUpAgain) {
