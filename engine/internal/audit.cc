@@ -23,7 +23,10 @@ AuditedDraw AuditDraw(const AuditedPart& part) {
                            priority.raw_priority(leaf.leaf), leaf.key.row);
   }
   draw.seed = priority.seed;
-  if (!part.leaves.empty()) draw.first_draw = part.leaves[0].key.draw_number;
+  if (!part.leaves.empty()) {
+    draw.seed = part.leaves[0].key.seed;
+    draw.first_draw = part.leaves[0].key.draw_number;
+  }
   return draw;
 }
 

@@ -30,7 +30,8 @@ void GiveBack(const engine::SamplerSource& source, engine::DrawReservation* rese
 engine::DrawKey Sampler::Impl::KeyOf(size_t part) const {
   if (options_.observer) return {options_.seed + part, observer_draw_};
   const engine::PriorityState& priority = sources_[part].priority();
-  return {priority.seed, priority.next_ahead};
+  // Parts whose priority tables have the same seed would show the same places.
+  return {priority.seed + part, priority.next_ahead};
 }
 
 Status Sampler::Impl::CheckHandOverFits() const {
