@@ -354,8 +354,7 @@ void PatchCall::MoveTails(Lsn lsn) {
     Lane* lane = table_->plan->OpenLane(work.slot);
     if (lane == nullptr || lane->tail_lpn != work.page.lpn) continue;
     if (layout_.group(work.page.group).late) continue;
-    lane->moved.push_back({.group = work.page.group, .tail = {work.page.frame, lsn}});
-    lane->has_moved.store(true);
+    lane->Move({.group = work.page.group, .tail = {work.page.frame, lsn}});
   }
 }
 

@@ -63,6 +63,12 @@ struct Lane {
   /// `moved` has something: set before the frames that were the tail's are retired.
   std::atomic<bool> has_moved{false};
 
+  /// The page's last one counts.
+  void Move(const MovedTail& to) {
+    std::erase_if(moved, [&](const MovedTail& before) { return before.group == to.group; });
+    moved.push_back(to);
+    has_moved.store(true);
+  }
   void ClearMoved() {
     moved.clear();
     has_moved.store(false);
