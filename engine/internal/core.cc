@@ -228,6 +228,8 @@ Status DatabaseCore::PromiseRanges(ChangeScope* scope, TableCore* table, uint64_
   bool waited = false;
   GEARDB_RETURN_IF_ERROR(scope->AwaitRoom(
       {&size, 1}, {.urgency = wal::Urgency::kReserve, .deadline = scope->how().deadline}, &waited));
+  // Somebody else may have promised more meanwhile, which this would take back: it is asked again.
+  if (waited) return Status::Ok();
   const wal::Reservation reservation = scope->Reserve({.size = size});
   table->plan->promised_ids_end = ids_end;
   table->plan->promised_generations_end = generations_end;

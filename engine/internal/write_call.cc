@@ -291,7 +291,15 @@ void WriteCall::SeeToTables(bool written) {
   for (const ItemDelete& deleted : deletes_) tables.push_back(deleted.given->table->table);
   std::sort(tables.begin(), tables.end());
   tables.erase(std::unique(tables.begin(), tables.end()), tables.end());
-  for (const auto& table : tables) FollowUp(database_, table);
+  for (const auto& table : tables) {
+    if (written) {
+      FollowUp(database_, table);
+      continue;
+    }
+    // Within the time of the call that was refused: for nothing longer than for itself.
+    RescaleWhereDue(database_, table);
+    if (table->follow_up_due.load()) RemoveFinishedNow(database_, table);
+  }
   if (!written) return;
   for (const OnItsWay& record : records_) {
     for (const WriteChange::Target& target : record.change->targets) {
