@@ -28,7 +28,7 @@
 // Numbers are integers (also 0x10) or decimal (1e-3, inf, nan), and are compared by value without
 // rounding: an i64 or u64 beyond 2^53 with an f64 too. So an f32 column is not equal to 0.1, which
 // no f32 is. Integers beyond u64 and i64 are the nearest f64. A NaN equals nothing, itself
-// included, and is neither less nor greater. What was never set has the column's zero.
+// included, and is neither less nor greater. What was never set has the column's default.
 #pragma once
 
 #include <memory>

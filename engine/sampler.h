@@ -209,7 +209,8 @@ struct SamplerOptions {
   /// room for it then, the Next that would return it fails with ResourceExhausted, and the one
   /// after that draws as the first one did.
   int64_t prefetch = 0;
-  /// An observer has its own seed, asks no limiter, and touches no counts and no log.
+  /// An observer has its own seed, asks no limiter, and touches no counts, nor the log: but for the
+  /// removal of a trajectory whose page it finds damaged.
   bool observer = false;
   /// Observers: the key of its draws (of part p of several: seed + p). Others: with `restart_draw`,
   /// sets the priority table's seed.

@@ -159,7 +159,8 @@ constexpr const char* ItemKindName(ItemKind item) {
 /// rows are left). A group is an item from when it is *ready* until its last member has left. It
 /// takes no more members once it is complete or sealed, or can be drawn no more (exhausted,
 /// deleted): the next trajectory of the key begins the next group. A ready group that loses members
-/// goes on without them. Who joins behind the last draw joins the next when that is handed over.
+/// goes on without them. Who was shown by no batch when a group can be drawn no more (exhausted by
+/// a hand-over or Configure) joins the next group of its key; in the cut of an epoch nobody joins.
 struct GroupSpec {
   /// A per-trajectory scalar of integers (not bool). It counts as it is when the trajectory joins;
   /// where nobody set it, its default is the key, unless `required` has it. u64: as the i64 of the

@@ -14,7 +14,8 @@ Result<std::unique_ptr<DrawGroups>> DrawGroups::Create(index::IndexMemory* memor
   const std::string of = std::string(name) + " draw groups";
   GEARDB_ASSIGN_OR_RETURN(
       index::Region region,
-      memory->Reserve(of, {slot_capacity * sizeof(Member), slot_capacity * sizeof(Group)}));
+      memory->Reserve(of, {slot_capacity * sizeof(Member), slot_capacity * sizeof(Group),
+                           slot_capacity * sizeof(uint8_t)}));
   GEARDB_ASSIGN_OR_RETURN(index::LpnAllocator numbers,
                           index::LpnAllocator::Create(memory, of, slot_capacity));
   return std::unique_ptr<DrawGroups>(
@@ -28,12 +29,14 @@ DrawGroups::DrawGroups(const GroupSpec& spec, size_t key_column, index::Region r
       region_(std::move(region)),
       numbers_(std::move(numbers)),
       members_(reinterpret_cast<Member*>(region_.part_base(0))),
-      groups_(reinterpret_cast<Group*>(region_.part_base(1))) {}
+      groups_(reinterpret_cast<Group*>(region_.part_base(1))),
+      shown_(reinterpret_cast<uint8_t*>(region_.part_base(2))) {}
 
 Status DrawGroups::Reserve(uint64_t slot_count) {
   if (slot_count <= reserved_) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(region_.Commit(0, slot_count * sizeof(Member)));
   GEARDB_RETURN_IF_ERROR(region_.Commit(1, slot_count * sizeof(Group)));
+  GEARDB_RETURN_IF_ERROR(region_.Commit(2, slot_count * sizeof(uint8_t)));
   GEARDB_RETURN_IF_ERROR(numbers_.Reserve(slot_count));
   reserved_ = slot_count;
   return Status::Ok();
@@ -96,6 +99,7 @@ DrawGroups::Left DrawGroups::Leave(Slot slot) {
   WillChange(number);
   Group& group = groups_[number];
   const Member left = std::exchange(members_[slot], Member());
+  shown_[slot] = 0;
   --member_count_;
   if (group.count == 1) {
     CountState(group, ~uint64_t{0});
@@ -131,6 +135,13 @@ bool DrawGroups::Seal(uint64_t number, GroupEnd why) {
   taking_.erase(group.key);
   CountState(group, 1);
   return is_ready_now;
+}
+
+void DrawGroups::Show(Slot slot) {
+  const uint64_t number = GroupOf(slot);
+  if (number == kNoGroup || WasShown(slot)) return;
+  WillChange(number);
+  shown_[slot] = 1;
 }
 
 GroupStats DrawGroups::Stats() const {

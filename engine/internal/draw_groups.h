@@ -14,7 +14,7 @@
 // - all but `first_us` is a function of the log's records. That is a time of this process, for who
 //   looks for deadlines, and no state.
 //
-// Members and groups are arrays in index memory, 52 bytes a slot and what finds a free number;
+// Members and groups are arrays in index memory, 53 bytes a slot and what finds a free number;
 // which group of a key takes members is a hash of those groups alone, in memory beside the budget.
 #pragma once
 
@@ -42,9 +42,10 @@ enum class GroupEnd : uint8_t {
   kComplete = 1,
   kSealed = 2,  ///< By hand.
   kDeadline = 3,
-  kUndrawable = 4,  ///< A hand-over ended it, or it was deleted when another would have joined.
+  kUndrawable = 4,  ///< It can be drawn no more: seen when it came to that, or another would join.
+  kCut = 5,         ///< It is in the cut of an epoch.
 };
-inline constexpr GroupEnd kGroupEndLast = GroupEnd::kUndrawable;
+inline constexpr GroupEnd kGroupEndLast = GroupEnd::kCut;
 
 class DrawGroups {
  public:
@@ -86,6 +87,8 @@ class DrawGroups {
   Left Leave(Slot slot);
   /// A group that takes members takes none any more; true when it is ready now and was not.
   bool Seal(uint64_t group, GroupEnd why);
+  /// A batch that was handed over has shown this member; nothing where the slot is none.
+  void Show(Slot slot);
   /// Tells `watch` of a group before it changes; null: nobody.
   void Watch(index::ChangeWatch* watch) { watch_ = watch; }
 
@@ -106,6 +109,8 @@ class DrawGroups {
   Slot LastOf(uint64_t group) const { return groups_[group].last; }
   /// The group that a slot is a member of, or kNoGroup.
   uint64_t GroupOf(Slot slot) const { return uint64_t{members_[slot].group_plus_one} - 1; }
+  /// Of a member: a batch that was handed over has shown it since it joined.
+  bool WasShown(Slot slot) const { return shown_[slot] != 0; }
   /// The group of a key that takes members, or kNoGroup.
   uint64_t FindTaking(int64_t key) const {
     const auto found = taking_.find(key);
@@ -141,7 +146,7 @@ class DrawGroups {
     bool ready = false;
     GroupEnd end = GroupEnd::kNone;
   };
-  /// A group of `members`, in their order. What is wrong with it, or "".
+  /// A group of `members`, in their order. What is wrong with it, or "". None was shown.
   std::string Restore(const Stored& stored, std::span<const Slot> members);
 
  private:
@@ -177,6 +182,7 @@ class DrawGroups {
   index::LpnAllocator numbers_;
   Member* members_ = nullptr;
   Group* groups_ = nullptr;
+  uint8_t* shown_ = nullptr;  // Of members; 1: WasShown.
   uint64_t reserved_ = 0;
   uint64_t member_count_ = 0;
   uint64_t waiting_ = 0;

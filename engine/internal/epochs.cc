@@ -5,8 +5,16 @@
 
 namespace geardb::engine {
 
-void TableState::Apply(const fb::BeginEpoch&, size_t priority_table) {
-  if (EpochState* epoch = priorities_[priority_table]->epoch()) epoch->Begin();
+void TableState::Apply(const fb::BeginEpoch& begin, size_t priority_table) {
+  PriorityState& priority = *priorities_[priority_table];
+  if (DrawGroups* const groups = priority.groups(); groups != nullptr && begin.seals()) {
+    std::vector<uint64_t> in_cut;
+    groups->ForEachTaking([&](uint64_t group) {
+      if (groups->IsReady(group)) in_cut.push_back(group);
+    });
+    for (const uint64_t group : in_cut) groups->Seal(group, GroupEnd::kCut);
+  }
+  if (EpochState* epoch = priority.epoch()) epoch->Begin();
 }
 
 void TableState::Apply(const fb::EndPass& end, size_t priority_table) {
@@ -54,7 +62,8 @@ Status BeginEpoch(PriorityTable::Impl* impl) {
     state.changed.NotifyAll();
   });
   change.FinishBody({.table = impl->table->layout().id(), .priority_table = impl->number},
-                    fb::Change::BeginEpoch, fb::CreateBeginEpoch(change.body).Union());
+                    fb::Change::BeginEpoch,
+                    fb::CreateBeginEpoch(change.body, /*seals=*/true).Union());
   GEARDB_ASSIGN_OR_RETURN(const Lsn end, database.Commit(impl->table.get(), &change, {}));
   return database.Acknowledge(end, Ack::kLog);
 }

@@ -10,6 +10,11 @@ namespace {
 constexpr uint64_t kGroupBytes = 4 + 4 + 8 + 1 + 1 + 4;
 constexpr uint64_t kGroupsPerChunkMax = uint64_t{1} << 16;
 
+// Of a group in a chunk.
+constexpr uint8_t kIsReady = 1;
+constexpr uint8_t kHasShown = 2;  // Some members were shown: which ones, is behind the members.
+constexpr uint8_t kFlags = kIsReady | kHasShown;
+
 }  // namespace
 
 GroupsShape::GroupsShape(const DrawGroups& of, uint64_t slots, uint64_t chunk_bytes)
@@ -31,7 +36,10 @@ GroupsCopy GroupsImage::Copy(const DrawGroups& groups, const GroupsShape& shape,
                            .ready = groups.IsReady(group),
                            .end = groups.EndOf(group)});
     copy.counts.push_back(groups.CountOf(group));
-    groups.ForEachMember(group, [&](Slot slot) { copy.members.push_back(slot); });
+    groups.ForEachMember(group, [&](Slot slot) {
+      copy.members.push_back(slot);
+      copy.shown.push_back(groups.WasShown(slot) ? 1 : 0);
+    });
   }
   return copy;
 }
@@ -40,15 +48,26 @@ Status GroupsImage::Give(const GroupsCopy& copy, Lsn lsn, const ImageSink& sink)
   ChunkWriter writer(Chunk(copy.chunk), lsn);
   const size_t count = copy.groups.size();
   const auto& groups = copy.groups;
+  std::vector<uint8_t> flags;
+  std::vector<uint8_t> shown;  // Of groups that have such members.
+  auto next = copy.shown.begin();
+  for (size_t i = 0; i < count; ++i) {
+    const std::span<const uint8_t> of_group(next, copy.counts[i]);
+    next += copy.counts[i];
+    const bool has_shown = std::ranges::count(of_group, 1) > 0;
+    flags.push_back((groups[i].ready ? kIsReady : 0) | (has_shown ? kHasShown : 0));
+    if (has_shown) shown.insert(shown.end(), of_group.begin(), of_group.end());
+  }
   writer.Put(static_cast<uint32_t>(count));
   writer.PutArray<uint32_t>(count,
                             [&](size_t i) { return static_cast<uint32_t>(groups[i].group); });
   writer.PutArray<uint32_t>(count, [&](size_t i) { return groups[i].generation; });
   writer.PutArray<int64_t>(count, [&](size_t i) { return groups[i].key; });
-  writer.PutArray<uint8_t>(count, [&](size_t i) { return uint8_t{groups[i].ready}; });
+  writer.PutArray<uint8_t>(count, [&](size_t i) { return flags[i]; });
   writer.PutArray<uint8_t>(count, [&](size_t i) { return static_cast<uint8_t>(groups[i].end); });
   writer.PutArray<uint32_t>(count, [&](size_t i) { return copy.counts[i]; });
   writer.PutArray<uint32_t>(copy.members.size(), [&](size_t i) { return copy.members[i]; });
+  writer.PutArray<uint8_t>(shown.size(), [&](size_t i) { return shown[i]; });
   return writer.GiveTo(sink);
 }
 
@@ -62,30 +81,41 @@ Status GroupsImage::Load(const fb::PriorityTableHead& head, Lsn lsn, const Image
     const auto numbers = reader.Array<uint32_t>(count);
     const auto generations = reader.Array<uint32_t>(count);
     const auto keys = reader.Array<int64_t>(count);
-    const auto ready = reader.Array<uint8_t>(count);
+    const auto flags = reader.Array<uint8_t>(count);
     const auto ends = reader.Array<uint8_t>(count);
     const auto counts = reader.Array<uint32_t>(count);
     uint64_t all = 0;
-    for (size_t i = 0; i < counts.size(); ++i) all += counts[i];
+    uint64_t all_shown = 0;  // Members of groups some of which were shown.
+    for (size_t i = 0; i < counts.size(); ++i) {
+      all += counts[i];
+      if ((flags[i] & kHasShown) != 0) all_shown += counts[i];
+    }
     const auto members = reader.Array<uint32_t>(all);
+    const auto shown = reader.Array<uint8_t>(all_shown);
     GEARDB_RETURN_IF_ERROR(reader.CheckEnd());
     size_t next = 0;
+    size_t next_shown = 0;
     for (size_t i = 0; i < counts.size(); ++i) {
       std::vector<Slot> slots;
       for (uint32_t k = 0; k < counts[i]; ++k) slots.push_back(members[next++]);
       std::string why;
       const bool ascends = i == 0 || numbers[i] > numbers[i - 1];
       if (!ascends || numbers[i] / shape.groups_per_chunk != chunk) why = "it is out of place";
-      if (ready[i] > 1 || ends[i] > static_cast<uint8_t>(kGroupEndLast)) why = "it has no state";
+      if (flags[i] > kFlags || ends[i] > static_cast<uint8_t>(kGroupEndLast))
+        why = "it has no state";
       if (why.empty()) {
         why = groups->Restore({.group = numbers[i],
                                .key = keys[i],
                                .generation = generations[i],
-                               .ready = ready[i] != 0,
+                               .ready = (flags[i] & kIsReady) != 0,
                                .end = static_cast<GroupEnd>(ends[i])},
                               slots);
       }
       if (!why.empty()) return BadChunk(name, "draw group ", numbers[i], ": ", why);
+      if ((flags[i] & kHasShown) == 0) continue;
+      for (const Slot slot : slots) {
+        if (shown[next_shown++] != 0) groups->Show(slot);
+      }
     }
   }
   if (groups->count() == head.groups() && groups->member_count() == head.group_members()) {

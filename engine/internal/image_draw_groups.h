@@ -28,6 +28,7 @@ struct GroupsCopy {
   std::vector<DrawGroups::Stored> groups = {};
   std::vector<uint32_t> counts = {};  ///< Members of each.
   std::vector<Slot> members = {};     ///< Of all, one group's behind each other.
+  std::vector<uint8_t> shown = {};    ///< Of each of them, DrawGroups::WasShown.
 };
 
 /// The groups of one priority table being saved or loaded.

@@ -322,7 +322,8 @@ Status ConfigureLimits(PriorityTable::Impl* impl, const PriorityLimits& limits) 
   });
   const auto stored = EncodeLimits(&change.body, limits);
   change.FinishBody({.table = impl->table->layout().id(), .priority_table = impl->number},
-                    fb::Change::Configure, fb::CreateConfigure(change.body, stored).Union());
+                    fb::Change::Configure,
+                    fb::CreateConfigure(change.body, stored, /*regroups=*/true).Union());
   const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
   // To the end: whoever has the commit mutex knows what the limits are.
   ChangeScope scope(&database, impl->table.get(), {});
@@ -341,6 +342,7 @@ Status ConfigureLimits(PriorityTable::Impl* impl, const PriorityLimits& limits) 
   database.Finish(reservation, {}, &change);
   const Status published = database.Acknowledge(reservation.end, Ack::kLog);
   database.room_made.NotifyAll();
+  RescaleIfDue(&database, impl->table, impl->number);
   return published;
 }
 

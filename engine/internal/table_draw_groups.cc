@@ -118,22 +118,20 @@ SealOutcome TableState::Apply(const fb::SealGroups& seal, size_t priority_table)
   return outcome;
 }
 
-void TableState::Regroup(std::span<const uint64_t> ended, const fb::HandOver& hand_over,
-                         size_t priority_table) {
+void TableState::Regroup(std::span<const uint64_t> ended, size_t priority_table) {
   if (ended.empty()) return;
   PriorityState& priority = *priorities_[priority_table];
   DrawGroups& groups = *priority.groups();
-  std::map<Slot, uint32_t> shown;  // Their generations.
-  for (uint32_t i = 0; hand_over.sampled() != nullptr && i < hand_over.sampled()->size(); ++i) {
-    shown[hand_over.sampled()->Get(i)->slot()] = hand_over.sampled()->Get(i)->generation();
-  }
   std::map<TrajectoryId, Slot> others;
+  std::vector<Slot> shown;
   for (const uint64_t group : ended) {
     if (groups.TakesMembers(group)) groups.Seal(group, GroupEnd::kUndrawable);
     groups.ForEachMember(group, [&](Slot slot) {
-      const index::TrajectoryRecord& record = trajectories().record(slot);
-      const auto found = shown.find(slot);
-      if (found == shown.end() || found->second != record.generation) others[record.id] = slot;
+      if (groups.WasShown(slot)) {
+        shown.push_back(slot);
+      } else {
+        others[trajectories().record(slot).id] = slot;
+      }
     });
   }
   for (const auto& [id, slot] : others) LeaveGroup(priority_table, slot);
@@ -142,6 +140,8 @@ void TableState::Regroup(std::span<const uint64_t> ended, const fb::HandOver& ha
     update.AddTrajectory(slot);
     if (update.count() > 0) update.Insert(PriorityOfSealed(priority, groups.GroupOf(slot)));
   }
+  // The batch that ends them need not be one that shows them.
+  for (const Slot slot : shown) NoteFinished(slot);
 }
 
 float TableState::PriorityOfSealed(const PriorityState& priority, uint64_t group) const {

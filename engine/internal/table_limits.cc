@@ -37,11 +37,17 @@ bool IsEnded(const PriorityState& priority, uint64_t leaf) {
   return priority.IsExhausted(leaf) || (removes && priority.epoch()->IsCovered(leaf));
 }
 
-/// Of leaves that a hand-over names, each once, those that could be drawn before it.
+/// Of some leaves, each once, those that can be drawn.
 std::vector<uint64_t> DrawableOf(const PriorityState& priority, std::vector<uint64_t> leaves) {
   std::sort(leaves.begin(), leaves.end());
   leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
   std::erase_if(leaves, [&](uint64_t leaf) { return IsEnded(priority, leaf); });
+  return leaves;
+}
+
+/// Of leaves that could be drawn, those that cannot any more.
+std::vector<uint64_t> EndedOf(const PriorityState& priority, std::vector<uint64_t> leaves) {
+  std::erase_if(leaves, [&](uint64_t leaf) { return !IsEnded(priority, leaf); });
   return leaves;
 }
 
@@ -51,11 +57,13 @@ void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
   PriorityState& priority = *priorities_[priority_table];
   priority.next_draw = std::max(priority.next_draw, hand_over.draw_number() + 1);
   priority.next_ahead = std::max(priority.next_ahead, priority.next_draw);
+  const bool regroups = hand_over.regroups() && priority.groups() != nullptr;
   uint64_t rows = 0;  // Of groups: their members.
   for (uint32_t i = 0; hand_over.sampled() != nullptr && i < hand_over.sampled()->size(); ++i) {
     const fb::Sampled& sampled = *hand_over.sampled()->Get(i);
     index::TrajectoryRecord* record = trajectories_->FindLive(sampled.slot(), sampled.generation());
     if (record != nullptr) record->times_sampled += sampled.count();
+    if (record != nullptr && regroups) priority.groups()->Show(sampled.slot());
     rows += sampled.count();
   }
   if (priority.groups() != nullptr) rows = hand_over.items() ? hand_over.items()->size() : 0;
@@ -82,15 +90,13 @@ void TableState::Apply(const fb::HandOver& hand_over, size_t priority_table) {
   if (is_queue && hand_over.items() == nullptr) gone = rows;
   if (is_queue) gone += CountSampledAgain(priority, leaves);
   if (kBreak.give_place_twice || !is_queue) gone = 0;
-  const bool regroups = hand_over.regroups() && priority.groups() != nullptr;
-  std::vector<uint64_t> ended;
-  if (regroups) ended = DrawableOf(priority, leaves);
+  std::vector<uint64_t> drawable;
+  if (regroups) drawable = DrawableOf(priority, leaves);
   priority.Sample(rows - std::min(gone, rows), leaves);
   if (priority.epoch() != nullptr) {
     priority.epoch()->Cover({.epoch = hand_over.epoch(), .pass = hand_over.pass()}, leaves);
   }
-  std::erase_if(ended, [&](uint64_t group) { return !IsEnded(priority, group); });
-  if (regroups) Regroup(ended, hand_over, priority_table);
+  if (regroups) Regroup(EndedOf(priority, std::move(drawable)), priority_table);
 }
 
 void TableState::CancelDraw(size_t priority_table, DrawReservation* draw) {
@@ -108,8 +114,16 @@ void TableState::CancelDraw(size_t priority_table, DrawReservation* draw) {
 }
 
 void TableState::Apply(const fb::Configure& configure, size_t priority_table) {
+  PriorityState& priority = *priorities_[priority_table];
+  std::vector<uint64_t> drawable;  // Groups.
+  if (configure.regroups() && priority.groups() != nullptr) {
+    priority.selector().ForEachMember({0, priority.groups()->reserved()},
+                                      [&](uint64_t group) { drawable.push_back(group); });
+    drawable = DrawableOf(priority, std::move(drawable));
+  }
   // Whoever logged or read it has seen that it can be decoded.
-  priorities_[priority_table]->Configure(*DecodeLimits(configure.limits()));
+  priority.Configure(*DecodeLimits(configure.limits()));
+  Regroup(EndedOf(priority, std::move(drawable)), priority_table);
 }
 
 void TableState::Arrived(std::span<const uint64_t> admitted) {

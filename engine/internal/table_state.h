@@ -427,10 +427,9 @@ class TableState {
   /// The trajectory has changed otherwise, and may be finished by now.
   void NoteFinished(Slot slot);
   void AddFinished(Slot slot);
-  /// Groups that a hand-over has ended take no members any more; those that it did not show leave
+  /// Groups that can be drawn no more take no members any more; those that nobody was shown leave
   /// them and join anew, in the order of their ids.
-  void Regroup(std::span<const uint64_t> ended, const fb::HandOver& hand_over,
-               size_t priority_table);
+  void Regroup(std::span<const uint64_t> ended, size_t priority_table);
   /// The members of a group, or what its filter says of them, have changed.
   void RefilterGroup(PriorityState* priority, uint64_t group);
   /// A trajectory is no member any more.

@@ -339,6 +339,9 @@ std::tuple<double, ItemAge> PlaceInOrder(const PlainPriority& priority, const It
 // Epochs.
 
 void BeginEpoch(PlainPriority* priority) {
+  for (auto& [key, group] : priority->groups) {
+    if (group.made_ready != 0 && group.stop == GroupStop::kNone) group.stop = GroupStop::kCut;
+  }
   PlainEpoch& epoch = priority->epoch;
   ++epoch.epoch;
   epoch.pass = 1;

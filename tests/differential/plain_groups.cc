@@ -82,22 +82,22 @@ bool PlainTable::SealGroup(PlainPriority* priority, int64_t key) {
   return false;
 }
 
-void PlainTable::Regroup(PlainPriority* priority, const std::set<ItemKey>& ended,
-                         const std::set<TrajectoryId>& shown) {
+uint64_t PlainTable::Regroup(PlainPriority* priority, const std::set<ItemKey>& ended) {
   std::map<TrajectoryId, int64_t> others;  // As if on lanes, in their order.
   for (const ItemKey& key : ended) {
     PlainGroup& group = priority->groups.at(key);
     if (group.stop == GroupStop::kNone) group.stop = GroupStop::kUndrawable;
     for (const TrajectoryId id : group.members) {
-      if (!shown.contains(id)) others[id] = 0;
+      if (!group.shown.contains(id)) others[id] = 0;
     }
     std::erase_if(group.members, [&](TrajectoryId id) { return others.contains(id); });
   }
-  if (others.empty()) return;
+  if (others.empty()) return 0;
   int64_t place = 0;
   for (auto& [id, lane] : others) lane = ++place;
   ++moment;
   Settle(others);
+  return others.size();
 }
 
 uint64_t PlainTable::SealOverdueGroups(PlainPriority* priority) {
@@ -146,6 +146,19 @@ RowId PlainPriority::NameOf(const ItemKey& key, uint64_t which) const {
   const std::vector<TrajectoryId> ids = TrajectoriesOf(key);
   if (ids.empty()) return {key.first, key.second};
   return {ids[which % ids.size()], key.second};
+}
+
+void PlainPriority::Show(TrajectoryId id) {
+  const std::optional<ItemKey> key = draws_groups() ? ItemOf(id, 0) : std::nullopt;
+  if (key) groups.at(*key).shown.insert(id);
+}
+
+std::set<ItemKey> PlainPriority::GroupsNotEnded() const {
+  std::set<ItemKey> keys;
+  for (const auto& [key, item] : items) {
+    if (!has_ended(key)) keys.insert(key);
+  }
+  return keys;
 }
 
 GroupStats PlainPriority::CountGroups() const {

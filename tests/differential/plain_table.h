@@ -98,11 +98,12 @@ struct PlainEpoch {
 };
 
 /// Why a group takes no more members.
-enum class GroupStop : uint8_t { kNone, kComplete, kSealed, kDeadline, kUndrawable };
+enum class GroupStop : uint8_t { kNone, kComplete, kSealed, kDeadline, kUndrawable, kCut };
 
 struct PlainGroup {
   int64_t key = 0;
   std::vector<TrajectoryId> members = {};  ///< In the order in which they joined; never empty.
+  std::set<TrajectoryId> shown = {};       ///< Members that a batch has shown since they joined.
   TrajectoryId made_ready = 0;             ///< By whom; 0: it is not ready.
   GroupStop stop = GroupStop::kNone;
   int64_t first_us = 0;  ///< When its first came; after a reopen that of the reopen.
@@ -166,6 +167,10 @@ struct PlainPriority {
   /// What names an item: of groups one of the members.
   RowId NameOf(const ItemKey& key, uint64_t which = 0) const;
   GroupStats CountGroups() const;  ///< But `taking`.
+  /// A batch that is handed over has shown it: noted in the group that it is a member of now.
+  void Show(TrajectoryId id);
+  /// Groups that may still be drawn.
+  std::set<ItemKey> GroupsNotEnded() const;
 };
 
 /// A writer's open trajectories, and the columns that there were when it was made.
@@ -241,9 +246,8 @@ class PlainTable {
   /// False: no group of the key takes members.
   bool SealGroup(PlainPriority* priority, int64_t key);
   uint64_t SealOverdueGroups(PlainPriority* priority);
-  /// A hand-over of `shown` has ended these groups: the others in them join anew.
-  void Regroup(PlainPriority* priority, const std::set<ItemKey>& ended,
-               const std::set<TrajectoryId>& shown);
+  /// These groups can be drawn no more: who was never shown of them joins anew. Returns how many.
+  uint64_t Regroup(PlainPriority* priority, const std::set<ItemKey>& ended);
   void AddColumn(const Column& column);
   void DropColumn(std::string_view name);
   uint64_t CloseOrphans(int64_t older_than_ms);

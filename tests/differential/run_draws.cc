@@ -280,20 +280,10 @@ bool Runner::NextBatch(LiveSampler* sampler) {
   return true;
 }
 
-namespace {
-
-/// Groups that a hand-over ends, once those that can be drawn still are taken out; whom it shows.
-struct EndedGroups {
-  std::set<ItemKey> groups = {};
-  std::set<TrajectoryId> shown = {};
-};
-
-}  // namespace
-
 void Runner::HandOver(LiveSampler* sampler, const PlainDraw& drawn, const BatchRows& rows,
                       const Batch& batch) {
   std::map<LiveTable*, std::set<TrajectoryId>> shown;
-  std::map<size_t, EndedGroups> ended;  // By part.
+  std::map<size_t, std::set<ItemKey>> drawable;  // Groups that were, by part.
   for (size_t p = 0; p < sampler->parts.size(); ++p) {
     const LivePart& part = sampler->parts[p];
     PlainTable& plain = part.table->plain;
@@ -309,10 +299,10 @@ void Runner::HandOver(LiveSampler* sampler, const PlainDraw& drawn, const BatchR
       ++result_.counts.drawn[std::to_string(static_cast<int>(priority.spec.selector))];
       if (sampler->options.observer || !rows[at].begins_item) continue;
       if (priority.takes_when_ready() && !priority.has_ended(rows[at].key)) {
-        ended[p].groups.insert(rows[at].key);
+        drawable[p].insert(rows[at].key);
       }
       for (const TrajectoryId id : of_draw.TrajectoriesOf(rows[at].key)) {
-        ended[p].shown.insert(id);
+        priority.Show(id);
         const auto trajectory = plain.trajectories.find(id);
         if (trajectory != plain.trajectories.end()) ++trajectory->second.times_sampled;
       }
@@ -342,11 +332,11 @@ void Runner::HandOver(LiveSampler* sampler, const PlainDraw& drawn, const BatchR
     batches_.push_back(std::move(kept));
     if (batches_.size() > kBatchesKept) batches_.pop_front();
   }
-  for (auto& [p, of] : ended) {
+  for (auto& [p, groups] : drawable) {
     PlainTable& plain = sampler->parts[p].table->plain;
     PlainPriority& priority = plain.priorities[sampler->parts[p].priority];
-    std::erase_if(of.groups, [&](const ItemKey& key) { return !priority.has_ended(key); });
-    plain.Regroup(&priority, of.groups, of.shown);
+    std::erase_if(groups, [&](const ItemKey& key) { return !priority.has_ended(key); });
+    CountRegrouped(plain.Regroup(&priority, groups));
   }
   for (const auto& [live, ids] : shown) live->plain.Finish(ids);
 }

@@ -204,7 +204,11 @@ void Runner::Configure(const Step& step) {
   const PriorityLimits limits = LimitsKind(priority.spec, IsBounded(live->plain.spec), &choices);
   const Status status = live->priority_table(number)->Configure(limits);
   if (!SameCode("configure", status, StatusCode::kOk)) return;
+  std::set<ItemKey> groups;  // That could be drawn before.
+  if (priority.takes_when_ready()) groups = priority.GroupsNotEnded();
   differential::Configure(&priority, limits);
+  std::erase_if(groups, [&](const ItemKey& key) { return !priority.has_ended(key); });
+  CountRegrouped(live->plain.Regroup(&priority, groups));
   live->plain.Settle();
   PriorityLimits wrong = limits;
   wrong.limiter = {.kind = LimiterKind::kMinSize, .min_size = 0};

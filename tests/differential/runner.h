@@ -330,6 +330,9 @@ class Runner {
   void LeaveOutRest(LiveSampler* sampler);
   void HandOver(LiveSampler* sampler, const PlainDraw& drawn, const BatchRows& rows,
                 const Batch& batch);
+  void CountRegrouped(uint64_t members) {
+    if (members > 0) result_.counts.shown["members of the next group"] += members;
+  }
   bool ColumnsAreThere(const LiveSampler& sampler) const;
 
   // run_tokens.cc

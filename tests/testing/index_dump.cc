@@ -102,7 +102,8 @@ void DumpGroups(const engine::DrawGroups& groups, std::ostream* out) {
          << (groups.TakesMembers(group) ? " takes members" : "") << " end "
          << static_cast<int>(groups.EndOf(group)) << " found "
          << groups.FindTaking(groups.KeyOf(group)) << ':';
-    groups.ForEachMember(group, [&](Slot slot) { *out << ' ' << slot; });
+    groups.ForEachMember(
+        group, [&](Slot slot) { *out << ' ' << slot << (groups.WasShown(slot) ? " shown" : ""); });
     *out << '\n';
   }
   const GroupStats stats = groups.Stats();

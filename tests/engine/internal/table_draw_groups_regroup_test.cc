@@ -157,6 +157,82 @@ TEST_F(TableDrawGroupsRegroupTest, WhatAnEpochHasCoveredAndRemovesTakesNobodyAlo
   ExpectReplayed();
 }
 
+// A batch that was drawn before another one, and handed over behind it, forgot what that showed.
+TEST_F(TableDrawGroupsRegroupTest, WhoWasShownByAnyBatchHasBeenSeen) {
+  PriorityTableSpec spec = OnceSpec();
+  spec.max_times_sampled = 3;
+  Create(TableOf(spec));
+  testing::StoreImages images;
+  CompleteSome(8, 2);
+  auto early = SampleGroups({.batch = 1, .views = {{.column = "action"}}, .prefetch = 1});
+  ASSERT_OK(early->Next());  // It has drawn the two again.
+  Complete(8);
+  auto late = SampleGroups({.batch = 1, .views = {{.column = "action"}}});
+  ASSERT_OK_AND_ASSIGN(const Batch all, late->Next());
+  EXPECT_EQ(all.size(), 3);
+  images.Take(*database_);
+  ASSERT_OK_AND_ASSIGN(const Batch two, early->Next());
+  EXPECT_EQ(two.size(), 2);
+  EXPECT_EQ(table_->Count(), 0u);
+  early.reset();
+  late.reset();
+  ExpectReplayed();
+  writer_.reset();
+  Close();
+  images.Check(dir_->path());
+}
+
+// They were removed, and nobody had seen them.
+TEST_F(TableDrawGroupsRegroupTest, ALowerMaximumEndsGroupsAsHandOversDo) {
+  PriorityTableSpec spec = OnceSpec();
+  spec.max_times_sampled = 3;
+  Create(TableOf(spec));
+  testing::StoreImages images;
+  CompleteSome(7, 2);
+  auto sampler = SampleGroups({.batch = 1, .views = {{.column = "action"}}});
+  ASSERT_OK(sampler->Next());
+  const TrajectoryId late = Complete(7);
+  images.Take(*database_);
+  ASSERT_OK(groups()->Configure({.max_times_sampled = 1, .remove_when_exhausted = true}));
+  EXPECT_OK(table_->Find(late));
+  EXPECT_EQ(table_->Count(), 1u);
+  EXPECT_EQ(Groups(), (GroupStats{.waiting = 1, .members = 1}));
+  sampler.reset();
+  ExpectReplayed();
+  writer_.reset();
+  Close();
+  images.Check(dir_->path());
+}
+
+// Of a pass that was given up they left with the others, of a cut that they were not in.
+TEST_F(TableDrawGroupsRegroupTest, NobodyJoinsWhatIsInTheCutOfAnEpoch) {
+  PriorityTableSpec spec = OnceSpec();
+  spec.selector = SelectorKind::kEpoch;
+  spec.max_times_sampled = 0;
+  spec.remove_when_exhausted = {};
+  spec.epoch = {.passes = 1, .remove_covered = true};
+  Create(TableOf(spec));
+  testing::StoreImages images;
+  for (const int32_t prompt : {7, 8, 9}) CompleteSome(prompt, 2);
+  CompleteSome(5, 1);
+  ASSERT_OK(groups()->BeginEpoch());
+  images.Take(*database_);
+  EXPECT_EQ(Groups(), (GroupStats{.waiting = 1, .ready = 3, .members = 7}));
+  auto sampler = SampleGroups({.batch = 2, .drop_last = true, .views = {{.column = "action"}}});
+  ASSERT_OK(sampler->Next());
+  std::vector<TrajectoryId> late;
+  for (const int32_t prompt : {5, 7, 8, 9}) late.push_back(Complete(prompt));
+  EXPECT_STATUS(kOutOfRange, sampler->Next(), "exhausted");
+  for (const TrajectoryId id : late) EXPECT_OK(table_->Find(id));
+  EXPECT_EQ(table_->Count(), 5u);
+  EXPECT_EQ(Groups(), (GroupStats{.waiting = 3, .ready = 1, .members = 5, .taking = 1}));
+  sampler.reset();
+  ExpectReplayed();
+  writer_.reset();
+  Close();
+  images.Check(dir_->path());
+}
+
 TEST_F(TableDrawGroupsRegroupTest, AnImageTakenMeanwhileHasThemWhereTheyWere) {
   Create(TableOf(OnceSpec()));
   testing::StoreImages images;
