@@ -255,6 +255,8 @@ Status ColdDb::Write(rocksdb::WriteBatch* batch, std::string_view newest_page) {
   // these fail.
   for (int idle_looks = 0; status.IsIncomplete();) {
     GEARDB_RETURN_IF_ERROR(listener->status());
+    // An open finds as many files as were written while compactions failed, and those fail again.
+    GEARDB_RETURN_IF_ERROR(StopFailingCompactions());
     const bool compacts = listener->WaitForCompaction();
     const bool flushes = HasToFlush();
     if (!compacts && !flushes) {

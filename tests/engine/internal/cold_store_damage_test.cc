@@ -286,5 +286,33 @@ TEST_F(ColdStoreDamageTest, ACompactionThatMeetsDamageIsGivenUpAndWritesGoOn) {
   }
 }
 
+// Files pile up while compactions fail. An open found too many for RocksDB to take a write, which
+// waited for a compaction that failed again and again.
+TEST_F(ColdStoreDamageTest, WhereCompactionsFailWritesGoOnBehindEveryOpen) {
+  const std::vector<std::string> tables = FilesEndingWith(".sst");
+  const std::string& pages = *std::ranges::max_element(
+      tables, {}, [this](const std::string& path) { return files_[path].size(); });
+  std::string bytes = files_[pages];
+  bytes[bytes.size() / 3] = static_cast<char>(bytes[bytes.size() / 3] ^ 8);
+  testing::WriteBytes(pages, bytes);
+  uint64_t id = kIds;
+  for (int open = 0; open < 4; ++open) {
+    ASSERT_OK_AND_ASSIGN(auto store, ColdStore::Open(directory_, SmallColdOptions()));
+    ASSERT_FALSE(store->read_only());
+    for (int i = 0; i < 20; ++i) {
+      ColdBatch batch(*store);
+      ASSERT_OK(PutColdPage(KeyOf(++id), {2, 2}, &batch));
+      ASSERT_OK(store->Write(&batch, 2 * kLsn));
+      ASSERT_OK(store->Flush());
+    }
+    EXPECT_FALSE(store->damage().empty());
+    ASSERT_OK(store->Close());
+  }
+  ASSERT_OK_AND_ASSIGN(auto store, ColdStore::Open(directory_, SmallColdOptions()));
+  for (uint64_t written = kIds + 1; written <= id; ++written) {
+    EXPECT_OK(CheckColdPage(store.get(), KeyOf(written), {2, 2}));
+  }
+}
+
 }  // namespace
 }  // namespace geardb::engine
