@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "engine/internal/core.h"
 
@@ -16,6 +17,8 @@ constexpr uint64_t kLooks = 16384;
 constexpr uint64_t kShareAhead = 64;
 /// Of a pool's frames, one of so many is made free at most for pages that will be read.
 constexpr uint64_t kShareForReads = 4;
+/// A table is idle of which, for its bytes, one so many-th as much is read as of another.
+constexpr uint64_t kIdleShare = 8;
 
 /// Holds a table's mutex, but for that which the caller has.
 class LockUnlessHeld {
@@ -73,6 +76,43 @@ uint64_t Evictor::DropOther(const Owner& owner, const Need& need, TableFrames::L
   return outcome.dropped;
 }
 
+uint64_t Evictor::DropIdle(std::span<const Owner> owners, const Owner& own, const Need& need,
+                           bool* too_new) {
+  Turn& turn = turns_[need.pool];
+  const uint64_t frames_owned = own.bytes / need.pool->frame_bytes();
+  if (turn.dropped < frames_owned) return 0;
+  turn.dropped = 0;
+  const std::map<const TableState*, uint64_t> before = std::exchange(turn.reads, {});
+  std::map<const TableState*, double> bytes;
+  for (const Owner& owner : owners) {
+    bytes[owner.state] += static_cast<double>(owner.bytes);
+    if (turn.reads.contains(owner.state)) continue;
+    const LockUnlessHeld lock(owner.state, need.held);
+    const FrameStats& stats = owner.state->frames().stats();
+    turn.reads[owner.state] = stats.hits + stats.misses;
+  }
+  std::erase_if(turns_, [&](const auto& one) {
+    return std::ranges::count(owners, one.first, &Owner::pool) == 0;
+  });
+  const auto reads = [&](const TableState* state) {
+    return static_cast<double>(turns_[need.pool].reads[state] - before.at(state));
+  };
+  // Whom nobody reads, as one that is only written, has no more right to the frames.
+  if (!before.contains(own.state) || reads(own.state) == 0) return 0;
+  const auto lying =
+      need.pool->takes_parts() ? TableFrames::Lying::kAnywhere : TableFrames::Lying::kInOwnSlabs;
+  const Need much{need.pool, std::max(need.frames, frames_owned / kIdleShare), need.held};
+  for (const Owner& owner : owners) {
+    if (owner.state == own.state || owner.bytes == 0 || !before.contains(owner.state)) continue;
+    const bool idle =
+        kIdleShare * reads(owner.state) * bytes[own.state] <= reads(own.state) * bytes[owner.state];
+    if (!idle) continue;
+    const uint64_t dropped = DropOther(owner, much, lying, too_new);
+    if (dropped > 0) return dropped;
+  }
+  return 0;
+}
+
 uint64_t Evictor::DropOnce(const Need& need, bool* too_new) {
   const auto tables = database_->AllTables();
   std::vector<Owner> owners;
@@ -89,7 +129,10 @@ uint64_t Evictor::DropOnce(const Need& need, bool* too_new) {
                                 [&](const Owner& owner) { return owner.pool == need.pool; });
   uint64_t dropped = 0;
   if (own != owners.end() && 2 * own->bytes >= owners.front().bytes) {
+    dropped = DropIdle(owners, *own, need, too_new);
+    if (dropped > 0) return dropped;
     dropped = DropOwn(*own, need, too_new);
+    turns_[need.pool].dropped += dropped;
   }
   const bool takes_parts = need.pool->takes_parts();
   const auto lying = takes_parts ? TableFrames::Lying::kAnywhere : TableFrames::Lying::kInOwnSlabs;

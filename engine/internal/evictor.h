@@ -1,6 +1,8 @@
 // Evictor: which pages lose their frames when somebody needs some. A pool first gives up frames of
 // its own; where it has little of the budget, the pools that have most give up whole slabs, and
-// parts of shared ones. For frames that need slabs, where none can be had, all parts go that can.
+// parts of shared ones. One that has given up as many frames as it has looks at the other tables
+// first: those of which nearly nothing is read in the meantime give up slabs in its place. For
+// frames that need slabs, where none can be had, all parts go that can.
 #pragma once
 
 #include <cstdint>
@@ -53,10 +55,19 @@ class Evictor {
   uint64_t DropOwn(const Owner& owner, const Need& need, bool* too_new);
   /// Drops slabs or parts of another.
   uint64_t DropOther(const Owner& owner, const Need& need, TableFrames::Lying lying, bool* too_new);
-  uint64_t DropOnce(const Need& need, bool* too_new);
+  /// Drops slabs or parts of a table that is hardly read, once in a turn of the pool's frames.
+  uint64_t DropIdle(std::span<const Owner> owners, const Owner& own, const Need& need,
+                    bool* too_new) GEARDB_REQUIRES(mutex_);
+  uint64_t DropOnce(const Need& need, bool* too_new) GEARDB_REQUIRES(mutex_);
 
   DatabaseCore* const database_;
   Mutex mutex_;  // One at a time; taken before those of tables.
+  /// What a pool has given up since it looked at the tables, and their reads of pages by then.
+  struct Turn {
+    uint64_t dropped = 0;
+    std::map<const TableState*, uint64_t> reads = {};
+  };
+  std::map<const FramePool*, Turn> turns_ GEARDB_GUARDED_BY(mutex_);
 };
 
 }  // namespace geardb::engine

@@ -75,6 +75,23 @@ TEST_F(EvictorTest, ThereIsRoomForAPageHoweverManyRowsOfItAreWanted) {
   EXPECT_OK(waits.Wait());
 }
 
+// It kept two thirds of the frames for good, however little was read of it.
+TEST_F(EvictorTest, ATableOfWhichNothingIsReadGivesItsFramesToOneThatIs) {
+  TableSpec spec = FrameSpec();
+  spec.name = "idle";
+  ASSERT_OK_AND_ASSIGN(const auto idle, database_->CreateTable(spec));
+  const auto read = std::exchange(table_, idle);
+  ASSERT_OK_AND_ASSIGN(writer_, idle->NewWriter({.lanes = 2}));
+  for (int i = 0; i < 200; ++i) Add(4, 4);
+  table_ = read;
+  ASSERT_OK_AND_ASSIGN(writer_, read->NewWriter({.lanes = 2}));
+  numbers_.clear();
+  for (int i = 0; i < 400; ++i) Add(4, 4);
+  ExpectDraws(2, 300);
+  EXPECT_LT(idle->Stats().frames.resident_bytes, uint64_t{1} << 20);
+  EXPECT_GT(read->Stats().frames.resident_bytes, uint64_t{2} << 20);
+}
+
 TEST_F(EvictorTest, WithoutThreadsWhoeverWaitsReads) {
   options_.background = false;
   Again();
