@@ -101,8 +101,9 @@ Status Writer::Impl::ChooseEviction(ChangeScope* scope, AppendPlan* plan, bool* 
     return database_->log->WaitPublished(std::min(lsn, database_->log->end()),
                                          Deadline::Infinite());
   };
+  const engine::Growth growth = table_->plan->WithPromised(plan->growth, plan->promised);
   const Status status = engine::EvictionChoice(table_->plan.get(), wait)
-                            .Choose(plan->growth, &plan->eviction, plan->leaving);
+                            .Choose(growth, &plan->eviction, plan->leaving);
   if (status.code() != StatusCode::kResourceExhausted) return status;
   const Deadline deadline = scope->how().deadline;
   if (layout().spec().remover != Remover::kNone || deadline.passed()) return status;
@@ -138,7 +139,8 @@ Status Writer::Impl::DecideRoom(Calls calls, ChangeScope* scope, AppendPlan* pla
     return database_->PromiseRanges(scope, table_.get(), table_->plan->IdsEndFor(plan->growth),
                                     table_->plan->GenerationsEndFor(plan->growth));
   }
-  if (!table_->plan->Over(plan->growth) && plan->leaving.empty()) return Status::Ok();
+  const engine::Growth growth = table_->plan->WithPromised(plan->growth, plan->promised);
+  if (!table_->plan->Over(growth) && plan->leaving.empty()) return Status::Ok();
   return ChooseEviction(scope, plan, again);
 }
 
@@ -392,9 +394,10 @@ namespace {
 /// Says where an append in parts begins, until it is finished or given up.
 class OpenGroup {
  public:
-  OpenGroup(engine::DatabaseCore* database, const AppendPlan* plan)
-      : database_(database), plan_(plan) {}
+  OpenGroup(engine::DatabaseCore* database, engine::TablePlan* table, AppendPlan* plan)
+      : database_(database), table_(table), plan_(plan) {}
   ~OpenGroup() GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
+    if (table_->TakeBack(&plan_->promised)) database_->room_made.NotifyAll();
     if (plan_->parts == 0) return;
     database_->open_groups.erase(database_->open_groups.find(plan_->group_lsn));
   }
@@ -403,7 +406,8 @@ class OpenGroup {
 
  private:
   engine::DatabaseCore* const database_;
-  const AppendPlan* const plan_;
+  engine::TablePlan* const table_;
+  AppendPlan* const plan_;
 };
 
 }  // namespace
@@ -412,6 +416,7 @@ Status Writer::Impl::GoAheadInParts(Calls calls, Priorities priorities, ChangeSc
                                     AppendPlan* plan) {
   GEARDB_ASSIGN_OR_RETURN(const std::vector<wal::RecordSize> sizes,
                           AdmitParts(calls, priorities, scope, plan));
+  table_->plan->Promise(plan->growth, &plan->promised);
   // The pieces of parts lie in frames, a tail page's among them, and the append's place in the
   // log, which keeps them otherwise, is taken after them: see CopyRows. Nobody waits for room
   // with the guard: who makes some may wait for it.
@@ -429,6 +434,7 @@ void Writer::Impl::GiveUpParts(AppendPlan* plan) {
   plan->parts = 0;
   plan->group_lsn = 0;
   plan->DescribePieces(layout(), *database_->arena);
+  if (table_->plan->TakeBack(&plan->promised)) database_->room_made.NotifyAll();
   ReturnPlaces(plan);
 }
 
@@ -450,7 +456,7 @@ Result<wal::Reservation> Writer::Impl::Reserve(Calls calls, Priorities prioritie
   }
   if (in_parts) database_->MakeLogRoom(plan->SizeWith(1024).total(), deadline);
   ChangeScope scope(database_.get(), table_.get(), how);
-  const OpenGroup group(database_.get(), plan);
+  const OpenGroup group(database_.get(), table_->plan.get(), plan);
   plan->in_parts = in_parts;
   // Nobody waits for others with parts in the log, which goes back no further than to these.
   if (in_parts) {

@@ -72,7 +72,8 @@ struct AppendPlan {
   bool in_parts = false;  ///< The pieces go ahead of the record, in parts.
   bool alone = false;     ///< Nobody else appends from the first part to the record.
   Lsn group_lsn = 0;
-  uint32_t parts = 0;  ///< Written.
+  uint32_t parts = 0;    ///< Written.
+  Growth promised = {};  ///< Room of the table that nobody else takes while they are written.
   Eviction eviction;
   /// Trajectories that leave with the record whatever room there is; what was logged of them is
   /// published.

@@ -25,6 +25,20 @@ struct Growth {
   uint64_t pages = 0;
   uint64_t trajectories = 0;
   uint64_t companion_bytes = 0;  ///< Of frames, in companions of the table.
+
+  friend bool operator==(const Growth&, const Growth&) = default;
+  void Add(const Growth& other) {
+    rows += other.rows;
+    pages += other.pages;
+    trajectories += other.trajectories;
+    companion_bytes += other.companion_bytes;
+  }
+  void Subtract(const Growth& other) {
+    rows -= other.rows;
+    pages -= other.pages;
+    trajectories -= other.trajectories;
+    companion_bytes -= other.companion_bytes;
+  }
 };
 
 /// What leaves to make room; a trajectory is in it once.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "base/break.h"
 #include "engine/internal/remover_rule.h"
@@ -120,6 +121,24 @@ bool TablePlan::Over(const Growth& growth) const {
   const uint64_t most = state_->layout().spec().trajectories_max;
   return (most > 0 && slots_.used() + growth.trajectories > most) ||
          OverInRows({rows_, lpns_.used(), companion_bytes()}, growth);
+}
+
+void TablePlan::Promise(const Growth& growth, Growth* own) {
+  if (state_->layout().spec().remover != Remover::kNone) return;
+  *own = growth;
+  promised_.Add(growth);
+}
+
+bool TablePlan::TakeBack(Growth* own) {
+  promised_.Subtract(*own);
+  return std::exchange(*own, {}) != Growth();
+}
+
+Growth TablePlan::WithPromised(const Growth& growth, const Growth& own) const {
+  Growth all = promised_;
+  all.Subtract(own);
+  all.Add(growth);
+  return all;
 }
 
 bool TablePlan::OverInRows(const Held& held, const Growth& growth) const {

@@ -115,6 +115,12 @@ class TablePlan {
   Status CheckFits(const Growth& growth) const;
   /// Whether a full table would be over its capacity with `growth`.
   bool Over(const Growth& growth) const;
+  /// Where nothing leaves by itself: room for a call that writes its parts. `own` is what it has.
+  void Promise(const Growth& growth, Growth* own);
+  /// It needs it no more. False: it had none.
+  bool TakeBack(Growth* own);
+  /// What a call wants with all that others were promised.
+  Growth WithPromised(const Growth& growth, const Growth& own) const;
   /// Takes out of the plan what was chosen under the same commit mutex; see EvictionChoice.
   void Take(const Eviction& eviction);
   /// Takes a trajectory out of the plan; its changes so far are published.
@@ -240,6 +246,7 @@ class TablePlan {
   std::vector<Slot> unread_;            // Slots whose priorities it has not seen.
   uint64_t removed_ = 0;                // Trajectories that have left, ever.
   uint64_t rows_ = 0;
+  Growth promised_;
 };
 
 }  // namespace geardb::engine

@@ -75,8 +75,10 @@ class AppendLimitsConcurrentTest : public testing::StoreTest {
     EXPECT_OK(table_->SetColumns(id, key));
   }
   /// Writers wait for what only a defect keeps away.
-  void CreateWide(const PriorityTableSpec& priority_spec) {
+  void CreateWide(const PriorityTableSpec& priority_spec, uint64_t trajectories_max = 0) {
     TableSpec spec;
+    spec.trajectories_max = trajectories_max;
+    if (trajectories_max > 0) spec.remover = Remover::kNone;
     spec.name = "wide";
     spec.columns = {{.name = "x", .dtype = DType::kU8, .shape = {kWideBytes}},
                     {.name = "key", .dtype = DType::kI32, .kind = ColumnKind::kPerTrajectory}};
@@ -152,6 +154,25 @@ TEST_F(AppendLimitsConcurrentTest, APlaceThatIsNeededNoMoreIsGivenToWhoWaits) {
   between_.threads.clear();
   EXPECT_OK(waited);
   EXPECT_EQ(limited->Count(), 8u);
+}
+
+// Others took the room while its parts were written; it gave these up and wrote them again and
+// again.
+TEST_F(AppendLimitsConcurrentTest, RoomOfATableIsItsOwnWhileItsPartsAreWritten) {
+  CreateWide(testing::WindowSpec("all"), /*trajectories_max=*/1);
+  ASSERT_OK_AND_ASSIGN(const auto hasty, table_->NewWriter({.admission_timeout_ms = 0}));
+  Status refused;
+  const Status appended =
+      AppendInParts({[&] { refused = AppendWide(hasty.get(), 1, End::kTerminated).status(); }});
+  for (std::thread& thread : between_.threads) thread.join();
+  between_.threads.clear();
+  EXPECT_OK(appended);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused.message();
+  // What it was promised has gone with it.
+  ASSERT_OK(writer_->Cut(0));
+  const TrajectoryId id = 1;
+  ASSERT_OK(table_->Remove({&id, 1}));
+  EXPECT_OK(AppendWide(hasty.get(), 1, End::kTerminated).status());
 }
 
 // Rows that wait for a column were admitted as no items, and came as items all the same.
