@@ -178,8 +178,13 @@ class PriorityState {
 
   /// Items of appends that were admitted and are not applied yet.
   uint64_t admitted = 0;
-  /// Of each call of Next that waits: the rows that it takes of here at once.
-  std::vector<uint64_t> batches_waiting;
+  /// A call of Next that waits.
+  struct WaitingBatch {
+    uint64_t rows = 0;     ///< That it takes of here at once.
+    std::string own = {};  ///< What it waits for that is its sampler's alone, in words; or "".
+    friend bool operator==(const WaitingBatch&, const WaitingBatch&) = default;
+  };
+  std::vector<WaitingBatch> batches_waiting;
   uint32_t appends_waiting = 0;  ///< For this limiter.
 
   Requirements required;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/break.h"
+#include "base/concatenate.h"
 #include "base/thread.h"
 #include "engine/internal/table_change.h"
 
@@ -302,17 +303,24 @@ Status Sampler::Impl::RemoveIfDamaged(const engine::BatchBuilder& builder, const
 }
 
 bool Sampler::Impl::WaitForChange(uint64_t seen, Deadline deadline) {
-  uint64_t rows = 0;
+  engine::PriorityState::WaitingBatch batch;
+  if (options_.tokens_max > 0) {
+    batch.own = Concatenate("a batch of up to ", options_.tokens_max, " tokens is not full");
+  } else if (options_.within) {
+    batch.own = "too few of the items that can be drawn have an anchor for windows within them";
+  } else if (sources_.size() > 1) {
+    batch.own = "another part of a mixed batch cannot be drawn";
+  }
   {
     TableLocks locks(tables_);
-    rows = RowsAtOnce();
-    for (const auto& source : sources_) source.priority().batches_waiting.push_back(rows);
+    batch.rows = RowsAtOnce();
+    for (const auto& source : sources_) source.priority().batches_waiting.push_back(batch);
   }
   const bool woken = waiter_.WaitBeyond(seen, deadline);
   TableLocks locks(tables_);
   for (const auto& source : sources_) {
-    std::vector<uint64_t>& waiting = source.priority().batches_waiting;
-    waiting.erase(std::ranges::find(waiting, rows));
+    auto& waiting = source.priority().batches_waiting;
+    waiting.erase(std::ranges::find(waiting, batch));
   }
   return woken;
 }

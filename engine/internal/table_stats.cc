@@ -93,7 +93,7 @@ std::string NamesRequired(std::span<const std::string> required) {
 /// Of the batches that are waited for the smallest that cannot be drawn, or one row.
 uint64_t RowsAwaited(const PriorityState& priority) {
   uint64_t rows = UINT64_MAX;
-  for (const uint64_t batch : priority.batches_waiting) {
+  for (const auto& [batch, own] : priority.batches_waiting) {
     const bool blocked = !priority.CanDraw(batch) || !priority.BlockedSample(batch).text.empty();
     if (blocked) rows = std::min(rows, batch);
   }
@@ -170,8 +170,13 @@ BlockReport WhyBlocked(const TableState& state, const PriorityState& priority) {
   report.samples = {priority.BlockedSample(rows).text,
                     static_cast<uint32_t>(priority.batches_waiting.size())};
   report.inserts = {priority.BlockedInsert(1).text, priority.appends_waiting};
-  if (priority.CanDraw(rows)) return report;
   std::string& reason = report.samples.reason;
+  if (priority.CanDraw(rows)) {
+    for (const auto& waiting : priority.batches_waiting) {
+      if (reason.empty()) reason = waiting.own;
+    }
+    return report;
+  }
   if (!NamesLimiter(priority)) reason.clear();
   if (!reason.empty()) reason += WhyNoItems(state, priority);
   if (reason.empty() && priority.epoch() != nullptr) reason = priority.epoch()->WhyUndrawable();

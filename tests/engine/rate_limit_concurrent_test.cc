@@ -172,5 +172,22 @@ TEST_F(RateLimitConcurrentTest, WhatALargeBatchWaitsForIsTold) {
   consumer.join();
 }
 
+// It said nothing: one item could have been drawn, of which a budget of tokens wants more.
+TEST_F(RateLimitConcurrentTest, WhatASamplerAloneWaitsForIsTold) {
+  Start(Queue(8));
+  ASSERT_OK(TryAppend(0, 3));
+  std::thread consumer([this] {
+    SamplerOptions options{.batch = 64, .tokens_max = 64, .timeout_ms = 600'000};
+    options.layout = BatchLayout::kPacked;
+    const auto sampler = priority_->NewSampler(options);
+    ASSERT_OK(sampler);
+    EXPECT_STATUS(kCancelled, (*sampler)->Next(), "is closed");
+  });
+  while (priority_->WhyBlocked().samples.waiting == 0) std::this_thread::yield();
+  EXPECT_EQ(priority_->WhyBlocked().samples.reason, "a batch of up to 64 tokens is not full");
+  EXPECT_OK(database_->Close());
+  consumer.join();
+}
+
 }  // namespace
 }  // namespace geardb
