@@ -317,6 +317,7 @@ Result<ColdCheck> CheckColdChunks(const std::string& directory) {
             "the ", CopyText(copy), " of index chunks cannot be read to its end: ", why.message()));
       });
   if (read.code() == StatusCode::kCorruption) {
+    found.both_bad = true;
     found.copies.push_back(
         Concatenate("neither copy of the index chunks can be read to its end: ", read.message()));
   } else {

@@ -47,6 +47,8 @@ struct ColdCheck {
   bool pages_name_lsns = false;
   /// Something of that is one of the copies', and the other may have it.
   bool mendable = false;
+  /// The same blocks of both copies are bad: nobody can say which chunks these had.
+  bool both_bad = false;
 
   std::vector<std::string> damage() const;
 };

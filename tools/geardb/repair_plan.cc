@@ -316,7 +316,8 @@ void Planner::LookAtCold() {
   plan_.drop_cold_pages = found->pages || found->blobs_cut;
   plan_.drop_before_removals = found->pages_name_lsns;
   const char* const copies =
-      "copies of index chunks that are damaged are written again from the others";
+      found->both_bad ? "nothing of copies that are damaged in the same places: this is refused"
+                      : "copies of index chunks that are damaged are written again from the others";
   AddFirst(found->files, found->pages ? "the cold store goes on without it" : copies);
   AddFirst(found->copies, copies);
   for (const auto& [name, base] : bases_) plan_.log_start = std::min(plan_.log_start, base);

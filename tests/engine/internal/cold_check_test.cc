@@ -339,6 +339,7 @@ TEST_F(ColdCheckBothTest, ABadBlockInEachCopyIsMended) {
   ASSERT_OK_AND_ASSIGN(const ColdCheck before, CheckColdChunks(directory_));
   EXPECT_GE(before.copies.size(), 2u);
   EXPECT_TRUE(before.mendable);
+  EXPECT_FALSE(before.both_bad);
   ASSERT_OK(MendColdChunks(directory_, kLsn));
   ASSERT_OK_AND_ASSIGN(const ColdCheck after, CheckColdChunks(directory_));
   EXPECT_TRUE(after.damage().empty()) << after.damage()[0];
@@ -355,6 +356,7 @@ TEST_F(ColdCheckBothTest, AChunkThatNoCopyHasIsSaid) {
   ASSERT_OK_AND_ASSIGN(const ColdCheck after, CheckColdChunks(directory_));
   EXPECT_FALSE(after.damage().empty());
   EXPECT_FALSE(before.damage().empty());
+  EXPECT_TRUE(before.both_bad);
 }
 
 TEST_F(ColdCheckTest, WithoutAStoreThereIsNothingToLookAt) {
