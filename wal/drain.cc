@@ -225,6 +225,7 @@ void Drain::LeadSync(bool drain_first) {
   // An error of any sync is one of those that end after it, too.
   if (!failed() && reached > synced()) {
     synced_.store(kBreak.read_sync_target_late ? boundary() : reached, std::memory_order_release);
+    pool_->RestBelow(reached);
   }
   // The next leader first: the others only go on.
   WakeNextLeader();

@@ -7,6 +7,12 @@
 #include "wal/segment_map.h"
 
 namespace geardb::wal {
+namespace {
+
+/// A log may have more segments than a process may have descriptors.
+constexpr uint64_t kOpenFilesMax = 96;
+
+}  // namespace
 
 LogBytes::LogBytes(std::shared_ptr<Env> env, const std::string& directory, const Manifest& manifest,
                    bool direct)
@@ -20,6 +26,7 @@ LogBytes::LogBytes(std::shared_ptr<Env> env, const std::string& directory, const
 void LogBytes::UseManifest(const Manifest& manifest) {
   MutexLock lock(&mutex_);
   manifest_ = manifest;
+  names_.clear();
 }
 
 Result<std::span<const std::byte>> LogBytes::Read(Lsn at, uint64_t count, AlignedBuffer* scratch) {
@@ -96,40 +103,70 @@ Result<std::span<const std::byte>> LogBytes::ReadPiece(const RecordIndex::Piece&
 std::shared_ptr<File> LogBytes::FindOpen(Lsn base) {
   MutexLock lock(&mutex_);
   const auto found = files_.find(base);
-  return found == files_.end() ? nullptr : found->second;
+  if (found == files_.end()) return nullptr;
+  found->second.used = ++uses_;
+  return found->second.file;
 }
 
-Result<std::shared_ptr<File>> LogBytes::FindFile(Lsn base) {
-  if (std::shared_ptr<File> open = FindOpen(base)) return open;
+Status LogBytes::GoneBelow(Lsn base) const {
+  return Status::Corruption("the segment at LSN ", base, " of the log in '", log_directory_,
+                            "' is gone");
+}
+
+Result<std::string> LogBytes::FindName(Lsn base) {
   Manifest manifest;
   {
     MutexLock lock(&mutex_);
     // A file that is free still says which it was.
-    if (base + segment_bytes_ <= forgotten_) {
-      return Status::Corruption("the segment at LSN ", base, " of the log in '", log_directory_,
-                                "' is gone");
-    }
+    if (base + segment_bytes_ <= forgotten_) return GoneBelow(base);
+    const auto known = names_.find(base);
+    if (known != names_.end()) return known->second;
     manifest = manifest_;
   }
-  GEARDB_ASSIGN_OR_RETURN(const SegmentMap map,
+  GEARDB_ASSIGN_OR_RETURN(SegmentMap map,
                           SegmentMap::Read(env_.get(), log_directory_, manifest, 0));
   const auto name = map.names.find(base);
   if (name == map.names.end()) {
     return Status::Corruption("no file in '", log_directory_, "' has the segment at LSN ", base);
   }
-  GEARDB_ASSIGN_OR_RETURN(std::unique_ptr<File> file,
-                          env_->OpenFile(JoinPath(log_directory_, name->second),
-                                         {.mode = FileMode::kRead, .direct = direct_}));
+  std::string found = name->second;
   MutexLock lock(&mutex_);
-  return files_.try_emplace(base, std::move(file)).first->second;
+  if (base + segment_bytes_ <= forgotten_) return GoneBelow(base);
+  map.names.erase(map.names.begin(), map.names.lower_bound(AlignDown(forgotten_, segment_bytes_)));
+  if (manifest_.epoch == manifest.epoch) names_ = std::move(map.names);
+  return found;
+}
+
+Result<std::shared_ptr<File>> LogBytes::FindFile(Lsn base) {
+  if (std::shared_ptr<File> open = FindOpen(base)) return open;
+  GEARDB_ASSIGN_OR_RETURN(const std::string name, FindName(base));
+  GEARDB_ASSIGN_OR_RETURN(
+      std::shared_ptr<File> file,
+      env_->OpenFile(JoinPath(log_directory_, name), {.mode = FileMode::kRead, .direct = direct_}));
+  MutexLock lock(&mutex_);
+  if (base + segment_bytes_ <= forgotten_) return GoneBelow(base);
+  while (files_.size() >= kOpenFilesMax && !files_.contains(base)) {
+    files_.erase(std::min_element(files_.begin(), files_.end(), [](const auto& a, const auto& b) {
+      return a.second.used < b.second.used;
+    }));
+  }
+  OpenFile& kept = files_[base];
+  if (kept.file == nullptr) kept.file = std::move(file);
+  kept.used = ++uses_;
+  return kept.file;
 }
 
 void LogBytes::ForgetBelow(Lsn lsn) {
   MutexLock lock(&mutex_);
   forgotten_ = std::max(forgotten_, lsn);
-  while (!files_.empty() && files_.begin()->first + segment_bytes_ <= lsn) {
-    files_.erase(files_.begin());
-  }
+  const Lsn kept_from = AlignDown(forgotten_, segment_bytes_);
+  files_.erase(files_.begin(), files_.lower_bound(kept_from));
+  names_.erase(names_.begin(), names_.lower_bound(kept_from));
+}
+
+uint64_t LogBytes::open_files() {
+  MutexLock lock(&mutex_);
+  return files_.size();
 }
 
 }  // namespace geardb::wal

@@ -35,7 +35,8 @@ struct RecordIndex {
   uint64_t body_bytes = 0;
 };
 
-/// Thread-safe. Files are found when their bytes are first asked for, and stay open.
+/// Thread-safe. Files are found when their bytes are first asked for; those that were used last
+/// stay open.
 class LogBytes {
  public:
   /// Of the log in `directory`/log. Segments are those that `manifest` allows; bytes are read past
@@ -65,9 +66,20 @@ class LogBytes {
   /// them are Corruption.
   void ForgetBelow(Lsn lsn);
 
+  /// Files that are open.
+  uint64_t open_files();
+
  private:
+  struct OpenFile {
+    std::shared_ptr<File> file;
+    uint64_t used = 0;  // When: the larger, the later.
+  };
+
   std::shared_ptr<File> FindOpen(Lsn base);
+  /// Of the file that has the segment.
+  Result<std::string> FindName(Lsn base);
   Result<std::shared_ptr<File>> FindFile(Lsn base);
+  Status GoneBelow(Lsn base) const;
   Result<ParsedRecord> ReadHead(Lsn lsn, AlignedBuffer* scratch);
 
   const std::shared_ptr<Env> env_;
@@ -79,7 +91,10 @@ class LogBytes {
   Mutex mutex_;
   Manifest manifest_ GEARDB_GUARDED_BY(mutex_);
   Lsn forgotten_ GEARDB_GUARDED_BY(mutex_) = 0;
-  std::map<Lsn, std::shared_ptr<File>> files_ GEARDB_GUARDED_BY(mutex_);  // By base.
+  // By base. A name holds until its segment is gone, and to look for one reads all files.
+  std::map<Lsn, OpenFile> files_ GEARDB_GUARDED_BY(mutex_);
+  std::map<Lsn, std::string> names_ GEARDB_GUARDED_BY(mutex_);
+  uint64_t uses_ GEARDB_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace geardb::wal

@@ -115,7 +115,10 @@ LogWriter::Core::Obstacle LogWriter::Core::FindObstacle(std::span<const RecordSi
   // Rule 3: what a record overwrites in the ring must be wholly drained, to the block.
   const Lsn kept_from = kBreak.reuse_ring_early ? drain_.drained() : drain_.boundary();
   if (extent.end > AlignDown(kept_from, kBlockBytes) + ring_->bytes()) return Obstacle::kRing;
-  return FindObstacle(extent.segments, urgency);
+  const Obstacle obstacle = FindObstacle(extent.segments, urgency);
+  // What is reserved will be written: a drain that finds no descriptor would be the log's end.
+  const bool ready = pool_->ready_count() >= extent.segments;
+  return obstacle == Obstacle::kNone && !ready ? Obstacle::kSpareFile : obstacle;
 }
 
 bool LogWriter::Core::HasRoom(std::span<const RecordSize> sizes, Urgency urgency) {
@@ -245,6 +248,7 @@ Status LogWriter::Core::WaitForRoom(std::span<const RecordSize> sizes, Urgency u
         return BoundReached(urgency);
       case Obstacle::kSpareFile:
         GEARDB_RETURN_IF_ERROR(MakeFiles(PlaceAll(sizes).segments, urgency));
+        GEARDB_RETURN_IF_ERROR(WakeSpares(PlaceAll(sizes).segments));
         break;
       case Obstacle::kSlots:
         if (!queue_.WaitPublished(published_seen + 1, deadline)) {
@@ -359,40 +363,6 @@ Status LogWriter::Core::Seal(bool begins_segment) {
     queue_.Complete(seal.ticket, seal.lsn, seal.end, nullptr);
   }
   return WaitSynced(sealed_end, Deadline::Infinite());
-}
-
-// One more than is kept, so that an append finds one to take.
-uint64_t LogWriter::Core::SparesWanted() const {
-  return spare_target_ + 1 - spares_given_up_.load(std::memory_order_relaxed);
-}
-
-Status LogWriter::Core::PrepareSpares() { return MakeSpares(SparesWanted()); }
-
-Status LogWriter::Core::MakeSpares(uint64_t files) {
-  MutexLock lock(&spare_mutex_);
-  while (pool_->free_count() < files) {
-    GEARDB_RETURN_IF_ERROR(UsableOrError());
-    const Status status = pool_->CreateSpare();
-    no_room_for_spares_.store(status.code() == StatusCode::kResourceExhausted,
-                              std::memory_order_relaxed);
-    // A full disk may have room again; any other error is final, as it is for the live files.
-    if (status.code() == StatusCode::kIoError) return drain_.Fail(status);
-    GEARDB_RETURN_IF_ERROR(status);
-  }
-  return Status::Ok();
-}
-
-void LogWriter::Core::RemoveSpares(uint64_t left) {
-  MutexLock lock(&spare_mutex_);
-  pool_->RemoveSpares(left);
-}
-
-void LogWriter::Core::RemoveSurplus() {
-  const uint64_t most = SegmentsMax(Urgency::kReserve) + spare_target_ + 1;
-  const uint64_t live = pool_->live_count();
-  const uint64_t left = std::max(most - std::min(most, live), spare_target_ + 1);
-  // Else nobody waits for a spare file that is being made.
-  if (pool_->free_count() > left) RemoveSpares(left);
 }
 
 void LogWriter::Core::ReleaseBelow(Lsn flushed, std::string_view pinned_by) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <set>
 
 #include "base/break.h"
 #include "base/crash_point.h"
@@ -253,6 +254,7 @@ class LogOpener {
         file->dirty.store(false, std::memory_order_relaxed);
       }
     }
+    pool_->RestBelow(end());
     opened_.report.sync_seconds = Seconds(drained, SteadyClock::now());
     return Status::Ok();
   }
@@ -261,9 +263,9 @@ class LogOpener {
   // neither before any of them is changed.
   Status FillPool() {
     const SegmentMap& map = scan_->map();
-    std::map<std::string, Lsn> live;
+    std::set<std::string> live;
     for (const auto& [base, name] : map.names) {
-      if (base < end()) live[name] = base;
+      if (base < end()) live.insert(name);
     }
     for (const auto* names : {&map.all, &map.no_files}) {
       for (const std::string& name : *names) {
@@ -275,7 +277,10 @@ class LogOpener {
     GEARDB_ASSIGN_OR_RETURN(auto held, env_->HoldDirectory(log_directory_));
     pool_ = std::make_unique<SegmentPool>(std::move(held), log_directory_,
                                           opened_.manifest.segment_bytes, options_.log.direct_io);
-    for (const auto& [name, base] : live) GEARDB_RETURN_IF_ERROR(pool_->AddLive(name, base));
+    for (auto segment = map.names.rbegin(); segment != map.names.rend(); ++segment) {
+      if (segment->first >= end()) continue;
+      GEARDB_RETURN_IF_ERROR(pool_->AddLive(segment->second, segment->first));
+    }
     for (const std::string& name : map.all) {
       if (live.contains(name)) continue;
       // A spare file that a full disk left short (its removal may be lost with the power) is made
@@ -323,7 +328,12 @@ class LogOpener {
       SegmentFile* const file = pool_->Find(at);
       // What lies below where the reading began may be gone.
       if (file != nullptr) {
+        const bool was_open = file->is_open();
         GEARDB_RETURN_IF_ERROR(file->Rewrite(at % segment_bytes, to - at));
+        if (!was_open) {
+          GEARDB_RETURN_IF_ERROR(file->Sync());
+          file->Rest();
+        }
       }
       at = to;
     }

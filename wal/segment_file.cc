@@ -11,6 +11,10 @@ namespace {
 
 constexpr uint64_t kZeroBytes = uint64_t{256} << 10;
 constexpr uint64_t kRewriteBytes = uint64_t{1} << 20;
+/// Files that stay open: of live ones the newest, of free ones those that are taken next. As many
+/// as the log of an ordinary store has.
+constexpr uint64_t kOpenLive = 64;
+constexpr uint64_t kOpenFree = 16;
 alignas(4096) constexpr std::byte kZeros[kZeroBytes] = {};
 
 }  // namespace
@@ -42,21 +46,64 @@ Result<std::unique_ptr<SegmentFile>> SegmentFile::Make(Env* env, std::unique_ptr
   if (size < bytes) GEARDB_RETURN_IF_ERROR(file->Sync());
   std::unique_ptr<SegmentFile> segment(new SegmentFile(env, std::move(file), direct));
   segment->was_short_ = size < bytes;
-  GEARDB_ASSIGN_OR_RETURN(const FileExtent first, segment->file()->NextWritten(0));
+  GEARDB_ASSIGN_OR_RETURN(const auto opened, segment->Opened());
+  GEARDB_ASSIGN_OR_RETURN(const FileExtent first, opened->NextWritten(0));
   if (first.begin == 0) segment->written_bytes_ = AlignDown(first.end, kBlockBytes);
   return segment;
 }
 
+SegmentFile::SegmentFile(Env* env, std::shared_ptr<File> file, bool direct)
+    : env_(env), path_(file->path()), wants_direct_(direct), direct_(direct) {
+  MutexLock lock(&mutex_);
+  Use(std::move(file));
+}
+
+void SegmentFile::Use(std::shared_ptr<File> file) {
+  file_ = std::move(file);
+  direct_.store(file_->direct(), std::memory_order_release);
+  if (!file_->direct_note().empty()) direct_note_ = file_->direct_note();
+  open_.store(true, std::memory_order_release);
+}
+
+Result<std::shared_ptr<File>> SegmentFile::Opened() {
+  MutexLock lock(&mutex_);
+  if (file_ == nullptr) {
+    const FileOptions options{.mode = FileMode::kReadWrite, .direct = direct()};
+    GEARDB_ASSIGN_OR_RETURN(auto file, env_->OpenFile(path_, options));
+    Use(std::move(file));
+  }
+  return file_;
+}
+
+void SegmentFile::Rest() {
+  std::shared_ptr<File> closed;  // Without the mutex.
+  MutexLock lock(&mutex_);
+  open_.store(false, std::memory_order_release);
+  closed.swap(file_);
+}
+
+Status SegmentFile::Sync() {
+  std::shared_ptr<File> file;
+  {
+    MutexLock lock(&mutex_);
+    file = file_;
+  }
+  if (file == nullptr) {
+    GEARDB_ASSIGN_OR_RETURN(file, env_->OpenFile(path_, {.mode = FileMode::kReadWrite}));
+  }
+  return file->Sync();
+}
+
 Status SegmentFile::Write(uint64_t offset, std::span<const std::byte> from) {
-  Status status = file()->Write(offset, from);
-  if (status.code() == StatusCode::kUnsupported && file()->direct()) {
+  GEARDB_ASSIGN_OR_RETURN(const std::shared_ptr<File> file, Opened());
+  Status status = file->Write(offset, from);
+  if (status.code() == StatusCode::kUnsupported && file->direct()) {
     // Some file systems take direct reads but no direct writes from this memory.
-    const std::string path = file()->path();
-    auto buffered = env_->OpenFile(path, {.mode = FileMode::kReadWrite});
+    auto buffered = env_->OpenFile(path_, {.mode = FileMode::kReadWrite});
     if (!buffered.ok()) return status;
     if (!(*buffered)->Write(offset, from).ok()) return status;
-    buffered_ = std::move(buffered).value();
-    file_.store(buffered_.get(), std::memory_order_release);
+    MutexLock lock(&mutex_);
+    Use(std::move(buffered).value());
     status = Status::Ok();
   }
   if (status.ok()) written_bytes_ = std::max(written_bytes_, offset + from.size());
@@ -91,10 +138,10 @@ Status SegmentFile::Rewrite(uint64_t offset, uint64_t bytes) {
 }
 
 std::string SegmentFile::write_path() const {
-  if (file()->direct()) return "direct";
+  if (direct()) return "direct";
   if (!wants_direct_) return "buffered (by choice)";
-  const std::string_view note = file()->direct_note();
-  return "buffered (" + (note.empty() ? "direct writes were refused" : std::string(note)) + ")";
+  MutexLock lock(&mutex_);
+  return "buffered (" + (direct_note_.empty() ? "direct writes were refused" : direct_note_) + ")";
 }
 
 Status SegmentPool::AddFree(const std::string& name) {
@@ -111,8 +158,13 @@ Status SegmentPool::AddFree(const std::string& name) {
     GEARDB_RETURN_IF_ERROR(file->Sync());
   }
   MutexLock lock(&mutex_);
-  free_.push_back(std::move(file));
-  free_count_.store(free_.size(), std::memory_order_release);
+  if (free_.size() < kOpenFree) {
+    free_.push_back(std::move(file));
+  } else {
+    file->Rest();
+    free_.insert(free_.begin(), std::move(file));
+  }
+  NoteCounts();
   return Status::Ok();
 }
 
@@ -121,9 +173,18 @@ Status SegmentPool::AddLive(const std::string& name, Lsn base) {
                                                        segment_bytes_, direct_));
   MutexLock lock(&mutex_);
   NoteName(name);
+  if (live_.size() >= kOpenLive) file->Rest();
   live_[base] = std::move(file);
-  live_count_.store(live_.size(), std::memory_order_release);
+  NoteCounts();
   return Status::Ok();
+}
+
+void SegmentPool::NoteCounts() {
+  const auto closed =
+      std::find_if(free_.rbegin(), free_.rend(), [](const auto& file) { return !file->is_open(); });
+  ready_count_.store(static_cast<uint64_t>(closed - free_.rbegin()), std::memory_order_release);
+  free_count_.store(free_.size(), std::memory_order_release);
+  live_count_.store(live_.size(), std::memory_order_release);
 }
 
 void SegmentPool::NoteName(const std::string& name) {
@@ -136,8 +197,7 @@ void SegmentPool::Bind(Lsn base) {
   GEARDB_CHECK(!free_.empty() && live_.count(base) == 0);
   live_[base] = std::move(free_.back());
   free_.pop_back();
-  free_count_.store(free_.size(), std::memory_order_release);
-  live_count_.store(live_.size(), std::memory_order_release);
+  NoteCounts();
 }
 
 SegmentFile* SegmentPool::Find(Lsn lsn) {
@@ -148,17 +208,29 @@ SegmentFile* SegmentPool::Find(Lsn lsn) {
 
 SegmentFile* SegmentPool::NextFree() {
   MutexLock lock(&mutex_);
-  return free_.empty() ? nullptr : free_.back().get();
+  return free_.empty() || !free_.back()->is_open() ? nullptr : free_.back().get();
 }
 
 void SegmentPool::ReleaseBelow(Lsn lsn) {
   MutexLock lock(&mutex_);
   while (!live_.empty() && live_.begin()->first + segment_bytes_ <= lsn) {
+    if (free_.size() >= kOpenFree) live_.begin()->second->Rest();
     free_.insert(free_.begin(), std::move(live_.begin()->second));
     live_.erase(live_.begin());
   }
-  free_count_.store(free_.size(), std::memory_order_release);
-  live_count_.store(live_.size(), std::memory_order_release);
+  NoteCounts();
+}
+
+void SegmentPool::RestBelow(Lsn lsn) {
+  MutexLock lock(&mutex_);
+  if (live_.size() <= kOpenLive) return;
+  const Lsn kept_from = live_.rbegin()->first - (kOpenLive - 1) * segment_bytes_;
+  const Lsn end = std::min(AlignDown(lsn, segment_bytes_), kept_from);
+  for (auto at = live_.lower_bound(rested_below_); at != live_.end() && at->first < end; ++at) {
+    if (at->second->dirty.load(std::memory_order_acquire)) return;
+    at->second->Rest();
+    rested_below_ = at->first + segment_bytes_;
+  }
 }
 
 std::string SegmentPool::NextPath() {
@@ -184,8 +256,29 @@ Status SegmentPool::CreateSpare() {
     return synced.WithContext(kContext);
   }
   MutexLock lock(&mutex_);
+  if (free_.size() >= kOpenFree) (*file)->Rest();
   free_.insert(free_.begin(), std::move(file).value());
-  free_count_.store(free_.size(), std::memory_order_release);
+  NoteCounts();
+  return Status::Ok();
+}
+
+Status SegmentPool::WakeSpare() {
+  SegmentFile* file = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    const auto closed =
+        std::find_if(free_.rbegin(), free_.rend(), [](const auto& one) { return !one->is_open(); });
+    if (closed == free_.rend()) return Status::Ok();
+    file = closed->get();
+  }
+  const Status woken = file->Wake();
+  MutexLock lock(&mutex_);
+  if (woken.code() == StatusCode::kNotFound) {
+    std::erase_if(free_, [file](const auto& one) { return one.get() == file; });
+  } else {
+    GEARDB_RETURN_IF_ERROR(woken.WithContext("spare segment file"));
+  }
+  NoteCounts();
   return Status::Ok();
 }
 
@@ -197,7 +290,7 @@ void SegmentPool::RemoveSpares(uint64_t left) {
       removed.push_back(std::move(free_.front()));  // The newest.
       free_.erase(free_.begin());
     }
-    free_count_.store(free_.size(), std::memory_order_release);
+    NoteCounts();
   }
   // One that cannot be removed, or comes back after a power loss, is a spare file again.
   for (const auto& file : removed) (void)env_->Remove(file->path()).ok();

@@ -6,6 +6,8 @@
 // Invariants:
 //   A file is free or holds one base; live bases are contiguous multiples of the segment size.
 //   A file is in the pool only after its directory entry and its space are durable.
+//   Of the live files the newest few are open, and of the free ones those that are taken next: a
+//   log may have more segments than a process may have descriptors.
 #pragma once
 
 #include <atomic>
@@ -22,7 +24,8 @@
 
 namespace geardb::wal {
 
-/// One file of a segment's size, opened for writing. Writes come from one thread at a time.
+/// One file of a segment's size, for writing. Writes come from one thread at a time; a sync, or
+/// closing the file, may go on beside them.
 class SegmentFile {
  public:
   /// Opens a file that is there. One that is too short gets its length, and every one its space.
@@ -42,11 +45,18 @@ class SegmentFile {
   /// Writes [offset, offset + bytes), multiples of 4 KiB, as the page cache shows it. A failed sync
   /// leaves pages there that differ from the disk and count as written; so they are to be written.
   Status Rewrite(uint64_t offset, uint64_t bytes);
-  Status Sync() { return file()->Sync(); }
+  Status Sync();
   /// Do writes go around the page cache?
-  bool direct() const { return file()->direct(); }
+  bool direct() const { return direct_.load(std::memory_order_acquire); }
 
-  const std::string& path() const { return opened_->path(); }
+  /// Gives the descriptor back until Wake, or a write. What was written is to be synced before:
+  /// another descriptor may not be told that it was lost.
+  void Rest();
+  /// ResourceExhausted where no descriptor is left.
+  Status Wake() { return Opened().status(); }
+  bool is_open() const { return open_.load(std::memory_order_acquire); }
+
+  const std::string& path() const { return path_; }
   /// "direct" or "buffered (why)".
   std::string write_path() const;
   /// Bytes from the file's front that are known to be allocated and written.
@@ -59,18 +69,22 @@ class SegmentFile {
   std::atomic<bool> dirty{false};
 
  private:
-  SegmentFile(Env* env, std::unique_ptr<File> file, bool direct)
-      : env_(env), opened_(std::move(file)), file_(opened_.get()), wants_direct_(direct) {}
+  SegmentFile(Env* env, std::shared_ptr<File> file, bool direct);
 
   static Result<std::unique_ptr<SegmentFile>> Make(Env* env, std::unique_ptr<File> file,
                                                    uint64_t bytes, bool direct);
-  File* file() const { return file_.load(std::memory_order_acquire); }
+  /// The file, which is opened where it is not.
+  Result<std::shared_ptr<File>> Opened();
+  void Use(std::shared_ptr<File> file) GEARDB_REQUIRES(mutex_);
 
   Env* const env_;
-  const std::unique_ptr<File> opened_;
-  std::unique_ptr<File> buffered_;  // Once a direct write was refused.
-  std::atomic<File*> file_;         // One of the two: another thread may sync while one writes.
-  bool wants_direct_;
+  const std::string path_;
+  const bool wants_direct_;
+  std::atomic<bool> direct_;
+  std::atomic<bool> open_{false};
+  mutable Mutex mutex_;
+  std::shared_ptr<File> file_ GEARDB_GUARDED_BY(mutex_);
+  std::string direct_note_ GEARDB_GUARDED_BY(mutex_);
   uint64_t written_bytes_ = 0;
   bool was_short_ = false;
 };
@@ -88,21 +102,29 @@ class SegmentPool {
   /// For the open: takes over a file that is there already. AddFree: one that is too short is made
   /// whole; ResourceExhausted, and the file is not in the pool, when the disk is full.
   Status AddFree(const std::string& name);
+  /// The newest come first: those that are added first stay open.
   Status AddLive(const std::string& name, Lsn base);
 
-  /// Gives a free file to `base`. The caller has seen that free_count() > 0.
+  /// Gives a free file to `base`. The caller has seen that free_count() > 0, and that
+  /// ready_count() > 0 where its writes may not find that no descriptor is left.
   void Bind(Lsn base);
   /// The file of the segment that holds `lsn`; null when there is none.
   SegmentFile* Find(Lsn lsn);
-  /// The free file that Bind gives next, and null when there is none.
+  /// The free file that Bind gives next, and null when there is none, or it is not open.
   SegmentFile* NextFree();
   /// Frees the segments that end at or below `lsn`.
   void ReleaseBelow(Lsn lsn);
+  /// All below `lsn` is written and synced: closes files of it, but for the newest of the log.
+  void RestBelow(Lsn lsn);
 
   /// Makes one more free file: creates it, reserves its space, syncs it and its directory. One
   /// thread at a time. A name that somebody else has taken is left to them. FailedPrecondition
   /// where the directory was removed.
   Status CreateSpare();
+  /// Opens the next free file that is not open; one that somebody has removed leaves the pool. One
+  /// thread at a time, and not while RemoveSpares runs. ResourceExhausted where no descriptor is
+  /// left.
+  Status WakeSpare();
   /// Removes the newest free files, until no more than `left` are left.
   void RemoveSpares(uint64_t left);
 
@@ -112,6 +134,8 @@ class SegmentPool {
   std::vector<SegmentFile*> LiveFrom(Lsn lsn);
 
   uint64_t free_count() const { return free_count_.load(std::memory_order_acquire); }
+  /// How many of the free files that are taken next are open.
+  uint64_t ready_count() const { return ready_count_.load(std::memory_order_acquire); }
   uint64_t live_count() const { return live_count_.load(std::memory_order_acquire); }
   /// Base of the oldest live segment; kNoLsn when there is none.
   Lsn oldest_base() const;
@@ -121,6 +145,7 @@ class SegmentPool {
  private:
   void NoteName(const std::string& name) GEARDB_REQUIRES(mutex_);
   std::string NextPath();
+  void NoteCounts() GEARDB_REQUIRES(mutex_);
 
   const std::shared_ptr<Env> env_;
   const std::string directory_;
@@ -130,9 +155,11 @@ class SegmentPool {
   mutable Mutex mutex_;
   std::map<Lsn, std::unique_ptr<SegmentFile>> live_ GEARDB_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<SegmentFile>> free_
-      GEARDB_GUARDED_BY(mutex_);  // Taken from the back.
+      GEARDB_GUARDED_BY(mutex_);                    // Taken from the back.
+  Lsn rested_below_ GEARDB_GUARDED_BY(mutex_) = 0;  // What lives below it was closed.
   uint64_t next_number_ GEARDB_GUARDED_BY(mutex_) = 1;
   std::atomic<uint64_t> free_count_{0};
+  std::atomic<uint64_t> ready_count_{0};
   std::atomic<uint64_t> live_count_{0};
 };
 

@@ -12,6 +12,9 @@ using SteadyClock = std::chrono::steady_clock;
 /// Spare files that the cold store may have: those for appends and for removals.
 constexpr uint64_t kSparesGivenUpMax = 2;
 
+/// Spare files that are opened before they are needed, at most.
+constexpr uint64_t kReadyMost = 4;
+
 bool Elapsed(SteadyClock::time_point since, int64_t ms) {
   return SteadyClock::now() - since >= std::chrono::milliseconds(ms);
 }
@@ -70,7 +73,7 @@ bool LogWriter::Core::Work() {
     (void)SealOnce();
     seen_end_ = end();
   }
-  bool spares_missing = LacksSpares();
+  bool spares_missing = LacksSpares() || pool_->ready_count() < ReadyWanted();
   if (spares_missing && Elapsed(last_spare_, 1000)) {
     // A full disk is tried again a second later; appends get the error meanwhile.
     spares_missing = !PrepareSpares().ok();
@@ -82,6 +85,58 @@ bool LogWriter::Core::Work() {
   const Lsn at = end();
   const bool sealed = seal_end_.load(std::memory_order_acquire) == at || at % segment_bytes_ == 0;
   return zeroed || spares_missing || drain_.synced() != end() || (!sealed && end() != start_);
+}
+
+// One more than is kept, so that an append finds one to take.
+uint64_t LogWriter::Core::SparesWanted() const {
+  return spare_target_ + 1 - spares_given_up_.load(std::memory_order_relaxed);
+}
+
+uint64_t LogWriter::Core::ReadyWanted() const {
+  return std::min({kReadyMost, SparesWanted(), pool_->free_count()});
+}
+
+Status LogWriter::Core::PrepareSpares() {
+  GEARDB_RETURN_IF_ERROR(MakeSpares(SparesWanted()));
+  return WakeSpares(ReadyWanted());
+}
+
+Status LogWriter::Core::MakeSpares(uint64_t files) {
+  MutexLock lock(&spare_mutex_);
+  while (pool_->free_count() < files) {
+    GEARDB_RETURN_IF_ERROR(UsableOrError());
+    const Status status = pool_->CreateSpare();
+    no_room_for_spares_.store(status.code() == StatusCode::kResourceExhausted,
+                              std::memory_order_relaxed);
+    // A full disk may have room again; any other error is final, as it is for the live files.
+    if (status.code() == StatusCode::kIoError) return drain_.Fail(status);
+    GEARDB_RETURN_IF_ERROR(status);
+  }
+  return Status::Ok();
+}
+
+Status LogWriter::Core::WakeSpares(uint64_t files) {
+  MutexLock lock(&spare_mutex_);
+  while (pool_->ready_count() < std::min(files, pool_->free_count())) {
+    GEARDB_RETURN_IF_ERROR(UsableOrError());
+    const Status status = pool_->WakeSpare();
+    if (status.code() == StatusCode::kIoError) return drain_.Fail(status);
+    GEARDB_RETURN_IF_ERROR(status);
+  }
+  return Status::Ok();
+}
+
+void LogWriter::Core::RemoveSpares(uint64_t left) {
+  MutexLock lock(&spare_mutex_);
+  pool_->RemoveSpares(left);
+}
+
+void LogWriter::Core::RemoveSurplus() {
+  const uint64_t most = SegmentsMax(Urgency::kReserve) + spare_target_ + 1;
+  const uint64_t live = pool_->live_count();
+  const uint64_t left = std::max(most - std::min(most, live), spare_target_ + 1);
+  // Else nobody waits for a spare file that is being made.
+  if (pool_->free_count() > left) RemoveSpares(left);
 }
 
 bool LogWriter::Core::GiveUpSpares() {

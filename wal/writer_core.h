@@ -99,12 +99,16 @@ class LogWriter::Core final : private PublishObserver {
   uint64_t SparesKept(uint64_t segments, Urgency urgency) const;
   Status MakeFiles(uint64_t segments, Urgency urgency);
   Status MakeSpares(uint64_t files);
+  /// Has so many of the files that are taken next open.
+  Status WakeSpares(uint64_t files);
   void RemoveSpares(uint64_t left);
   /// Spare files that the bound leaves no use for, as where it was larger before this open.
   void RemoveSurplus();
   /// Free files there should be.
   uint64_t SparesWanted() const;
   bool LacksSpares() const { return pool_->free_count() < SparesWanted(); }
+  /// Of them, those that the background opens before somebody needs them.
+  uint64_t ReadyWanted() const;
   Status WaitForRing(std::span<const RecordSize> sizes, Lsn boundary_seen, Deadline deadline);
   uint64_t SegmentsMax(Urgency urgency) const;
   std::string UsageText() const;

@@ -129,6 +129,78 @@ TEST_F(SegmentFileTest, AShortFreeFileForgetsWhatItClaimed) {
   EXPECT_EQ(env_.Contents("log/segment-000002")[104], std::byte{1});
 }
 
+TEST_F(SegmentFileTest, OfManyFilesThoseThatAreWrittenNextAreOpen) {
+  constexpr uint64_t kSegments = 100;
+  for (uint64_t i = 0; i < kSegments; ++i) {
+    ASSERT_OK(pool_.CreateSpare());
+    EXPECT_EQ(pool_.ready_count(), 1u);
+    pool_.Bind(i * kSegment);
+  }
+  const auto open_files = [&] {
+    uint64_t open = 0;
+    for (const SegmentFile* file : pool_.LiveFrom(0)) open += file->is_open() ? 1u : 0u;
+    return open;
+  };
+  EXPECT_EQ(open_files(), kSegments);
+  pool_.RestBelow(10 * kSegment);
+  EXPECT_EQ(open_files(), 90u);
+  const AlignedBuffer block(4096);
+  std::memset(block.data(), 'x', block.span().size());
+  ASSERT_OK(pool_.Find(20 * kSegment)->Write(0, block.span()));
+  pool_.RestBelow(kSegments * kSegment);
+  EXPECT_EQ(open_files(), 80u);  // The write may be lost.
+  EXPECT_EQ(pool_.TakeDirty().size(), 1u);
+  pool_.RestBelow(kSegments * kSegment);
+  EXPECT_EQ(open_files(), 64u);
+  EXPECT_TRUE(pool_.Find((kSegments - 1) * kSegment)->is_open());
+  EXPECT_OK(pool_.Find(0)->Sync());
+  EXPECT_EQ(open_files(), 64u);
+}
+
+TEST_F(SegmentFileTest, AFreeFileIsOpenedBeforeItIsTaken) {
+  for (uint64_t i = 0; i < 100; ++i) {
+    ASSERT_OK(pool_.CreateSpare());
+    pool_.Bind(i * kSegment);
+  }
+  pool_.RestBelow(100 * kSegment);
+  pool_.ReleaseBelow(99 * kSegment);
+  EXPECT_EQ(pool_.free_count(), 99u);
+  EXPECT_EQ(pool_.ready_count(), 0u);
+  EXPECT_EQ(pool_.NextFree(), nullptr);
+  ASSERT_OK(pool_.WakeSpare());
+  EXPECT_EQ(pool_.ready_count(), 1u);
+  ASSERT_NE(pool_.NextFree(), nullptr);
+  EXPECT_TRUE(pool_.NextFree()->is_open());
+  pool_.Bind(100 * kSegment);
+  EXPECT_TRUE(pool_.Find(100 * kSegment)->is_open());
+  // One that somebody has removed is no spare file any more.
+  EXPECT_EQ(pool_.Find(100 * kSegment)->path(), "log/segment-000001");
+  ASSERT_OK(env_.Remove("log/segment-000002"));
+  ASSERT_OK(pool_.WakeSpare());
+  EXPECT_EQ(pool_.free_count(), 97u);
+  EXPECT_EQ(pool_.ready_count(), 0u);
+  ASSERT_OK(pool_.WakeSpare());
+  EXPECT_EQ(pool_.NextFree()->path(), "log/segment-000003");
+}
+
+TEST_F(SegmentFileTest, AFileThatWasClosedIsWrittenAsItWasBefore) {
+  ASSERT_OK(pool_.CreateSpare());
+  pool_.Bind(0);
+  SegmentFile* const segment = pool_.Find(0);
+  env_.set_direct_writes(false);
+  const AlignedBuffer block(4096);
+  std::memset(block.data(), 'x', block.span().size());
+  ASSERT_OK(segment->Write(0, block.span()));
+  ASSERT_OK(segment->Sync());
+  segment->Rest();
+  EXPECT_EQ(pool_.write_path(), "buffered (direct writes were refused)");
+  ASSERT_OK(segment->Write(4096, block.span()));
+  EXPECT_EQ(pool_.write_path(), "buffered (direct writes were refused)");
+  ASSERT_OK(segment->Sync());
+  env_.Crash(testing::CrashKind::kPowerLoss);
+  EXPECT_EQ(env_.Contents("log/segment-000001")[8191], std::byte{'x'});
+}
+
 TEST_F(SegmentFileTest, KnowsHowFarItWasWritten) {
   ASSERT_OK(pool_.CreateSpare());
   EXPECT_EQ(pool_.NextFree()->written_bytes(), 0u);
