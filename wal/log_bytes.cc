@@ -11,6 +11,11 @@ namespace {
 
 /// A log may have more segments than a process may have descriptors.
 constexpr uint64_t kOpenFilesMax = 96;
+/// What is read at once for reads in order, those that are short enough, and how far the next one
+/// may be from the last for more than its own bytes to be worth it.
+constexpr uint64_t kBlockReadBytes = uint64_t{64} << 10;
+constexpr uint64_t kShortBytes = uint64_t{16} << 10;
+constexpr uint64_t kNearBytes = uint64_t{16} << 10;
 
 }  // namespace
 
@@ -29,16 +34,23 @@ void LogBytes::UseManifest(const Manifest& manifest) {
   names_.clear();
 }
 
-Result<std::span<const std::byte>> LogBytes::Read(Lsn at, uint64_t count, AlignedBuffer* scratch) {
+Result<std::span<const std::byte>> LogBytes::Read(Lsn at, uint64_t count, AlignedBuffer* scratch,
+                                                  bool in_order) {
   const Lsn base = AlignDown(at, segment_bytes_);
   if (count > segment_bytes_ || at + count > base + segment_bytes_) {
     return Status::Corruption(count, " bytes at LSN ", at, " cross a segment of the log in '",
                               log_directory_, "'");
   }
+  if (in_order && count <= kShortBytes) {
+    const auto found = ReadInOrder(at, count, scratch);
+    // Where a block cannot be read, the bytes themselves may still be good.
+    if (found.ok() && *found) return std::span<const std::byte>(scratch->span()).first(count);
+  }
   GEARDB_ASSIGN_OR_RETURN(const std::shared_ptr<File> file, FindFile(base));
   const uint64_t begin = AlignDown(at - base, kDirectAlignment);
   const uint64_t bytes = AlignUp(at - base + count, kDirectAlignment) - begin;
   if (scratch->span().size() < bytes) *scratch = AlignedBuffer(bytes);
+  file_reads_.fetch_add(1, std::memory_order_relaxed);
   GEARDB_ASSIGN_OR_RETURN(const size_t read, file->Read(begin, scratch->span().first(bytes)));
   const uint64_t skipped = at - base - begin;
   if (read < skipped + count) {
@@ -48,18 +60,65 @@ Result<std::span<const std::byte>> LogBytes::Read(Lsn at, uint64_t count, Aligne
   return std::span<const std::byte>(scratch->span()).subspan(skipped, count);
 }
 
-Result<ParsedRecord> LogBytes::ReadHead(Lsn lsn, AlignedBuffer* scratch) {
+void LogBytes::NoteDrained(Lsn lsn) {
+  Lsn known = drained_.load(std::memory_order_relaxed);
+  while (known < lsn && !drained_.compare_exchange_weak(known, lsn)) {
+  }
+}
+
+bool LogBytes::IsForgotten(Lsn base) {
+  MutexLock lock(&mutex_);
+  return base + segment_bytes_ <= forgotten_;
+}
+
+bool LogBytes::InBlock(Lsn at, uint64_t count) {
+  return at >= block_begin_ && at + count <= block_end_ &&
+         !IsForgotten(AlignDown(at, segment_bytes_));
+}
+
+Result<bool> LogBytes::ReadInOrder(Lsn at, uint64_t count, AlignedBuffer* scratch) {
+  MutexLock lock(&block_mutex_);
+  const Lsn end = at + count;
+  const bool near = at <= in_order_end_ + kNearBytes && in_order_end_ <= end + kNearBytes;
+  in_order_end_ = end;
+  if (!InBlock(at, count)) {
+    if (!near) return false;
+    GEARDB_RETURN_IF_ERROR(FillBlock(at));
+    if (!InBlock(at, count)) return false;
+  }
+  if (scratch->span().size() < count) *scratch = AlignedBuffer(AlignUp(count, kDirectAlignment));
+  std::memcpy(scratch->data(), block_.data() + (at - block_begin_), count);
+  return true;
+}
+
+Status LogBytes::FillBlock(Lsn at) {
+  block_end_ = 0;
+  const Lsn base = AlignDown(at, segment_bytes_);
+  GEARDB_ASSIGN_OR_RETURN(const std::shared_ptr<File> file, FindFile(base));
+  if (block_.empty()) block_ = AlignedBuffer(kBlockReadBytes);
+  // What is drained later may be read too early here.
+  const Lsn drained = drained_.load(std::memory_order_relaxed);
+  const uint64_t begin = AlignDown(at - base, kDirectAlignment);
+  const uint64_t bytes = std::min(kBlockReadBytes, segment_bytes_ - begin);
+  file_reads_.fetch_add(1, std::memory_order_relaxed);
+  GEARDB_ASSIGN_OR_RETURN(const size_t read, file->Read(begin, block_.span().first(bytes)));
+  block_begin_ = base + begin;
+  block_end_ = std::min(drained, block_begin_ + read);
+  return Status::Ok();
+}
+
+Result<ParsedRecord> LogBytes::ReadHead(Lsn lsn, AlignedBuffer* scratch, bool in_order) {
   // A small record comes at once.
   const Lsn segment_end = AlignDown(lsn, segment_bytes_) + segment_bytes_;
   uint64_t count = std::min<uint64_t>(kDirectAlignment, segment_end - lsn);
-  GEARDB_ASSIGN_OR_RETURN(auto bytes, Read(lsn, count, scratch));
+  GEARDB_ASSIGN_OR_RETURN(auto bytes, Read(lsn, count, scratch, in_order));
   RecordHeader header;
   if (count >= sizeof(header)) {
     std::memcpy(&header, bytes.data(), sizeof(header));
     const uint64_t wanted = sizeof(header) + header.metadata_length;
     if (header.lsn == lsn && wanted > count && wanted <= segment_end - lsn) {
       count = wanted;
-      GEARDB_ASSIGN_OR_RETURN(bytes, Read(lsn, count, scratch));
+      GEARDB_ASSIGN_OR_RETURN(bytes, Read(lsn, count, scratch, in_order));
     }
   }
   ParsedRecord record;
@@ -68,8 +127,8 @@ Result<ParsedRecord> LogBytes::ReadHead(Lsn lsn, AlignedBuffer* scratch) {
                             log_directory_, "'");
 }
 
-Result<RecordIndex> LogBytes::ReadIndex(Lsn lsn, AlignedBuffer* scratch) {
-  GEARDB_ASSIGN_OR_RETURN(const ParsedRecord record, ReadHead(lsn, scratch));
+Result<RecordIndex> LogBytes::ReadIndex(Lsn lsn, AlignedBuffer* scratch, bool in_order) {
+  GEARDB_ASSIGN_OR_RETURN(const ParsedRecord record, ReadHead(lsn, scratch, in_order));
   RecordIndex index;
   index.body_bytes = record.body.size();
   index.words.resize((record.body.size() + 7) / 8);
@@ -89,13 +148,13 @@ Result<RecordIndex> LogBytes::ReadIndex(Lsn lsn, AlignedBuffer* scratch) {
 }
 
 Result<std::span<const std::byte>> LogBytes::ReadPiece(const RecordIndex::Piece& piece,
-                                                       AlignedBuffer* scratch) {
+                                                       AlignedBuffer* scratch, bool in_order) {
   Lsn at = piece.at;
   if (at == kNoLsn) {
-    GEARDB_ASSIGN_OR_RETURN(const ParsedRecord part, ReadHead(piece.record, scratch));
+    GEARDB_ASSIGN_OR_RETURN(const ParsedRecord part, ReadHead(piece.record, scratch, in_order));
     at = piece.record + PieceAreaOffset(part.header.metadata_length) + piece.offset;
   }
-  GEARDB_ASSIGN_OR_RETURN(const auto bytes, Read(at, piece.bytes, scratch));
+  GEARDB_ASSIGN_OR_RETURN(const auto bytes, Read(at, piece.bytes, scratch, in_order));
   if (Hash64(bytes, seed_) == piece.checksum) return bytes;
   return Status::Corruption("the piece at LSN ", at, " does not fit its checksum");
 }

@@ -28,7 +28,9 @@ std::shared_ptr<PageLoad> CleanReads::BeginLoad(const PagePlace& place) {
   if (spare_.empty()) spare_.push_back(NewPageMemory(frames.AsideBytes(place.group)));
   PageMemory memory = std::move(spare_.back());
   spare_.pop_back();
-  return frames.LoadAside(place, std::move(memory));
+  PagePlace in_order = place;
+  in_order.in_order = true;
+  return frames.LoadAside(in_order, std::move(memory));
 }
 
 std::shared_ptr<PageLoad> CleanReads::TakeAhead(const PagePlace& place) {

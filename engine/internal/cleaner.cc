@@ -350,6 +350,7 @@ Cleaner::Choice Cleaner::ChooseStart(Aim aim) {
 
 Status Cleaner::PutPages(Lsn log_start) {
   if constexpr (kBreak.recycle_unmoved) return Status::Ok();
+  database_->page_source->NoteLogDrained(database_->log->drained());
   // One that is dropped meanwhile gives its memory back once nobody has it: this has one at a time.
   std::vector<TableId> tables;
   for (const auto& table : database_->AllTables()) tables.push_back(table->layout().id());

@@ -112,7 +112,8 @@ Status PageSource::CopyPieces(const PagePlace& place, Lsn behind, wal::AlignedBu
     missing->newest_lsn = lsn;
     if (behind > 0 && lsn <= behind) break;
     log_reads_.fetch_add(1, std::memory_order_relaxed);
-    GEARDB_ASSIGN_OR_RETURN(const wal::RecordIndex record, log_.ReadIndex(lsn, scratch));
+    GEARDB_ASSIGN_OR_RETURN(const wal::RecordIndex record,
+                            log_.ReadIndex(lsn, scratch, place.in_order));
     GEARDB_ASSIGN_OR_RETURN(const fb::Body* body, ReadBody(record.body()));
     const FoundPiece found = FindPiece(*body, record, place);
     const uint32_t rows_end =
@@ -123,7 +124,8 @@ Status PageSource::CopyPieces(const PagePlace& place, Lsn behind, wal::AlignedBu
       return Status::Corruption("the record at LSN ", lsn, " has no piece of it up to row ", end);
     }
     // Other parts of the call may be gone with their segments, and this one still be there.
-    GEARDB_ASSIGN_OR_RETURN(const auto piece, log_.ReadPiece(*found.piece, scratch));
+    GEARDB_ASSIGN_OR_RETURN(const auto piece,
+                            log_.ReadPiece(*found.piece, scratch, place.in_order));
     CopyPieceIntoFrame({.layout = place.layout,
                         .group = place.group,
                         .first = found.rows->first(),
@@ -140,7 +142,7 @@ Status PageSource::ReadLog(const PagePlace& place, wal::AlignedBuffer* scratch, 
   log_reads_.fetch_add(1, std::memory_order_relaxed);
   GEARDB_ASSIGN_OR_RETURN(
       const std::span<const std::byte> piece,
-      log_.Read(place.log_at, PieceColumns(pages, place.rows).bytes(), scratch));
+      log_.Read(place.log_at, PieceColumns(pages, place.rows).bytes(), scratch, place.in_order));
   if (static_cast<uint32_t>(Hash64(piece, seed_)) != place.log_checksum) {
     return Status::Corruption("the piece at LSN ", place.log_at, " does not fit its checksum");
   }

@@ -36,6 +36,8 @@ struct PagePlace {
   /// Of a companion's page: the trajectory that users know, whose values these are. 0: of no
   /// companion, or not known.
   TrajectoryId owner = 0;
+  /// It is read among its neighbours in the log, which are wanted, too.
+  bool in_order = false;
 };
 
 /// Rows [first, first + count) of a page of a group, as a piece has them.
@@ -71,10 +73,14 @@ class PageSource {
     const ColdStore* cold = cold_.load(std::memory_order_acquire);
     return cold == nullptr ? nullptr : cold->Snapshot();
   }
+  /// All of the log below `lsn` is in its files.
+  void NoteLogDrained(Lsn lsn) { log_.NoteDrained(lsn); }
   /// Segments that end at or below `lsn` are gone, and nobody reads from them.
   void ForgetLogBelow(Lsn lsn) { log_.ForgetBelow(lsn); }
 
+  /// Pages of the log that were read, and reads of its files for them.
   uint64_t log_reads() const { return log_reads_.load(std::memory_order_relaxed); }
+  uint64_t log_file_reads() const { return log_.file_reads(); }
   uint64_t cold_reads() const { return cold_reads_.load(std::memory_order_relaxed); }
 
  private:

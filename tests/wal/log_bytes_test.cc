@@ -156,5 +156,69 @@ TEST_F(LogBytesTest, SegmentsComeAndGo) {
   ExpectPiece(last.pieces[0], 77, 0);
 }
 
+class LogBytesInOrderTest : public LogBytesTest {
+ protected:
+  /// So many records with a piece each, drained; where their pieces are.
+  void Write(uint64_t count, uint64_t piece_bytes) {
+    const size_t before = pieces_.size();
+    std::vector<Lsn> records;
+    for (uint64_t i = 0; i < count; ++i) records.push_back(Append(before + i, piece_bytes).lsn);
+    ASSERT_OK(writer()->DrainOnce());
+    for (const Lsn lsn : records) {
+      ASSERT_OK_AND_ASSIGN(const RecordIndex index, bytes_->ReadIndex(lsn, &scratch_));
+      pieces_.push_back(index.pieces.at(0));
+    }
+  }
+  /// Reads pieces [first, end) in order, and says how many reads of files it took.
+  uint64_t ReadsOf(size_t first, size_t end, size_t step = 1) {
+    const uint64_t before = bytes_->file_reads();
+    for (size_t i = first; i < end; i += step) {
+      const auto expected = PieceContent(i, 0, pieces_[i].bytes);
+      const auto read = bytes_->ReadPiece(pieces_[i], &scratch_, /*in_order=*/true);
+      EXPECT_OK(read);
+      if (!read.ok()) break;
+      EXPECT_TRUE(std::equal(read->begin(), read->end(), expected.begin(), expected.end()));
+    }
+    return bytes_->file_reads() - before;
+  }
+
+  std::vector<RecordIndex::Piece> pieces_;
+};
+
+TEST_F(LogBytesInOrderTest, ShortPiecesShareReadsOfTheFile) {
+  Write(100, 100);
+  bytes_->NoteDrained(writer()->drained());
+  EXPECT_LE(ReadsOf(0, 100), 2u);
+}
+
+TEST_F(LogBytesInOrderTest, WhatIsDrainedLaterIsReadAgain) {
+  Write(10, 100);
+  bytes_->NoteDrained(writer()->drained());
+  EXPECT_LE(ReadsOf(0, 10), 2u);
+  Write(10, 100);  // In the same block of the file.
+  EXPECT_GE(ReadsOf(0, 20), 1u);
+  bytes_->NoteDrained(writer()->drained());
+  EXPECT_LE(ReadsOf(0, 20), 2u);
+}
+
+TEST_F(LogBytesInOrderTest, PiecesFarFromOneAnotherAreReadAlone) {
+  Write(8, 7000);
+  bytes_->NoteDrained(writer()->drained());
+  EXPECT_EQ(ReadsOf(4, 8, 4) + ReadsOf(0, 1), 2u);
+}
+
+TEST_F(LogBytesInOrderTest, ABlockGoesWithItsSegment) {
+  const Lsn segment_end = seen_.log.manifest.segment_bytes;
+  while (writer()->end() < segment_end + 2000) {
+    Write(1, 3000);
+    ASSERT_OK(writer()->PrepareSpares());
+  }
+  bytes_->NoteDrained(writer()->drained());
+  EXPECT_LE(ReadsOf(0, 10), 2u);
+  bytes_->ForgetBelow(segment_end);
+  EXPECT_STATUS(kCorruption, bytes_->ReadPiece(pieces_[9], &scratch_, true), "is gone");
+  EXPECT_GE(ReadsOf(pieces_.size() - 1, pieces_.size()), 1u);
+}
+
 }  // namespace
 }  // namespace geardb::wal

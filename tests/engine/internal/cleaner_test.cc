@@ -40,6 +40,33 @@ TEST_F(CleanerTest, WithoutThreadsWhoeverFindsTheLogFullCleans) {
   ExpectAll();
 }
 
+// Each was a read of 4 KiB of its own, for which who appended to a full log waited.
+TEST_F(CleanerTest, ShortPagesOfTheLogShareReadsOfItsFiles) {
+  options_.background = false;
+  Again();
+  TableSpec spec{.name = "short"};
+  spec.columns = {{.name = "x", .dtype = DType::kU64}};
+  spec.steps_per_page = 1;
+  ASSERT_OK_AND_ASSIGN(const auto table, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
+  constexpr uint64_t kPages = 1000;
+  for (uint64_t i = 0; i < kPages; ++i) {
+    const std::vector<uint64_t> x = {i};
+    ASSERT_OK(
+        writer->AppendTrajectory({{"x", TensorView::Of<uint64_t>(x)}}, {.end = End::kTerminated}));
+  }
+  for (int i = 0; i < 120; ++i) Add(4, 4);  // Until their segment may go.
+  const auto core = testing::CoreOf(*database_);
+  ASSERT_OK(core->Acknowledge(core->log->end(), Ack::kSync));
+  DropAll();
+  const uint64_t pages_before = core->page_source->log_reads();
+  const uint64_t reads_before = core->page_source->log_file_reads();
+  ASSERT_OK(CleanAll());
+  const uint64_t pages = core->page_source->log_reads() - pages_before;
+  ASSERT_GE(pages, kPages);
+  EXPECT_LT(core->page_source->log_file_reads() - reads_before, pages / 4);
+}
+
 // As a batch that was given up leaves a page; the next who wants it looked for it in a segment that
 // was gone by then.
 TEST_F(CleanerTest, APassThatGivesNothingBackIsFruitlessUntilMoreIsLogged) {
