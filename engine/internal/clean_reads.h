@@ -2,7 +2,9 @@
 // are read by the threads that read pages, while others are being put.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -10,6 +12,21 @@
 #include "engine/internal/core.h"
 
 namespace geardb::engine {
+
+/// What goes into the cold store at once, about, or one page. While pages are copied no frame comes
+/// free: who appends may wait for that long. Malloc keeps twice as much for each thread
+/// (image_chunk.h), and what is larger than 128 KiB it keeps for all.
+inline constexpr uint64_t kCleanBatchBytes = uint64_t{96} << 10;
+/// So many batches of pages are read ahead.
+inline constexpr uint64_t kCleanBatchesAhead = 5;
+/// Pages of so many bytes that are put at once, and that are read ahead meanwhile: by bytes, since
+/// no budget has them.
+constexpr uint64_t CleanPages(uint64_t page_bytes) {
+  return std::max<uint64_t>(kCleanBatchBytes / page_bytes, 1);
+}
+constexpr uint64_t CleanPagesAhead(uint64_t page_bytes) {
+  return std::max<uint64_t>(kCleanBatchBytes * kCleanBatchesAhead / page_bytes, 1);
+}
 
 /// Of one column group; used by the cleaner's thread alone. What is read ahead has no guard,
 /// because who appends would wait for it while RocksDB stalls: nobody but the cleaner lets go of

@@ -17,12 +17,6 @@
 namespace geardb::engine {
 namespace {
 
-/// What goes into the cold store at once, about, or one page. While pages are copied no frame comes
-/// free: who appends may wait for that long. Malloc keeps twice as much for each thread
-/// (image_chunk.h), and what is larger than 128 KiB it keeps for all.
-constexpr uint64_t kBatchBytes = uint64_t{96} << 10;
-/// So many batches of pages are read ahead.
-constexpr uint64_t kBatchesAhead = 5;
 /// Pages that are looked at while a table's mutex is held once.
 constexpr uint64_t kLooks = 4096;
 /// How often readers are looked for that may still read from the log.
@@ -365,12 +359,10 @@ Status Cleaner::PutPagesOf(const std::shared_ptr<TableCore>& table, Lsn log_star
   TableFrames& frames = table->state->frames();
   for (size_t g = 0; g < table->layout().group_count(); ++g) {
     const uint64_t each = table->layout().group(g).pages.frame_bytes();
-    const TableFrames::CollectRequest request{.group = g,
-                                              .log_start = log_start,
-                                              .looks = kLooks,
-                                              .pages = std::max<uint64_t>(kBatchBytes / each, 1)};
+    const TableFrames::CollectRequest request{
+        .group = g, .log_start = log_start, .looks = kLooks, .pages = CleanPages(each)};
     TableFrames::CollectRequest ahead = request;
-    ahead.pages *= kBatchesAhead;
+    ahead.pages = CleanPagesAhead(each);
     CleanReads read(database_, *table->state);
     for (Lpn next = 0; next != kNoLpn;) {
       {
@@ -478,7 +470,7 @@ Result<Cleaner::TakenImage> Cleaner::TakeImage(Lsn log_start) {
   ColdBatch chunks(*cold_->if_open());
   const ImageSink sink = [&](const ImageChunk& chunk, std::span<const std::byte> content) {
     GEARDB_RETURN_IF_ERROR(next.Put(chunk, content, &chunks));
-    return chunks.bytes() < kBatchBytes ? Status::Ok() : WriteBatch(&chunks);
+    return chunks.bytes() < kCleanBatchBytes ? Status::Ok() : WriteBatch(&chunks);
   };
   while (!image->done()) GEARDB_RETURN_IF_ERROR(image->GiveNext(sink));
   GEARDB_RETURN_IF_ERROR(WriteBatch(&chunks));

@@ -7,6 +7,12 @@
 #include "engine/internal/table_frames.h"
 
 namespace geardb::engine {
+namespace {
+
+/// Of a thread that reads pages, between two of them.
+constexpr uint64_t kScratchBytesKept = uint64_t{1} << 20;
+
+}  // namespace
 
 PageLoader::~PageLoader() {
   std::vector<std::thread> threads;
@@ -137,7 +143,11 @@ void PageLoader::Run() {
 }
 
 void PageLoader::ReadOne(std::shared_ptr<PageLoad> load, wal::AlignedBuffer* scratch) {
+  const uint64_t kept_before = scratch->span().size();
   Read(load.get(), scratch);
+  // It is in no budget, and there are many threads.
+  if (scratch->span().size() > kScratchBytesKept) *scratch = wal::AlignedBuffer();
+  kept_bytes_.fetch_add(scratch->span().size() - kept_before, std::memory_order_relaxed);
   if (load->owner == nullptr) return Done(nullptr);
   MutexLock lock(&mutex_);
   read_.push_back(std::move(load));

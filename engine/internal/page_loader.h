@@ -129,6 +129,8 @@ class PageLoader {
   uint64_t beside_most() const { return beside_most_.load(std::memory_order_relaxed); }
 
   PageSource& source() const { return *source_; }
+  /// Of memory that threads keep between reads.
+  uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
   /// Calls of Wait for what was not there yet.
   const WaitCounter& waits() const { return waits_; }
 
@@ -151,6 +153,7 @@ class PageLoader {
   std::atomic<uint64_t> beside_most_{0};
   // Who holds a load may outlive the loader.
   const std::shared_ptr<std::atomic<uint64_t>> beside_ = std::make_shared<std::atomic<uint64_t>>(0);
+  std::atomic<uint64_t> kept_bytes_{0};
   WaitCounter waits_;
   std::atomic<uint64_t> ended_{0};
   Mutex mutex_;

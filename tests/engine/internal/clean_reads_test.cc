@@ -63,6 +63,15 @@ TEST_F(CleanReadsTest, WhatWasReadAheadIsReadOnce) {
   EXPECT_EQ(Reads(), 8u);
 }
 
+TEST_F(CleanReadsTest, OfLargePagesOneIsReadAhead) {
+  for (const uint64_t page : {uint64_t{256}, uint64_t{16} << 10, uint64_t{300} << 10}) {
+    EXPECT_GE(engine::CleanPages(page), 1u);
+    EXPECT_LE(engine::CleanPagesAhead(page) * page, uint64_t{480} << 10);
+  }
+  EXPECT_EQ(engine::CleanPages(uint64_t{16} << 20), 1u);
+  EXPECT_EQ(engine::CleanPagesAhead(uint64_t{16} << 20), 1u);
+}
+
 TEST_F(CleanReadsTest, WhatHasChangedSinceIsReadAnew) {
   const TrajectoryId id = Add(16, 16);
   DropAll();

@@ -58,6 +58,33 @@ class PageLoaderTest : public FramesTest {
 
 TEST_F(PageLoaderTest, ThreadsRead) { ReadWith(3); }
 
+TEST_F(PageLoaderTest, AThreadKeepsNoMemoryOfALargePage) {
+  constexpr int64_t kBytes = 2 << 20;
+  options_.budgets.frames_bytes = 24 << 20;
+  options_.ring_bytes = 16 << 20;
+  options_.segment_bytes = 8 << 20;
+  options_.log_bytes_max = 64 << 20;
+  OpenEmpty();
+  TableSpec spec{.name = "large"};
+  spec.columns = {{.name = "frame", .dtype = DType::kU8, .shape = {kBytes}}};
+  spec.steps_per_page = 1;
+  ASSERT_OK_AND_ASSIGN(const auto table, database_->CreateTable(spec));
+  ASSERT_OK_AND_ASSIGN(const auto writer, table->NewWriter({}));
+  const std::vector<uint8_t> bytes(kBytes, 7);
+  ASSERT_OK_AND_ASSIGN(
+      const Appended added,
+      writer->AppendTrajectory({{"frame", TensorView::Of<uint8_t>(bytes, {1, kBytes})}},
+                               {.end = End::kTerminated}));
+  PageLoader loader(testing::CoreOf(*database_)->page_source.get(), 1, 0);
+  const auto load = LoadOf(PlacesOf(added.id).at(0));
+  loader.Begin(load);
+  // The thread has ended it, and not only read it.
+  while (loader.ended() == 0) loader.AwaitOne(Deadline::Infinite());
+  ASSERT_OK(load->status);
+  EXPECT_EQ(std::to_integer<int>(load->into[kBytes - 1]), 7);
+  EXPECT_LE(loader.kept_bytes(), uint64_t{1} << 20);
+}
+
 // Offsets of pages above 16 MiB were carried into the number of the page.
 TEST_F(PageLoaderTest, APageAsideMayBeLarge) {
   for (const uint64_t offset : {uint64_t{0}, uint64_t{20} << 20, engine::kPageBytesMax - 1}) {
