@@ -124,6 +124,12 @@ Result<ColdStore*> ColdTier::Store() {
                                       "': the database is open read-only");
   }
   GEARDB_ASSIGN_OR_RETURN(store_, ColdStore::Open(directory_, options_));
+  // The log lets go of what is moved there: with the power, a new directory may be lost else.
+  const Status synced = env_->SyncDirectory(ParentOf(directory_));
+  if (!synced.ok()) {
+    store_.reset();
+    return synced;
+  }
   open_.store(store_.get(), std::memory_order_release);
   return store_.get();
 }

@@ -53,7 +53,7 @@ class NextImage {
 /// Thread-safe.
 class ColdTier {
  public:
-  /// `env` has the files that RocksDB finds under the same paths; needed until the open alone.
+  /// `env` has the files that RocksDB finds under the same paths, and outlives the tier.
   ColdTier(Env* env, const std::string& database_directory, ColdStoreOptions options)
       : env_(env),
         directory_(JoinPath(database_directory, kColdDirectory)),

@@ -148,7 +148,7 @@ void NoteDamage(const DatabaseCore& core, RecoveryReport* into) {
 Status LoadImage(DatabaseCore* core, Env* env, ImageHead* image) {
   if (core->env != Env::Posix()) return Status::Ok();  // RocksDB knows no other files.
   core->cold = std::make_unique<ColdTier>(
-      env, core->directory,
+      core->env, core->directory,
       ColdStoreOptions{.read_only = core->options.read_only,
                        .memory_bytes = core->options.budgets.cold_bytes,
                        // As much as most passes move. What is reserved on the disk for it should

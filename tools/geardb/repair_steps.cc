@@ -48,6 +48,7 @@ Status Steps::MakeKeptIn() {
   }
   GEARDB_RETURN_IF_ERROR(env_->CreateDirectory(kept_in_));
   GEARDB_RETURN_IF_ERROR(env_->CreateDirectory(JoinPath(kept_in_, wal::kLogDirectoryName)));
+  GEARDB_RETURN_IF_ERROR(env_->SyncDirectory(kept_in_));
   return env_->SyncDirectory(plan_.directory);
 }
 

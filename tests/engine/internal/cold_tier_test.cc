@@ -12,6 +12,36 @@
 namespace geardb::engine {
 namespace {
 
+/// The system's files; it keeps which directories were synced.
+class DirectorySyncs final : public Env {
+ public:
+  std::vector<std::string> synced;
+  bool fails = false;
+
+  Status SyncDirectory(const std::string& path) override {
+    if (fails) return Status::IoError("sync of '", path, "'");
+    synced.push_back(path);
+    return Posix()->SyncDirectory(path);
+  }
+  Result<std::unique_ptr<File>> OpenFile(const std::string& path, FileOptions options) override {
+    return Posix()->OpenFile(path, options);
+  }
+  Result<std::vector<std::string>> List(const std::string& directory) override {
+    return Posix()->List(directory);
+  }
+  Result<bool> Exists(const std::string& path) override { return Posix()->Exists(path); }
+  Status Remove(const std::string& path) override { return Posix()->Remove(path); }
+  Status Rename(const std::string& from, const std::string& to) override {
+    return Posix()->Rename(from, to);
+  }
+  Status CreateDirectory(const std::string& path) override {
+    return Posix()->CreateDirectory(path);
+  }
+  Result<std::unique_ptr<FileLock>> Lock(const std::string& path, LockMode mode) override {
+    return Posix()->Lock(path, mode);
+  }
+};
+
 class ColdTierTest : public ::testing::Test {
  protected:
   ColdTier Make(bool read_only = false) {
@@ -65,6 +95,18 @@ class ColdTierTest : public ::testing::Test {
   static constexpr ImageChunk kChunk{3, ImageKind::kPages, 7};
   testing::TempDir dir_;
 };
+
+TEST_F(ColdTierTest, ItsDirectoryIsDurableBeforeAnythingIsPutIntoIt) {
+  DirectorySyncs env;
+  env.fails = true;
+  ColdTier tier(&env, dir_.path(), ColdStoreOptions{});
+  ASSERT_OK(tier.OpenExisting(0));
+  EXPECT_STATUS(kIoError, tier.Store(), "sync of");
+  EXPECT_EQ(tier.if_open(), nullptr);
+  env.fails = false;
+  ASSERT_OK(tier.Store());
+  EXPECT_EQ(env.synced, std::vector<std::string>{dir_.path()});
+}
 
 TEST_F(ColdTierTest, ThereIsNoneUntilSomebodyNeedsIt) {
   ColdTier tier = Make();
