@@ -325,23 +325,26 @@ Status ConfigureLimits(PriorityTable::Impl* impl, const PriorityLimits& limits) 
                     fb::Change::Configure,
                     fb::CreateConfigure(change.body, stored, /*regroups=*/true).Union());
   const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
-  // To the end: whoever has the commit mutex knows what the limits are.
-  ChangeScope scope(&database, impl->table.get(), {});
-  bool waited = false;
-  GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, {}, &waited));
-  GEARDB_RETURN_IF_ERROR(scope.status());
-  GEARDB_RETURN_IF_ERROR(database.CatchUp());
+  Status published;
   {
-    MutexLock lock(&state.mutex);
-    PriorityTableSpec spec = impl->state().spec();
-    SetLimits(limits, &spec);
-    GEARDB_RETURN_IF_ERROR(ValidateLimits(spec));
-    GEARDB_RETURN_IF_ERROR(impl->state().PrepareLimits(limits));
+    // To the end: whoever has the commit mutex knows what the limits are.
+    ChangeScope scope(&database, impl->table.get(), {});
+    bool waited = false;
+    GEARDB_RETURN_IF_ERROR(scope.AwaitRoom({&size, 1}, {}, &waited));
+    GEARDB_RETURN_IF_ERROR(scope.status());
+    GEARDB_RETURN_IF_ERROR(database.CatchUp());
+    {
+      MutexLock lock(&state.mutex);
+      PriorityTableSpec spec = impl->state().spec();
+      SetLimits(limits, &spec);
+      GEARDB_RETURN_IF_ERROR(ValidateLimits(spec));
+      GEARDB_RETURN_IF_ERROR(impl->state().PrepareLimits(limits));
+    }
+    const wal::Reservation reservation = scope.Reserve({.size = size});
+    database.Finish(reservation, {}, &change);
+    published = database.Acknowledge(reservation.end, Ack::kLog);
+    database.room_made.NotifyAll();
   }
-  const wal::Reservation reservation = scope.Reserve({.size = size});
-  database.Finish(reservation, {}, &change);
-  const Status published = database.Acknowledge(reservation.end, Ack::kLog);
-  database.room_made.NotifyAll();
   RescaleIfDue(&database, impl->table, impl->number);
   return published;
 }

@@ -83,6 +83,20 @@ TEST_F(RefusedRemovalsTest, WhatAConfigureFinishesIsLeftToWhatFollows) {
   EXPECT_EQ(later, ids);
 }
 
+// It waited for itself, and every other change for it.
+TEST_F(RefusedRemovalsTest, AConfigureIsDoneWhereWeightsShouldHaveAnotherScale) {
+  TableSpec spec = testing::StepSpec();
+  spec.name = "weights";
+  spec.priority_tables = {testing::WindowSpec("per")};
+  spec.priority_tables[0].max_times_sampled = 1;
+  Create(spec);
+  AppendClosed(0, 1);
+  ASSERT_OK_AND_ASSIGN(const auto sampler, priority("per")->NewSampler({.batch = 1}));
+  ASSERT_OK(sampler->Next());
+  ASSERT_OK(priority("per")->Configure({.max_times_sampled = 1, .remove_when_exhausted = true}));
+  EXPECT_EQ(table_->Count(), 0u);
+}
+
 // Nobody looked for them any more: a full table that nothing else leaves took nothing.
 TEST_F(RefusedRemovalsTest, WhatFollowsAndIsRefusedAgainIsStillToBeDone) {
   const TrajectoryId id = AppendClosed(0, 1);
