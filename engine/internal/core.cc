@@ -300,6 +300,7 @@ void DatabaseCore::AddTable(std::shared_ptr<TableCore> table) {
   for (const auto& companion : companions) {
     if (companion != nullptr) AddTable(companion);
   }
+  if (timekeeper != nullptr) timekeeper->LookAnew();
 }
 
 void DatabaseCore::ForgetTable(TableId id) {

@@ -102,12 +102,4 @@ Result<uint64_t> SealOverdueGroups(DatabaseCore* database, const std::shared_ptr
   return sealed;
 }
 
-int64_t ShortestDeadlineMs(const TableSpec& spec) {
-  int64_t shortest_ms = INT64_MAX;
-  for (const PriorityTableSpec& of : spec.priority_tables) {
-    if (of.group.deadline_ms > 0) shortest_ms = std::min(shortest_ms, of.group.deadline_ms);
-  }
-  return shortest_ms;
-}
-
 }  // namespace geardb::engine

@@ -18,7 +18,4 @@ Status SealGroup(PriorityTable::Impl* impl, int64_t key);
 Result<uint64_t> SealOverdueGroups(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                                    uint32_t priority_table, const GoesOn& goes_on = ToTheEnd);
 
-/// The shortest deadline of a table's priority tables; INT64_MAX where there is none.
-int64_t ShortestDeadlineMs(const TableSpec& spec);
-
 }  // namespace geardb::engine

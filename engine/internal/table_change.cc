@@ -121,15 +121,9 @@ Status HideUnreadable(const std::shared_ptr<TableCore>& table, TrajectoryId id, 
   return Status::Corruption(why.message(), "; the trajectory is not drawn until the next open");
 }
 
-namespace {
-
-/// Chooses what leaves; the state's mutex is held.
-using ChooseSlots = std::function<Result<std::vector<Slot>>(const TableState& state)>;
-
-/// Removes what `choose` says, which is asked again where the call had to wait.
 Result<uint64_t> RemoveChosen(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                               const RemovalCause& cause, const ChooseSlots& choose,
-                              Deadline deadline = Deadline::AfterMs(kAdmissionMs)) {
+                              Deadline deadline) {
   GEARDB_RETURN_IF_ERROR(database->CheckWritable());
   GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
   CommitOptions how = {.urgency = wal::Urgency::kReserve, .deadline = deadline};
@@ -172,8 +166,6 @@ Result<uint64_t> RemoveChosen(DatabaseCore* database, const std::shared_ptr<Tabl
   RescaleWhereDue(database, table);
   return uint64_t{slots.size()};
 }
-
-}  // namespace
 
 Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                                 const Filter& filter, const RemovalCause& cause) {
@@ -492,6 +484,7 @@ Status CreatePriorityTable(DatabaseCore* database, const std::shared_ptr<TableCo
   const CommitOptions how = AppendUrgency();
   const Status status = TryWhileTablesLeave(
       database, how.deadline, [&] { return TryCreatePriorityTable(database, table, spec, how); });
+  if (database->timekeeper != nullptr) database->timekeeper->LookAnew();
   if (!status.ok()) return NameIndexBudget(status, *database, WithPriorityTable(table.get(), spec));
   if (!spec.filter.empty()) FollowUp(database, table);
   return Status::Ok();

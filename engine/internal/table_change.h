@@ -49,6 +49,12 @@ Status HideUnreadable(const std::shared_ptr<TableCore>& table, TrajectoryId id, 
 Status RemoveTrajectories(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                           std::span<const TrajectoryId> ids, const RemovalCause& cause = {},
                           Deadline deadline = Deadline::AfterMs(kAdmissionMs));
+/// Chooses what leaves; the state's mutex is held.
+using ChooseSlots = std::function<Result<std::vector<Slot>>(const TableState& state)>;
+/// Removes what `choose` says, which is asked again where the call had to wait.
+Result<uint64_t> RemoveChosen(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
+                              const RemovalCause& cause, const ChooseSlots& choose,
+                              Deadline deadline = Deadline::AfterMs(kAdmissionMs));
 Result<uint64_t> RemoveMatching(DatabaseCore* database, const std::shared_ptr<TableCore>& table,
                                 const Filter& filter, const RemovalCause& cause = {});
 /// Any number of trajectories, by as many records as that takes; NotFound as of Table::Remove.

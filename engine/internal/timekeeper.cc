@@ -1,7 +1,8 @@
 #include "engine/internal/timekeeper.h"
 
 #include <algorithm>
-#include <string>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/thread.h"
@@ -13,35 +14,57 @@
 namespace geardb::engine {
 namespace {
 
-// How often it looks: an eighth of the shortest time, within these.
+// How often it looks: an eighth of the time that there is, within these.
 constexpr int64_t kIntervalMinMs = 2;
 constexpr int64_t kIntervalMaxMs = 10'000;
 /// What is closed and removed in the background does not wait for room in the log.
 constexpr int64_t kBackgroundAdmissionMs = 10;
+/// So many are looked at before others may change the table.
+constexpr uint64_t kSlotsAtOnce = 4096;
+
+/// The slots whose trajectories `wants`. Others change the table meanwhile.
+template <typename Wants>
+std::vector<Slot> SlotsOf(const TableCore& table, const Wants& wants) {
+  std::vector<Slot> slots;
+  for (uint64_t first = 0;; first += kSlotsAtOnce) {
+    MutexLock lock(&table.state->mutex);
+    const index::TrajectoryIndex& trajectories = table.state->trajectories();
+    const uint64_t end = std::min(first + kSlotsAtOnce, trajectories.reserved());
+    for (uint64_t slot = first; slot < end; ++slot) {
+      if (wants(trajectories.record(static_cast<Slot>(slot)))) {
+        slots.push_back(static_cast<Slot>(slot));
+      }
+    }
+    if (end < first + kSlotsAtOnce) return slots;
+  }
+}
 
 /// The orphans left until then, the oldest first: as they are closed, their items come.
 std::vector<TrajectoryId> OrphansLeftUntil(DatabaseCore* database, const TableCore& table,
                                            int64_t until_us) {
-  std::vector<TrajectoryId> ids;
-  MutexLock commit(&database->commit);
-  MutexLock lock(&table.state->mutex);
-  table.state->trajectories().ForEach([&](Slot slot, const index::TrajectoryRecord& record) {
-    if (!IsOrphan(table, slot)) return;
-    if (OrphanedUs(*database, table, slot) <= until_us) ids.push_back(record.id);
+  using State = index::TrajectoryState;
+  const std::vector<Slot> open = SlotsOf(table, [](const index::TrajectoryRecord& record) {
+    return record.state == State::kOpen || record.state == State::kOrphaned;
   });
+  std::vector<TrajectoryId> ids;
+  for (uint64_t first = 0; first < open.size(); first += kSlotsAtOnce) {
+    // Who has them open is known to the plan.
+    MutexLock commit(&database->commit);
+    MutexLock lock(&table.state->mutex);
+    for (const Slot slot :
+         std::span(open).subspan(first, std::min(kSlotsAtOnce, open.size() - first))) {
+      if (!IsOrphan(table, slot)) continue;
+      if (OrphanedUs(*database, table, slot) > until_us) continue;
+      ids.push_back(table.state->trajectories().record(slot).id);
+    }
+  }
   std::sort(ids.begin(), ids.end());
   return ids;
 }
 
-/// The priority tables over groups that have a deadline.
-std::vector<uint32_t> WithDeadlines(const TableCore& table) {
-  std::vector<uint32_t> numbers;
-  MutexLock lock(&table.state->mutex);
-  for (uint32_t i = 0; i < table.state->priority_table_count(); ++i) {
-    if (table.state->priority(i).spec().group.deadline_ms > 0) numbers.push_back(i);
-  }
-  return numbers;
-}
+bool NeedsThread(const PriorityTableSpec& spec) { return spec.group.deadline_ms > 0; }
+
+Deadline Earlier(Deadline a, Deadline b) { return a.at() < b.at() ? a : b; }
 
 }  // namespace
 
@@ -88,32 +111,41 @@ Result<uint64_t> CloseOrphans(const std::shared_ptr<DatabaseCore>& database,
 Result<uint64_t> RemoveExpired(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {
   const int64_t ttl_ms = table->layout().spec().ttl_ms;
   if (ttl_ms == 0) return uint64_t{0};
+  GEARDB_RETURN_IF_ERROR(database->CheckWritable());
+  GEARDB_RETURN_IF_ERROR(database->CheckTable(*table));
+  GEARDB_RETURN_IF_ERROR(database->CatchUp());
   const int64_t before_us = database->clock->WallTimeUs() - ttl_ms * 1000;
-  GEARDB_ASSIGN_OR_RETURN(const Filter filter, Filter::Parse("state == closed && created_us < " +
-                                                             std::to_string(before_us)));
-  return RemoveMatching(database, table, filter, {RemovalReason::kAge});
+  const auto is_expired = [before_us](const index::TrajectoryRecord& record) {
+    return record.state == index::TrajectoryState::kClosed && record.created_us < before_us;
+  };
+  const std::vector<Slot> found = SlotsOf(*table, is_expired);
+  if (found.empty()) return uint64_t{0};
+  return RemoveChosen(database, table, {RemovalReason::kAge}, [&](const TableState& state) {
+    std::vector<Slot> still;
+    for (const Slot slot : found) {
+      if (is_expired(state.trajectories().record(slot))) still.push_back(slot);
+    }
+    return Result<std::vector<Slot>>(std::move(still));
+  });
 }
 
 Status Timekeeper::Watch(const TableSpec& spec) {
-  int64_t shortest_ms = INT64_MAX;
-  for (const int64_t ms : {spec.ttl_ms, spec.orphan_timeout_ms, ShortestDeadlineMs(spec)}) {
-    if (ms > 0) shortest_ms = std::min(shortest_ms, ms);
-  }
-  if (shortest_ms == INT64_MAX) return Status::Ok();
-  MutexLock lock(&mutex_);
-  if (stop_) return Status::Ok();
-  const int64_t wanted = std::clamp(shortest_ms / 8, kIntervalMinMs, kIntervalMaxMs);
-  if (thread_.joinable()) {
-    if (wanted >= interval_ms_) return Status::Ok();
-    interval_ms_ = wanted;
-    shorter_ = true;
-    changed_.NotifyAll();
+  const auto& priority_tables = spec.priority_tables;
+  if (spec.ttl_ms == 0 && spec.orphan_timeout_ms == 0 &&
+      std::none_of(priority_tables.begin(), priority_tables.end(), NeedsThread)) {
     return Status::Ok();
   }
-  interval_ms_ = wanted;
+  MutexLock lock(&mutex_);
+  if (stop_ || thread_.joinable()) return Status::Ok();
   GEARDB_ASSIGN_OR_RETURN(
       thread_, StartThread("sees to the times of tables ('" + spec.name + "')", [this] { Run(); }));
   return Status::Ok();
+}
+
+void Timekeeper::LookAnew() {
+  MutexLock lock(&mutex_);
+  look_anew_ = true;
+  changed_.NotifyAll();
 }
 
 void Timekeeper::Stop() {
@@ -128,32 +160,71 @@ void Timekeeper::Stop() {
 }
 
 void Timekeeper::Run() {
+  Looks looks;
   for (;;) {
+    Deadline next = Deadline::Infinite();
+    for (const auto& [what, look] : looks) next = Earlier(next, look.due);
+    bool anew = false;
     {
       MutexLock lock(&mutex_);
-      const Deadline next = Deadline::AfterMs(interval_ms_);
-      while (!stop_ && !shorter_ && changed_.WaitUntil(&mutex_, next)) {
-      }
+      while (!stop_ && !look_anew_ && !next.passed()) changed_.WaitUntil(&mutex_, next);
       if (stop_) return;
-      shorter_ = false;
+      anew = std::exchange(look_anew_, false);
     }
-    LookOnce();
+    if (anew) AddLooks(&looks);
+    LookWhereDue(&looks);
   }
 }
 
-void Timekeeper::LookOnce() {
-  const auto goes_on = [this] { return !stopped(); };
-  // The database stops this thread before it goes: no owner is needed here.
-  const std::shared_ptr<DatabaseCore> database(database_, [](DatabaseCore*) {});
+void Timekeeper::AddLooks(Looks* looks) const {
   for (const auto& table : database_->AllTables()) {
-    const TableSpec& spec = table->layout().spec();
-    if (spec.orphan_timeout_ms > 0 && !stopped()) {
-      (void)CloseOrphans(database, table, spec.orphan_timeout_ms, goes_on);
+    const auto add = [&](Kind kind, uint32_t number, int64_t time_ms) {
+      if (time_ms == 0) return;
+      const int64_t ms = std::clamp(time_ms / 8, kIntervalMinMs, kIntervalMaxMs);
+      looks->emplace(What{table->layout().id(), kind, number},
+                     Look{.table = table, .interval_ms = ms, .due = Deadline::AfterMs(ms)});
+    };
+    add(Kind::kOrphans, 0, table->layout().spec().orphan_timeout_ms);
+    add(Kind::kExpired, 0, table->layout().spec().ttl_ms);
+    MutexLock lock(&table->state->mutex);
+    for (uint32_t i = 0; i < table->state->priority_table_count(); ++i) {
+      add(Kind::kOverdueGroups, i, table->state->priority(i).spec().group.deadline_ms);
     }
-    if (spec.ttl_ms > 0 && !stopped()) (void)RemoveExpired(database_, table);
-    for (const uint32_t number : WithDeadlines(*table)) {
-      if (!stopped()) (void)SealOverdueGroups(database_, table, number, goes_on);
+  }
+}
+
+void Timekeeper::LookWhereDue(Looks* looks) {
+  for (auto at = looks->begin(); at != looks->end() && !stopped();) {
+    auto& [what, look] = *at;
+    const std::shared_ptr<TableCore> table = look.table.lock();
+    if (table == nullptr || table->dropped.load()) {
+      at = looks->erase(at);
+      continue;
     }
+    if (look.due.passed()) {
+      LookAt(what, table);
+      look.due = Deadline::AfterMs(look.interval_ms);
+    }
+    ++at;
+  }
+}
+
+void Timekeeper::LookAt(const What& what, const std::shared_ptr<TableCore>& table) {
+  const auto goes_on = [this] { return !stopped(); };
+  switch (what.kind) {
+    case Kind::kOrphans: {
+      // The database stops this thread before it goes: no owner is needed here.
+      const std::shared_ptr<DatabaseCore> database(database_, [](DatabaseCore*) {});
+      const int64_t timeout_ms = table->layout().spec().orphan_timeout_ms;
+      (void)CloseOrphans(database, table, timeout_ms, goes_on);
+      return;
+    }
+    case Kind::kExpired:
+      (void)RemoveExpired(database_, table);
+      return;
+    case Kind::kOverdueGroups:
+      (void)SealOverdueGroups(database_, table, what.priority_table, goes_on);
+      return;
   }
 }
 

@@ -6,8 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
+#include "tests/engine/internal/live_core.h"
+#include "tests/testing/hand_clock.h"
+#include "tests/testing/matchers.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb {
@@ -85,6 +89,62 @@ TEST_F(TimekeeperConcurrentTest, CloseDoesNotWaitForATime) {
   Reopen();
   OpenAgain("steps");
   EXPECT_EQ(table_->Count(), 1u);
+}
+
+// Each look took the mutex of all changes.
+TEST_F(TimekeeperConcurrentTest, ALookThatFindsNothingHoldsUpNoChange) {
+  TableSpec spec = testing::StepSpec();
+  spec.ttl_ms = 3'600'000;
+  Create(spec);
+  AppendClosed(0, 3);
+  const auto core = testing::CoreOf(*database_);
+  std::atomic<bool> looked{false};
+  std::thread looker;
+  {
+    MutexLock held(&core->commit);
+    looker = std::thread([&] {
+      EXPECT_EQ(*table_->RemoveExpired(), 0u);
+      EXPECT_EQ(*table_->CloseOrphans(1000), 0u);
+      looked = true;
+    });
+    const Deadline deadline = Deadline::AfterMs(60'000);
+    while (!looked && !deadline.passed()) std::this_thread::yield();
+    EXPECT_TRUE(looked);
+  }
+  looker.join();
+}
+
+class TimesOfTablesConcurrentTest : public testing::StoreTest {
+ protected:
+  void SetUp() override {
+    options_.clock = &clock_;
+    Open();
+  }
+  void TearDown() override { Close(); }  // The clock goes first.
+
+  testing::HandClock clock_;
+};
+
+// All tables were looked at as often as the one with the shortest time, for good.
+TEST_F(TimesOfTablesConcurrentTest, AShortTimeHasNoOtherTableLookedAt) {
+  const auto begun = std::chrono::steady_clock::now();
+  TableSpec spec = testing::StepSpec();
+  spec.name = "long";
+  spec.ttl_ms = 3'600'000;  // Looked at after ten seconds.
+  Create(spec);
+  AppendClosed(0, 1);
+  const std::shared_ptr<Table> long_table = table_;
+  clock_.now_us += int64_t{7'200'000'000};
+  spec.name = "short";
+  spec.ttl_ms = 1;
+  Create(spec);
+  for (int i = 0; i < 20; ++i) {
+    AppendClosed(0, 1);
+    clock_.now_us += 10'000;
+    while (table_->Count() != 0) std::this_thread::yield();
+  }
+  const bool is_early = std::chrono::steady_clock::now() - begun < std::chrono::seconds(9);
+  EXPECT_TRUE(long_table->Count() == 1 || !is_early);
 }
 
 }  // namespace
