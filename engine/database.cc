@@ -445,12 +445,7 @@ Status Database::Sync(Deadline deadline) {
 Status Database::Close() {
   if (impl_ == nullptr) return Status::Ok();
   GEARDB_RETURN_IF_ERROR(impl_->CheckProcess());
-  const Status status = impl_->Close();
-  for (const auto& table : impl_->AllTables()) {
-    MutexLock lock(&table->state->mutex);
-    table->state->changed.NotifyAll();
-  }
-  return status;
+  return impl_->Close();
 }
 
 const std::string& Database::directory() const { return impl_->directory; }

@@ -425,6 +425,18 @@ void DatabaseCore::KeepActivity(std::shared_ptr<Env> held) {
                    .background = options.background});
 }
 
+namespace {
+
+/// Who waits for what a table says asks again whether the database is open.
+void WakeWaiters(const DatabaseCore& database) {
+  for (const auto& table : database.AllTables()) {
+    MutexLock lock(&table->state->mutex);
+    table->state->changed.NotifyAll();
+  }
+}
+
+}  // namespace
+
 Status DatabaseCore::Close() {
   GEARDB_RETURN_IF_ERROR(CheckProcess());
   MutexLock once(&close_mutex_);  // A second caller waits for the first.
@@ -436,6 +448,7 @@ Status DatabaseCore::Close() {
     // No ChangeScope is admitted from here on; those that were go on to their end.
     const bool first = !closed.exchange(true);
     room_made.NotifyAll();
+    WakeWaiters(*this);
     while (changes_under_way_ > 0) changes_done_.WaitUntil(&commit, Deadline::Infinite());
     if (first) PromiseNothingMore();
   }
@@ -454,6 +467,7 @@ Status DatabaseCore::Close() {
     if (status.ok() && !full) status = closed_cold;
   }
   lock.reset();
+  WakeWaiters(*this);  // Of what was published to the end.
   return status;
 }
 

@@ -382,6 +382,26 @@ TEST_F(DatabaseCloseConcurrentTest, AppendsThatWaitForFramesOfADroppedTableAreCa
   EXPECT_STATUS(kCancelled, status, "database '" + dir_->path() + "' is closed");
 }
 
+// They waited on, and the exit for the threads that made them.
+TEST_F(DatabaseCloseConcurrentTest, TheCloseOfAnExitEndsWaitsForItemsAndRemovals) {
+  Start();
+  const auto core = testing::CoreOf(*database_);
+  const auto sampler = per_->NewSampler({.batch = 1}).value();
+  const std::string text = "database '" + dir_->path() + "' is closed";
+  std::thread learner(
+      [&] { EXPECT_STATUS(kCancelled, sampler->Next(Deadline::AfterMs(60'000)), text); });
+  std::atomic<bool> begun{false};
+  std::thread producer([&] {
+    begun = true;
+    const auto removals = table_->ReadRemovals(0, {.timeout_ms = 60'000});
+    EXPECT_STATUS(kCancelled, removals, text);
+  });
+  while (!begun || per_->WhyBlocked().samples.waiting == 0) std::this_thread::yield();
+  EXPECT_OK(core->Close());  // No more than what an exit calls.
+  learner.join();
+  producer.join();
+}
+
 TEST_F(DatabaseCloseConcurrentTest, DrawsAreCountedAsHandedOver) {
   for (int round = 0; round < kRounds; ++round) {
     Start();
