@@ -349,10 +349,11 @@ Result<std::vector<Appended>> Writer::Impl::Append(Calls calls, Priorities prior
     return engine::AppendWithCompanions(this, calls, priorities, options);
   }
   const Deadline deadline = Deadline::AfterMs(options_.admission_timeout_ms);
+  // What it lacks room for may be finished since long: the log had no room to remove it.
+  if (table_->follow_up_due.load()) engine::RemoveFinishedNow(database_.get(), table_);
   auto appended = engine::WithLogRoom(database_.get(), deadline,
                                       [&] { return AppendOnce(calls, priorities, ack, deadline); });
   ForgetRemoved(calls, appended.status());
-  // What it lacks room for may be finished since long: the log had no room to remove it.
   const bool is_full = appended.status().code() == StatusCode::kResourceExhausted;
   if (is_full && table_->follow_up_due.load()) engine::RemoveFinishedNow(database_.get(), table_);
   return appended;

@@ -220,6 +220,11 @@ Result<WriteOutcome> WriteCall::Run() {
 }
 
 Status WriteCall::RunBound() {
+  // As Writer::Impl::Append.
+  for (const TableAppend& append : appends_) {
+    const auto& table = append.writer->table_;
+    if (table->follow_up_due.load()) RemoveFinishedNow(database_, table);
+  }
   const Status reserved = WithLogRoom(database_, deadline_, [&] {
     Status status =
         TakeInTurn(database_, &hold_, deadline_,

@@ -8,6 +8,7 @@
 #include "engine/internal/set_filter.h"
 #include "engine/internal/set_priorities.h"
 #include "engine/internal/table_change.h"
+#include "engine/write_batch.h"
 #include "tests/engine/internal/live_core.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/store_fixture.h"
@@ -109,25 +110,34 @@ TEST_F(RefusedRemovalsTest, WhatFollowsAndIsRefusedAgainIsStillToBeDone) {
   EXPECT_TRUE(Core()->follow_up_due.load());
 }
 
-TEST_F(RefusedRemovalsTest, AFullTableThatRefusesAnAppendLetsGoOfWhatIsFinished) {
+// One that waited long for room was told of it when its time was over.
+TEST_F(RefusedRemovalsTest, AFullTableLetsGoOfWhatIsFinishedBeforeItRefusesAnAppend) {
   TableSpec spec = testing::StepSpec();
-  spec.name = "full";
   spec.trajectories_max = 2;
   spec.remover = Remover::kNone;
   spec.priority_tables = {testing::WindowSpec("per")};
   spec.priority_tables[0].selector = SelectorKind::kFifo;
   spec.priority_tables[0].max_times_sampled = 1;
-  Create(spec, {.admission_timeout_ms = 0});
-  const TrajectoryId id = AppendClosed(0, 1);
-  AppendClosed(1, 1);
-  ASSERT_OK_AND_ASSIGN(const auto sampler, priority("per")->NewSampler({.batch = 1}));
-  ASSERT_OK(sampler->Next());
-  FinishWithoutRoom(id);
   const testing::Rows rows(2, 1);
-  const auto append = [&] { return writer_->AppendSteps(rows.many(), {.end = End::kTerminated}); };
-  EXPECT_STATUS(kResourceExhausted, append(), "'full'");
-  EXPECT_STATUS(kNotFound, table_->Find(id), "");
-  EXPECT_OK(append());
+  for (const bool is_batch : {false, true}) {
+    SCOPED_TRACE(is_batch);
+    spec.name = is_batch ? "batch" : "call";
+    Create(spec, {.admission_timeout_ms = 0});
+    const TrajectoryId id = AppendClosed(0, 1);
+    AppendClosed(1, 1);
+    ASSERT_OK_AND_ASSIGN(const auto sampler, priority("per")->NewSampler({.batch = 1}));
+    ASSERT_OK(sampler->Next());
+    const auto append = [&] {
+      WriteBatch batch;
+      batch.AppendSteps(writer_.get(), rows.many(), {.end = End::kTerminated});
+      if (is_batch) return database_->Write(batch, {.admission_timeout_ms = 0}).status();
+      return writer_->AppendSteps(rows.many(), {.end = End::kTerminated}).status();
+    };
+    EXPECT_STATUS(kResourceExhausted, append(), "is full");
+    FinishWithoutRoom(id);
+    EXPECT_OK(append());
+    EXPECT_STATUS(kNotFound, table_->Find(id), "");
+  }
 }
 
 // As many were kept as had ever left like that, and the first append looked for them.
