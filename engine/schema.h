@@ -235,7 +235,8 @@ enum class FilterAction : uint8_t {
   /// drawn while it fails.
   kHide = 0,
   /// The same; and once it is closed it is removed from the table, whatever else could draw it:
-  /// Table::ReadRemovals tells producers.
+  /// Table::ReadRemovals tells producers. Behind an append at Ack::kMemory it is removed in the
+  /// background (DatabaseOptions::background), soon after; or by the next change of the table.
   kExpire = 1,
 };
 inline constexpr FilterAction kFilterActionLast = FilterAction::kExpire;
@@ -274,7 +275,8 @@ struct PriorityTableSpec {
   /// A closed trajectory of which an item here is exhausted or deleted (PriorityTable::Delete), and
   /// all of its items in all priority tables are, is removed behind the change that left nothing to
   /// draw: the hand-over or Delete that took the last item, or, where that was before, the end of
-  /// the trajectory, a Truncate, or other limits. Not set: for queues and stacks.
+  /// the trajectory, a Truncate, or other limits; behind an append at Ack::kMemory as of
+  /// FilterAction::kExpire. Not set: for queues and stacks.
   std::optional<bool> remove_when_exhausted = {};
   EpochSpec epoch = {};
   /// A standing filter: the text of a Filter (engine/filter.h) of at most 4,096 characters, which

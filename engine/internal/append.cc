@@ -45,7 +45,10 @@ void engine::AppendChange::Apply(Lsn lsn, Lsn end) {
   ApplyLock lock(table_->state.get(), end);
   table_->state->Apply(*operation()->change_as_Append(), lsn, {layout, new_frames, places});
   table_->state->Arrived(admitted);
-  if (table_->state->FollowUpDue()) table_->follow_up_due.store(true);
+  if (table_->state->FollowUpDue()) {
+    // Who appended may have gone on without waiting for this.
+    LeaveFollowUp(deletes_itself ? database_ : nullptr, table_.get(), Deadline::Now());
+  }
   table_->state->changed.NotifyAll();
 }
 
@@ -376,7 +379,7 @@ Result<std::vector<Appended>> Writer::Impl::AppendOnce(Calls calls, Priorities p
     return status;
   }
   std::unique_ptr<AppendChange> change =
-      reused_ ? std::move(reused_) : std::make_unique<AppendChange>(table_);
+      reused_ ? std::move(reused_) : std::make_unique<AppendChange>(database_.get(), table_);
   auto reserved = Reserve(calls, priorities, deadline, &plan, change.get());
   if (!reserved.ok()) {
     FreeFrames(&plan);

@@ -31,7 +31,8 @@ int64_t OrphanedUs(const DatabaseCore& database, const TableCore& table, Slot sl
 /// The record of an append.
 class AppendChange final : public Change {
  public:
-  explicit AppendChange(std::shared_ptr<TableCore> table) : table_(std::move(table)) {}
+  AppendChange(DatabaseCore* database, std::shared_ptr<TableCore> table)
+      : database_(database), table_(std::move(table)) {}
   std::vector<FrameRef> new_frames;     ///< PageFrames of it, in `layout`.
   std::vector<wal::PiecePlace> places;  ///< Likewise.
   const TableLayout* layout = nullptr;
@@ -39,6 +40,7 @@ class AppendChange final : public Change {
 
  private:
   void Apply(Lsn lsn, Lsn end) override;
+  DatabaseCore* database_;
   std::shared_ptr<TableCore> table_;
 };
 

@@ -42,7 +42,7 @@ void RemoveWhatIsFinished(DatabaseCore* database, const std::shared_ptr<TableCor
   if (status.ok()) return;
   MutexLock lock(&table->state->mutex);
   table->state->PutBackFinished(std::move(finished));
-  table->follow_up_due.store(true);  // For who comes when there is room again.
+  LeaveFollowUp(database, table.get(), Deadline::AfterMs(kFollowUpAgainMs));
 }
 
 }  // namespace
@@ -56,6 +56,10 @@ Status SetStandingFilter(PriorityTable::Impl* impl, const std::string& filter,
   PriorityTableSpec spec = impl->spec;
   spec.filter = filter;
   spec.filter_action = action;
+  if (database.timekeeper != nullptr) {
+    GEARDB_RETURN_IF_ERROR(database.timekeeper->Watch(
+        {.name = impl->table->layout().spec().name, .priority_tables = {spec}}));
+  }
   FunctionChange change(nullptr);
   change.set_apply([&](Lsn, Lsn end) {
     ApplyLock lock(&state, end);
@@ -85,6 +89,11 @@ Status SetStandingFilter(PriorityTable::Impl* impl, const std::string& filter,
   GEARDB_RETURN_IF_ERROR(database.Acknowledge(reservation.end, Ack::kLog));
   FollowUp(&database, impl->table);
   return Status::Ok();
+}
+
+void LeaveFollowUp(DatabaseCore* database, TableCore* table, Deadline at) {
+  table->follow_up_due.store(true);
+  if (database != nullptr && database->timekeeper != nullptr) database->timekeeper->FollowUpAt(at);
 }
 
 void FollowUp(DatabaseCore* database, const std::shared_ptr<TableCore>& table) {

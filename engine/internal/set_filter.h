@@ -15,6 +15,11 @@ Status SetStandingFilter(PriorityTable::Impl* impl, const std::string& filter, F
 /// (RescaleWhereDue), trajectories that a filter has expired. Where the log refuses it, it stays
 /// for the next change, or the next open.
 void FollowUp(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
+/// How long a removal that was refused waits for the next try, where no call comes.
+inline constexpr int64_t kFollowUpAgainMs = 1000;
+/// Says that there is some, for who comes next; and for the timekeeper at that time, unless
+/// `database` is null. The state's mutex may be held.
+void LeaveFollowUp(DatabaseCore* database, TableCore* table, Deadline at);
 /// Of that, the removal alone, and no wait for room.
 void RemoveFinishedNow(DatabaseCore* database, const std::shared_ptr<TableCore>& table);
 

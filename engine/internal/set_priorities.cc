@@ -325,6 +325,12 @@ Status ConfigureLimits(PriorityTable::Impl* impl, const PriorityLimits& limits) 
                     fb::Change::Configure,
                     fb::CreateConfigure(change.body, stored, /*regroups=*/true).Union());
   const wal::RecordSize size = wal::RecordSize::For(change.body_bytes().size(), {});
+  if (database.timekeeper != nullptr) {
+    PriorityTableSpec wanted{.name = impl->spec.name};
+    SetLimits(limits, &wanted);
+    GEARDB_RETURN_IF_ERROR(database.timekeeper->Watch(
+        {.name = impl->table->layout().spec().name, .priority_tables = {wanted}}));
+  }
   Status published;
   {
     // To the end: whoever has the commit mutex knows what the limits are.

@@ -229,11 +229,11 @@ Status RemoveAllOf(DatabaseCore* database, const std::shared_ptr<TableCore>& tab
 namespace {
 
 /// They leave with what follows: see FollowUp.
-void LeaveToFollowUp(TableCore* table, std::vector<SlotOfTrajectory> finished)
-    GEARDB_REQUIRES(table->state->mutex) {
+void LeaveToFollowUp(DatabaseCore* database, TableCore* table,
+                     std::vector<SlotOfTrajectory> finished) GEARDB_REQUIRES(table->state->mutex) {
   if (finished.empty()) return;
   table->state->PutBackFinished(std::move(finished));
-  table->follow_up_due.store(true);
+  LeaveFollowUp(database, table, Deadline::AfterMs(kFollowUpAgainMs));
 }
 
 }  // namespace
@@ -256,7 +256,7 @@ void RemoveFinished(DatabaseCore* database, const std::shared_ptr<TableCore>& ta
   std::vector<SlotOfTrajectory> later;
   for (const fb::Sampled& seen : sampled) later.push_back({seen.slot(), seen.generation()});
   MutexLock lock(&table->state->mutex);
-  LeaveToFollowUp(table.get(), std::move(later));
+  LeaveToFollowUp(database, table.get(), std::move(later));
 }
 
 void RemoveAllFinished(DatabaseCore* database) {
@@ -278,7 +278,7 @@ void RemoveAllFinishedOf(DatabaseCore* database, const std::shared_ptr<TableCore
   for (const Slot slot : table->state->FinishedTrajectories()) {
     later.push_back({slot, table->state->trajectories().record(slot).generation});
   }
-  LeaveToFollowUp(table.get(), std::move(later));
+  LeaveToFollowUp(database, table.get(), std::move(later));
 }
 
 size_t HideTrajectories(TableCore* table, std::span<const TrajectoryId> ids) {

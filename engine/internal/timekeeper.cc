@@ -8,7 +8,9 @@
 #include "base/thread.h"
 #include "engine/internal/append.h"
 #include "engine/internal/core.h"
+#include "engine/internal/priority_limits.h"
 #include "engine/internal/seal_groups.h"
+#include "engine/internal/set_filter.h"
 #include "engine/internal/table_change.h"
 
 namespace geardb::engine {
@@ -62,7 +64,11 @@ std::vector<TrajectoryId> OrphansLeftUntil(DatabaseCore* database, const TableCo
   return ids;
 }
 
-bool NeedsThread(const PriorityTableSpec& spec) { return spec.group.deadline_ms > 0; }
+bool NeedsThread(const PriorityTableSpec& spec) {
+  return spec.group.deadline_ms > 0 || spec.epoch.remove_covered ||
+         (!spec.filter.empty() && spec.filter_action == FilterAction::kExpire) ||
+         RemovesExhausted(LimitsOf(spec));
+}
 
 Deadline Earlier(Deadline a, Deadline b) { return a.at() < b.at() ? a : b; }
 
@@ -148,6 +154,13 @@ void Timekeeper::LookAnew() {
   changed_.NotifyAll();
 }
 
+void Timekeeper::FollowUpAt(Deadline at) {
+  MutexLock lock(&mutex_);
+  if (at.at() >= follow_up_at_.at()) return;
+  follow_up_at_ = at;
+  changed_.NotifyAll();
+}
+
 void Timekeeper::Stop() {
   std::thread thread;
   {
@@ -165,13 +178,19 @@ void Timekeeper::Run() {
     Deadline next = Deadline::Infinite();
     for (const auto& [what, look] : looks) next = Earlier(next, look.due);
     bool anew = false;
+    bool follow_up = false;
     {
       MutexLock lock(&mutex_);
-      while (!stop_ && !look_anew_ && !next.passed()) changed_.WaitUntil(&mutex_, next);
+      while (!stop_ && !look_anew_ && !next.passed() && !follow_up_at_.passed()) {
+        changed_.WaitUntil(&mutex_, Earlier(next, follow_up_at_));
+      }
       if (stop_) return;
       anew = std::exchange(look_anew_, false);
+      follow_up = follow_up_at_.passed();
+      if (follow_up) follow_up_at_ = Deadline::Infinite();
     }
     if (anew) AddLooks(&looks);
+    if (follow_up) FollowUpAll();
     LookWhereDue(&looks);
   }
 }
@@ -225,6 +244,13 @@ void Timekeeper::LookAt(const What& what, const std::shared_ptr<TableCore>& tabl
     case Kind::kOverdueGroups:
       (void)SealOverdueGroups(database_, table, what.priority_table, goes_on);
       return;
+  }
+}
+
+void Timekeeper::FollowUpAll() {
+  for (const auto& table : database_->AllTables()) {
+    if (stopped()) return;
+    if (table->follow_up_due.load()) RemoveFinishedNow(database_, table);
   }
 }
 

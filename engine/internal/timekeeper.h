@@ -1,5 +1,5 @@
 // Timekeeper: closes orphans, removes trajectories and seals draw groups when their time has come,
-// for tables that say so in their schema.
+// for tables that say so in their schema; and removes what is finished where no call does.
 //
 // One thread, which the first such table starts. It does what Table::CloseOrphans,
 // Table::RemoveExpired and PriorityTable::SealOverdueGroups do, with changes of its own in the log;
@@ -48,6 +48,9 @@ class Timekeeper {
   Status Watch(const TableSpec& spec);
   /// Another table, or priority table, is there.
   void LookAnew();
+  /// Some table may have trajectories to remove (TableCore::follow_up_due), which no call is going
+  /// to: this one does at that time. A mutex of a state may be held.
+  void FollowUpAt(Deadline at);
   /// Ends the thread; nothing is watched from here on. Idempotent.
   void Stop();
 
@@ -72,6 +75,7 @@ class Timekeeper {
   /// Looks where it is time, and forgets tables that are gone.
   void LookWhereDue(Looks* looks);
   void LookAt(const What& what, const std::shared_ptr<TableCore>& table);
+  void FollowUpAll();
   bool stopped();
 
   DatabaseCore* const database_;
@@ -79,6 +83,7 @@ class Timekeeper {
   CondVar changed_;
   bool stop_ GEARDB_GUARDED_BY(mutex_) = false;
   bool look_anew_ GEARDB_GUARDED_BY(mutex_) = true;
+  Deadline follow_up_at_ GEARDB_GUARDED_BY(mutex_) = Deadline::Infinite();
   std::thread thread_ GEARDB_GUARDED_BY(mutex_);
 };
 

@@ -1,6 +1,7 @@
 // Timekeeper: what it closes and removes in the background, beside others.
 //
 // concurrent: engine/internal/timekeeper.h engine/internal/timekeeper.cc
+// concurrent: engine/internal/set_filter.cc engine/internal/append.cc
 #include "engine/internal/timekeeper.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +10,8 @@
 #include <chrono>
 #include <thread>
 
+#include "engine/internal/set_filter.h"
+#include "engine/internal/set_priorities.h"
 #include "tests/engine/internal/live_core.h"
 #include "tests/testing/hand_clock.h"
 #include "tests/testing/matchers.h"
@@ -112,6 +115,77 @@ TEST_F(TimekeeperConcurrentTest, ALookThatFindsNothingHoldsUpNoChange) {
     EXPECT_TRUE(looked);
   }
   looker.join();
+}
+
+/// What is done by hand, or by the timekeeper alone.
+class LeftToTheTimekeeperConcurrentTest : public testing::StoreTest {
+ protected:
+  void CreateExpiring(bool from_the_start) {
+    TableSpec spec = testing::StepSpec();
+    spec.steps_per_page = 256;
+    spec.priority_tables = {testing::WindowSpec("fresh")};
+    spec.priority_tables[0].selector = SelectorKind::kUniform;
+    if (from_the_start) {
+      spec.priority_tables[0].filter = "version >= 1";
+      spec.priority_tables[0].filter_action = FilterAction::kExpire;
+    }
+    Create(spec, {.ack = Ack::kMemory});
+    if (from_the_start) return;
+    ASSERT_OK(priority("fresh")->SetFilter("version >= 1", FilterAction::kExpire));
+  }
+  uint64_t RemovedByFilter() {
+    return table_->Stats().removed_by[static_cast<size_t>(RemovalReason::kFilter)];
+  }
+};
+
+// It stayed until the next call that changed something, as its record was applied behind the call.
+TEST_F(LeftToTheTimekeeperConcurrentTest, WhatExpiresBehindAnAppendInMemoryIsRemoved) {
+  const testing::Rows rows(0, 40'000);  // The filler's, which takes longer than the call.
+  const uint32_t version = 0;
+  const ColumnValue fails[] = {{"version", TensorView::Scalar(version)}};
+  for (const bool from_the_start : {true, false}) {
+    SCOPED_TRACE(from_the_start);
+    options_.ring_bytes = options_.segment_bytes = 8 << 20;
+    OpenEmpty();
+    CreateExpiring(from_the_start);
+    for (uint64_t removed = 1; removed <= 20; ++removed) {
+      ASSERT_OK(writer_->AppendSteps(rows.many(), {.end = End::kTerminated, .trajectory = fails}));
+      const Deadline deadline = Deadline::AfterMs(60'000);
+      while (RemovedByFilter() != removed && !deadline.passed()) std::this_thread::yield();
+      ASSERT_EQ(RemovedByFilter(), removed);
+    }
+    writer_.reset();
+  }
+}
+
+// Nobody looked for what a full log had not removed while they waited.
+TEST_F(LeftToTheTimekeeperConcurrentTest, WhoWaitsForRoomGetsThatOfARefusedRemoval) {
+  TableSpec spec = testing::StepSpec();
+  spec.trajectories_max = 1;
+  spec.remover = Remover::kNone;
+  spec.priority_tables = {testing::WindowSpec("per")};
+  spec.priority_tables[0].max_times_sampled = 1;
+  Create(spec, {.admission_timeout_ms = 60'000});
+  const TrajectoryId id = AppendClosed(0, 1);
+  ASSERT_OK_AND_ASSIGN(const auto sampler, priority("per")->NewSampler({.batch = 1}));
+  ASSERT_OK(sampler->Next());
+  std::thread waiting([&] { AppendClosed(1, 1); });
+  const auto core = testing::CoreOf(*database_);
+  while (core->waits.table_room.count().waits == 0) core->room_made.NotifyAll();
+  // As a Configure leaves it that finds no room for the removal.
+  PriorityTable::Impl limits{
+      .database = core, .table = core->TableById(table_->id()), .number = 0, .spec = {}};
+  ASSERT_OK(
+      engine::ConfigureLimits(&limits, {.max_times_sampled = 1, .remove_when_exhausted = true}));
+  {
+    engine::TableState& state = *limits.table->state;
+    MutexLock lock(&state.mutex);
+    const Slot slot = state.trajectories().FindById(id);
+    state.PutBackFinished({{slot, state.trajectories().record(slot).generation}});
+    engine::LeaveFollowUp(core.get(), limits.table.get(), Deadline::AfterMs(1));
+  }
+  waiting.join();
+  EXPECT_STATUS(kNotFound, table_->Find(id), "");
 }
 
 class TimesOfTablesConcurrentTest : public testing::StoreTest {
