@@ -391,6 +391,12 @@ void Writer::Impl::AdvanceLanes(Calls calls, const AppendPlan& plan,
 
 namespace {
 
+/// Parts that nobody will finish, or that are finished, keep the log no more.
+void LeaveGroup(engine::DatabaseCore* database, Lsn group) GEARDB_REQUIRES(database->commit) {
+  database->open_groups.erase(database->open_groups.find(group));
+  if (database->cleaner != nullptr) database->cleaner->ForgetFruitless();
+}
+
 /// Says where an append in parts begins, until it is finished or given up.
 class OpenGroup {
  public:
@@ -399,7 +405,7 @@ class OpenGroup {
   ~OpenGroup() GEARDB_THREAD_ANNOTATION(no_thread_safety_analysis) {
     if (table_->TakeBack(&plan_->promised)) database_->room_made.NotifyAll();
     if (plan_->parts == 0) return;
-    database_->open_groups.erase(database_->open_groups.find(plan_->group_lsn));
+    LeaveGroup(database_, plan_->group_lsn);
   }
   OpenGroup(const OpenGroup&) = delete;
   OpenGroup& operator=(const OpenGroup&) = delete;
@@ -430,7 +436,7 @@ Status Writer::Impl::GoAheadInParts(Calls calls, Priorities priorities, ChangeSc
 
 void Writer::Impl::GiveUpParts(AppendPlan* plan) {
   if (plan->parts == 0) return;
-  database_->open_groups.erase(database_->open_groups.find(plan->group_lsn));
+  LeaveGroup(database_.get(), plan->group_lsn);
   plan->parts = 0;
   plan->group_lsn = 0;
   plan->DescribePieces(layout(), *database_->arena);

@@ -95,11 +95,6 @@ void Cleaner::Stop() {
   const MutexLock one(&pass_mutex_);
 }
 
-bool Cleaner::stopped() {
-  MutexLock lock(&mutex_);
-  return stop_;
-}
-
 CleanerStats Cleaner::stats() {
   const Status compacted = compactor_.last();
   MutexLock lock(&mutex_);
@@ -205,6 +200,7 @@ Status Cleaner::CleanNow(bool all) {
     MutexLock lock(&mutex_);
     if (stop_) return Status::Cancelled("the database is being closed");
     ++begun_;
+    held_back_ = true;
     // Records do not fill every segment to its end.
     segments_wanted_ =
         bytes_wanted_ == 0 ? 0 : bytes_wanted_ / database_->manifest.segment_bytes + 2;
@@ -251,7 +247,7 @@ Status Cleaner::CleanNow(bool all) {
   stats_.busy_us +=
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(busy).count());
   stats_.last = status;
-  fruitless_at_ = status.ok() && released == 0 ? published_before : kNoLsn;
+  fruitless_at_ = status.ok() && released == 0 && held_back_ ? published_before : kNoLsn;
   ended_ = begun_;
   changed_.NotifyAll();
   return status;

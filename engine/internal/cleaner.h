@@ -75,6 +75,12 @@ class Cleaner {
   bool Wanted(uint64_t released);
   /// The last pass has given nothing back, and nothing was logged since: another will not either.
   bool IsFruitless();
+  /// What held the log back has gone, by no record.
+  void ForgetFruitless() {
+    MutexLock lock(&mutex_);
+    fruitless_at_ = kNoLsn;
+    held_back_ = false;
+  }
   /// Likewise, and waits until it has. True: some were given back.
   bool AwaitWanted(uint64_t released, Deadline deadline);
   /// A pass in this thread, of as many segments as can go where `all`.
@@ -82,7 +88,10 @@ class Cleaner {
   /// Ends the thread, and the compactor's.
   void Stop();
   /// Stop was called, the first that Close does: no pass makes room any more.
-  bool stopped();
+  bool stopped() {
+    MutexLock lock(&mutex_);
+    return stop_;
+  }
   CleanerStats stats();
   /// CleanerStats::segments, for whoever asks often.
   uint64_t segments_released() const { return segments_released_.load(std::memory_order_relaxed); }
@@ -196,6 +205,7 @@ class Cleaner {
   uint64_t ended_ GEARDB_GUARDED_BY(mutex_) = 0;
   uint64_t wanted_pass_ GEARDB_GUARDED_BY(mutex_) = 0;   // The last that somebody has wanted.
   Lsn fruitless_at_ GEARDB_GUARDED_BY(mutex_) = kNoLsn;  // What such a pass has looked at.
+  bool held_back_ GEARDB_GUARDED_BY(mutex_) = true;      // Since a pass began: see ForgetFruitless.
   CleanerStats stats_ GEARDB_GUARDED_BY(mutex_);
   std::thread thread_ GEARDB_GUARDED_BY(mutex_);
 };

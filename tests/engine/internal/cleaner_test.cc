@@ -79,6 +79,10 @@ TEST_F(CleanerTest, APassThatGivesNothingBackIsFruitlessUntilMoreIsLogged) {
   EXPECT_FALSE(core->cleaner->IsFruitless());
   ASSERT_OK(CleanAll());
   EXPECT_TRUE(core->cleaner->IsFruitless());
+  core->cleaner->ForgetFruitless();  // Parts that held the log back were given up.
+  EXPECT_FALSE(core->cleaner->IsFruitless());
+  ASSERT_OK(core->cleaner->CleanNow(/*all=*/false));
+  EXPECT_TRUE(core->cleaner->IsFruitless());
   Add(1, 1);
   EXPECT_FALSE(core->cleaner->IsFruitless());
 }
