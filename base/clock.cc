@@ -9,6 +9,10 @@ class SystemClock final : public Clock {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   }
+  int64_t SteadyTimeUs() const override {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  }
 };
 
 }  // namespace

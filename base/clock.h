@@ -35,12 +35,15 @@ class Deadline {
   TimePoint at_;
 };
 
-/// Time of day for stored times; a test supplies its own. Thread-safe.
+/// Time of day for stored times, and a steady one; a test supplies its own. Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;
   /// Microseconds since 1970-01-01 UTC.
   virtual int64_t WallTimeUs() const = 0;
+  /// Microseconds since some time, for times that no other process sees: a step of the time of day
+  /// leaves it alone. Of a clock that does not tell them apart, the same.
+  virtual int64_t SteadyTimeUs() const { return WallTimeUs(); }
   /// The clock of the machine. Never null, never deleted.
   static const Clock* System();
 };

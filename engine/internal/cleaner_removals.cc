@@ -85,7 +85,7 @@ void Cleaner::RemoveIfDue() {
     if (std::has_single_bit(space_looks_)) (void)compactor_.KeepSpace();
     return;
   }
-  const int64_t now_us = database_->clock->WallTimeUs();
+  const int64_t now_us = database_->clock->SteadyTimeUs();
   if (gone_since_us_ == 0) gone_since_us_ = now_us;
   // Half of what may be garbage is left to what the store does not know of yet.
   const double share = (database_->options.space_amplification_max - 1) / 2;

@@ -396,7 +396,7 @@ void DatabaseCore::PromiseNothingMore() {
 void DatabaseCore::UseLog(std::unique_ptr<wal::LogWriter> writer) {
   log_writer_ = std::move(writer);
   log = log_writer_.get();
-  opened_us = clock->WallTimeUs();
+  opened_us = clock->SteadyTimeUs();
   if (log == nullptr) return;
   if (cold != nullptr && cold->if_open() != nullptr && cold->if_open()->read_only()) {
     const std::vector<std::string> damage = cold->if_open()->damage();

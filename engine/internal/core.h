@@ -156,7 +156,7 @@ class DatabaseCore {
   std::unique_ptr<Cleaner> cleaner;        ///< Null likewise, or as the log.
   std::unique_ptr<Filler> filler;          ///< Null likewise, and without background threads.
   std::unique_ptr<Timekeeper> timekeeper;  ///< Null as the filler.
-  int64_t opened_us = 0;                   ///< Since 1970-01-01 UTC.
+  int64_t opened_us = 0;                   ///< By the steady time of the clock.
   void UseLog(std::unique_ptr<wal::LogWriter> writer);
   /// Once all that is there was recovered: what works beside calls, and Close promises no more
   /// numbers than were handed out.

@@ -80,7 +80,7 @@ Result<uint64_t> SealOverdueGroups(DatabaseCore* database, const std::shared_ptr
     const DrawGroups& groups = *table->state->priority(priority_table).groups();
     const int64_t deadline_ms = groups.spec().deadline_ms;
     if (deadline_ms == 0) return uint64_t{0};
-    const int64_t until_us = database->clock->WallTimeUs() - deadline_ms * 1000;
+    const int64_t until_us = database->clock->SteadyTimeUs() - deadline_ms * 1000;
     groups.ForEachTaking([&](uint64_t group) {
       const int64_t since_us = std::max(groups.FirstUs(group), database->opened_us);
       if (since_us > until_us || groups.CountOf(group) < groups.at_least()) return;

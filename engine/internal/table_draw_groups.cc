@@ -55,7 +55,7 @@ bool TableState::JoinGroup(PriorityState* priority, Slot slot, uint64_t* leaf) {
       .slot = slot,
       .generation = record.generation,
       .key = GroupKeyOf(groups, slot),
-      .now_us = memory_.clock == nullptr ? 0 : memory_.clock->WallTimeUs()};
+      .now_us = memory_.clock == nullptr ? 0 : memory_.clock->SteadyTimeUs()};
   const uint64_t taking = groups.FindTaking(newcomer.key);
   if (taking != DrawGroups::kNoGroup && IsUndrawable(*priority, taking)) {
     groups.Seal(taking, GroupEnd::kUndrawable);

@@ -84,7 +84,7 @@ Result<uint64_t> CloseOrphans(const std::shared_ptr<DatabaseCore>& database,
                                    older_than_ms, " ms; expected at least 0");
   }
   GEARDB_RETURN_IF_ERROR(database->CatchUp());
-  const int64_t now_us = database->clock->WallTimeUs();
+  const int64_t now_us = database->clock->SteadyTimeUs();
   if (older_than_ms > now_us / 1000) return uint64_t{0};
   const int64_t until_us = older_than_ms == 0 ? INT64_MAX : now_us - older_than_ms * 1000;
   // A writer of its own takes each, and cuts it: between the two it is an orphan at the next open.

@@ -281,7 +281,7 @@ void Writer::Impl::Orphan() {
     MutexLock commit(&database_->commit);
     // The clock may be gone with what was closed, in which no orphan's time comes.
     const bool open_still = database_->CheckOpen().ok();
-    const int64_t now_us = open_still ? database_->clock->WallTimeUs() : 0;
+    const int64_t now_us = open_still ? database_->clock->SteadyTimeUs() : 0;
     for (const Lane* lane : leaving) {
       if (lane->removed.load()) continue;
       table_->plan->SetOpenLane(lane->slot, nullptr);
@@ -329,7 +329,7 @@ Status Writer::Impl::Leave(std::span<const Lane* const> lanes) {
     if (orphans.empty()) return Status::Ok();
     change.Say(orphans);
     reservation = scope.Reserve({.size = wal::RecordSize::For(change.body_bytes().size(), {})});
-    const int64_t now = database_->clock->WallTimeUs();
+    const int64_t now = database_->clock->SteadyTimeUs();
     for (const fb::Adopted& orphan : orphans) {
       table_->plan->NoteUse(orphan.slot(), reservation.end);
       table_->plan->SetOpenLane(orphan.slot(), nullptr);

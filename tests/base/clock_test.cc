@@ -51,5 +51,15 @@ TEST(ClockTest, SystemClockIsInMicrosecondsSince1970) {
   EXPECT_LT(Clock::System()->WallTimeUs(), int64_t{7'258'118'400} * 1'000'000);
 }
 
+TEST(ClockTest, AClockThatKnowsTheTimeOfDayAloneHasNoOther) {
+  class DayClock final : public Clock {
+   public:
+    int64_t WallTimeUs() const override { return 7; }
+  };
+  EXPECT_EQ(DayClock().SteadyTimeUs(), 7);
+  const int64_t before = Clock::System()->SteadyTimeUs();
+  EXPECT_GE(Clock::System()->SteadyTimeUs(), before);
+}
+
 }  // namespace
 }  // namespace geardb

@@ -18,6 +18,7 @@ class TableTimeTest : public testing::StoreTest {
   }
   void TearDown() override { Close(); }  // The clock goes first.
   void PassMs(int64_t ms) { clock_.now_us += ms * 1000; }
+  void StepMs(int64_t ms) { clock_.stepped_us += ms * 1000; }
   TrajectoryState StateOf(TrajectoryId id) { return table_->Find(id)->state; }
 
   testing::HandClock clock_;
@@ -162,6 +163,18 @@ TEST_F(TableTimeTest, TimesAreChecked) {
   spec.orphan_timeout_ms = 60;
   EXPECT_STATUS(kFailedPrecondition, database_->OpenOrCreateTable(spec),
                 "orphan_timeout_ms 50, not 60");
+}
+
+// Of a time of day that was set back by an hour, orphans stayed for an hour more.
+TEST_F(TableTimeTest, AStepOfTheTimeOfDayLeavesTheTimesOfOrphansAlone) {
+  Create(testing::StepSpec());
+  Append(0, 5);
+  ASSERT_OK(writer_->Detach());
+  StepMs(3'600'000);
+  EXPECT_EQ(*table_->CloseOrphans(1000), 0u);
+  StepMs(-7'200'000);
+  PassMs(1000);
+  EXPECT_EQ(*table_->CloseOrphans(1000), 1u);
 }
 
 }  // namespace

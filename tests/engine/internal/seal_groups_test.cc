@@ -84,6 +84,18 @@ TEST_F(SealGroupsTest, ADeadlineCountsFromTheFirstMember) {
   EXPECT_EQ(sealed, 1u);
 }
 
+TEST_F(SealGroupsTest, AStepOfTheTimeOfDayLeavesDeadlinesAlone) {
+  Create(TableOf(GroupsSpec(TwoAfter100Ms())));
+  CompleteSome(7, 2);
+  clock_.stepped_us += int64_t{3'600'000'000};
+  ASSERT_OK_AND_ASSIGN(uint64_t sealed, groups()->SealOverdueGroups());
+  EXPECT_EQ(sealed, 0u);
+  clock_.stepped_us -= int64_t{7'200'000'000};
+  PassMs(100);
+  ASSERT_OK_AND_ASSIGN(sealed, groups()->SealOverdueGroups());
+  EXPECT_EQ(sealed, 1u);
+}
+
 TEST_F(SealGroupsTest, AfterAReopenADeadlineCountsFromThere) {
   Create(TableOf(GroupsSpec(TwoAfter100Ms())));
   CompleteSome(7, 2);
