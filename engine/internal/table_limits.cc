@@ -116,7 +116,9 @@ void TableState::CancelDraw(size_t priority_table, DrawReservation* draw) {
 void TableState::Apply(const fb::Configure& configure, size_t priority_table) {
   PriorityState& priority = *priorities_[priority_table];
   std::vector<uint64_t> drawable;  // Groups.
-  if (configure.regroups() && priority.groups() != nullptr) {
+  // Of other groups nobody notes whom they have shown: all members are there before they are drawn.
+  const bool regroups = priority.groups() != nullptr && priority.groups()->TakesWhenReady();
+  if (configure.regroups() && regroups) {
     priority.selector().ForEachMember({0, priority.groups()->reserved()},
                                       [&](uint64_t group) { drawable.push_back(group); });
     drawable = DrawableOf(priority, std::move(drawable));

@@ -204,6 +204,21 @@ TEST_F(TableDrawGroupsRegroupTest, ALowerMaximumEndsGroupsAsHandOversDo) {
   images.Check(dir_->path());
 }
 
+// They came back as groups that had not been sampled.
+TEST_F(TableDrawGroupsRegroupTest, WhereOnlyCompleteOnesAreReadyALowerMaximumEndsThemAlone) {
+  PriorityTableSpec spec = OnceSpec();
+  spec.group.at_least = spec.group.count = 2;
+  spec.max_times_sampled = 3;
+  Create(TableOf(spec));
+  CompleteSome(7, 2);
+  auto sampler = SampleGroups({.batch = 1, .views = {{.column = "action"}}});
+  ASSERT_OK(sampler->Next());
+  ASSERT_OK(groups()->Configure({.max_times_sampled = 1, .remove_when_exhausted = true}));
+  EXPECT_EQ(table_->Count(), 0u);
+  sampler.reset();
+  ExpectReplayed();
+}
+
 // Of a pass that was given up they left with the others, of a cut that they were not in.
 TEST_F(TableDrawGroupsRegroupTest, NobodyJoinsWhatIsInTheCutOfAnEpoch) {
   PriorityTableSpec spec = OnceSpec();
