@@ -134,8 +134,8 @@ class Database {
   /// A sampler over several priority tables, of one table or of several of this database, whose
   /// views (and n-step) show the same: columns of one name, dtype and shape. A batch has the rows
   /// of part 0, then those of part 1, and so on (Batch::sources); how many is each part's share.
-  /// Part p draws by a draw number of its own priority table and that table's seed + p, so that
-  /// parts of equal seeds do not show the same places. A batch is drawn when
+  /// Part p draws by a draw number of its own priority table and, so that parts of equal seeds do
+  /// not show the same places, that table's seed + p · 0x9E3779B97F4A7C15. A batch is drawn when
   /// all its parts can be, and reserved and handed over in all of them or in none. Weights are
   /// (n·P)^−β as of each part alone, divided by the largest of the batch. InvalidArgument names
   /// what is wrong with a part; `within`, `tokens_max`, `restart_draw` (but for observers) and the

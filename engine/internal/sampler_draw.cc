@@ -25,13 +25,17 @@ void GiveBack(const engine::SamplerSource& source, engine::DrawReservation* rese
   *reservation = {};
 }
 
+// Frozen: what a part draws follows from it. 2^64 over the golden ratio.
+constexpr uint64_t kPartSeeds = 0x9E37'79B9'7F4A'7C15;
+
 }  // namespace
 
 engine::DrawKey Sampler::Impl::KeyOf(size_t part) const {
   if (options_.observer) return {options_.seed + part, observer_draw_};
   const engine::PriorityState& priority = sources_[part].priority();
-  // Parts whose priority tables have the same seed would show the same places.
-  return {priority.seed + part, priority.next_ahead};
+  // Parts whose priority tables have the same seed, or seeds that follow one another, would show
+  // the same places.
+  return {priority.seed + part * kPartSeeds, priority.next_ahead};
 }
 
 Status Sampler::Impl::CheckHandOverFits() const {

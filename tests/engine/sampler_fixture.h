@@ -9,6 +9,9 @@
 
 namespace geardb::testing {
 
+/// Between the seeds of a mixed sampler's parts.
+inline constexpr uint64_t kPartSeeds = 0x9E37'79B9'7F4A'7C15;
+
 /// A table with one priority table, of whose items a test makes one drawable.
 class SamplerFixture : public StoreTest {
  protected:

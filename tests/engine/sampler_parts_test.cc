@@ -154,9 +154,9 @@ TEST_F(SamplerPartsTest, EachPartDrawsAsASamplerOfItsOwn) {
       EXPECT_EQ(batch->draw_number(), draw);
       EXPECT_EQ(CountsOf(*batch, 3), (std::vector<int64_t>{5, 8, 3}));
       EXPECT_EQ(ItemsOf(*batch, 0), Alone(Of("demos"), 99, draw, 5));
-      // Of part p the seed is p more: equal seeds would show equal places.
-      EXPECT_EQ(ItemsOf(*batch, 1), Alone(Of("per"), 7 + 1, draw, 8));
-      EXPECT_EQ(ItemsOf(*batch, 2), Alone(Of("order"), 7 + 2, draw, 3));
+      // Equal seeds would show equal places.
+      EXPECT_EQ(ItemsOf(*batch, 1), Alone(Of("per"), 7 + testing::kPartSeeds, draw, 8));
+      EXPECT_EQ(ItemsOf(*batch, 2), Alone(Of("order"), 7 + 2 * testing::kPartSeeds, draw, 3));
       CheckViews(*batch, parts);
     }
   }
@@ -286,7 +286,7 @@ TEST_F(SamplerPartsTest, NStepAndDrawnRowsAreThoseOfEachPart) {
     const auto batch = sampler->Next();
     ASSERT_OK(batch);
     for (const size_t part : {size_t{0}, size_t{1}}) {
-      alone.seed = part == 0 ? 99 : 7 + 1;
+      alone.seed = part == 0 ? 99 : 7 + testing::kPartSeeds;
       alone.restart_draw = draw;
       const auto single = (*Of(part == 0 ? "demos" : "per2")->NewSampler(alone))->Next();
       ASSERT_OK(single);
@@ -352,7 +352,7 @@ TEST_F(SamplerPartsTest, GoesOnAfterAReopen) {
     ASSERT_OK(batch);
     EXPECT_EQ(batch->draw_number(), draw);
     EXPECT_EQ(ItemsOf(*batch, 0), Alone(Of("demos"), 99, draw, 5));
-    EXPECT_EQ(ItemsOf(*batch, 1), Alone(Of("per"), 7 + 1, draw, 7));
+    EXPECT_EQ(ItemsOf(*batch, 1), Alone(Of("per"), 7 + testing::kPartSeeds, draw, 7));
     sampler.reset();
     ReopenBoth();
   }

@@ -236,7 +236,7 @@ TEST_F(AuditTest, EachPartOfAMixedBatchHasItsOwn) {
   const Logged logged = ReadLog();
   EXPECT_EQ(logged.parts, seen);
   for (size_t i = 0; i < logged.parts.size(); ++i) {
-    EXPECT_EQ(logged.seeds[i], i % 2 == 0 ? 99u : 7u + 1u) << "of part 1: one more";
+    EXPECT_EQ(logged.seeds[i], i % 2 == 0 ? 99u : 7u + testing::kPartSeeds);
     EXPECT_EQ(logged.draw_rows[i].back(), i % 2 == 0 ? 1u : 3u);
   }
 }
