@@ -108,6 +108,8 @@ namespace {
 /// A range costs the store more than a key: it is kept in memory, and said again in each batch,
 /// until its files can be dropped, which those of a few keys never can.
 constexpr size_t kRangeKeysLeast = 256;
+/// A pass deletes no more keys by themselves: a batch of them is in memory.
+constexpr uint64_t kKeysMost = uint64_t{1} << 20;
 
 /// The pages at the front of `gone`, in their order, of trajectories that are not there and follow
 /// one another.
@@ -146,15 +148,17 @@ Status Cleaner::DeleteGone(TableState* state, ColdBatch* batch) {
   for (uint32_t g = 0; kept != gone.begin() && g < layout.group_count(); ++g) {
     GEARDB_RETURN_IF_ERROR(delete_all(g, gone.front().trajectory, oldest));
   }
+  uint64_t keys = 0;
   while (!left.empty()) {
     auto run = RunOf(*state, left);
-    const bool by_range = run.size() >= kRangeKeysLeast;
+    const bool by_range = run.size() >= kRangeKeysLeast || (keys >= kKeysMost && !run.empty());
     if (run.empty()) run = left.first(1);  // Its trajectory is there.
     for (uint32_t g = 0; g < layout.group_count(); ++g) {
       if (by_range) {
         GEARDB_RETURN_IF_ERROR(delete_all(g, run.front().trajectory, run.back().trajectory + 1));
         continue;
       }
+      keys += run.size();
       for (const GonePage& page : run) {
         batch->DeletePage({.table = layout.id(),
                            .group = static_cast<uint16_t>(g),

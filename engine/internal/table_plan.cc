@@ -181,6 +181,7 @@ Status TablePlan::FullStatus(const Growth& growth) const {
       why += ": with this call steps_max must be " + std::to_string(least) + " or more";
     }
   }
+  if (promised_ != Growth()) why += "; what appends in parts were promised counts";
   const auto bound = [](uint64_t most) {
     return most == 0 ? std::string() : " (at most " + std::to_string(most) + ")";
   };
