@@ -86,8 +86,7 @@ void ExpectEverythingHappened(const RunCounts& counts) {
        {"groups", "windows within", "token budgets", "beside values", "stacks", "padding in stacks",
         "n-step returns", "n-step returns of every row", "n-step returns up to an end",
         "bootstrap rows", "appends in memory", "synced appends", "batches of two tables",
-        "columns set by batches", "batches of several lanes", "patched values",
-        "members of the next group"}) {
+        "columns set by batches", "batches of several lanes", "patched values"}) {
     EXPECT_TRUE(counts.shown.contains(what)) << what;
   }
   for (const char* reason : {"by hand", "capacity", "age", "exhausted", "filter",

@@ -361,7 +361,12 @@ PriorityTableSpec PriorityTableKind(const std::string& name, const TableSpec& ta
       if (requires_it) spec.required.push_back(column.name);
     }
   }
-  const PriorityLimits limits = LimitsKind(spec, IsBounded(table), &choices);
+  PriorityLimits limits = LimitsKind(spec, IsBounded(table), &choices);
+  const GroupSpec& group = spec.group;
+  const bool takes_when_ready = group.deadline_ms == 0 && group.at_least < group.count &&
+                                group.at_least > 0 && spec.selector != SelectorKind::kEpoch;
+  // Members come between two draws of a group, and then there is none any more.
+  if (takes_when_ready && choices.OneIn(2)) limits = {.max_times_sampled = 3};
   spec.limiter = limits.limiter;
   spec.max_times_sampled = limits.max_times_sampled;
   spec.remove_when_exhausted = limits.remove_when_exhausted;

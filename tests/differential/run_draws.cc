@@ -67,6 +67,12 @@ void Runner::SampleMixed(const Step& step) {
   const ShareKind share = choices.OneIn(2) ? ShareKind::kUpToAvailable : ShareKind::kFixed;
   sampler.parts = {{first, first_number, share, 1 + static_cast<int64_t>(choices.Below(3))},
                    {second, second_number, ShareKind::kRest, 0}};
+  const auto [third, third_number] = PriorityAt(step.numbers[3]);
+  const bool is_other = (third != first || third_number != first_number) &&
+                        (third != second || third_number != second_number);
+  if (choices.OneIn(2) && is_other) {
+    sampler.parts.insert(sampler.parts.begin() + 1, {third, third_number, ShareKind::kFixed, 1});
+  }
   for (const LivePart& part : sampler.parts) {
     const PlainPriority& priority = part.table->plain.priorities[part.priority];
     const PlainColumn* const column = part.table->plain.FindColumn("act");
@@ -75,7 +81,7 @@ void Runner::SampleMixed(const Step& step) {
     if (priority.spec.item != ItemKind::kWindow) return;
     sampler.columns.push_back(column->number);
   }
-  sampler.options.batch = 4;
+  sampler.options.batch = 5;
   sampler.options.layout = BatchLayout::kPacked;
   sampler.options.timeout_ms = 0;
   sampler.options.views = {{.column = "act", .rows = {.count = 1}}};

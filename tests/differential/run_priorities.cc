@@ -201,7 +201,11 @@ void Runner::Configure(const Step& step) {
     }
   }
   Choices choices(step.numbers[1]);
-  const PriorityLimits limits = LimitsKind(priority.spec, IsBounded(live->plain.spec), &choices);
+  PriorityLimits limits = LimitsKind(priority.spec, IsBounded(live->plain.spec), &choices);
+  const bool counts = !priority.is_queue() && priority.spec.selector != SelectorKind::kEpoch;
+  if (priority.takes_when_ready() && counts && choices.OneIn(2)) {
+    limits = {.max_times_sampled = 1 + static_cast<uint32_t>(choices.Below(3))};
+  }
   const Status status = live->priority_table(number)->Configure(limits);
   if (!SameCode("configure", status, StatusCode::kOk)) return;
   std::set<ItemKey> groups;  // That could be drawn before.

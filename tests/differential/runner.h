@@ -384,6 +384,7 @@ class Runner {
   void CompareAll();
   void CompareTable(LiveTable* live);
   void CompareRecord(LiveTable* live, const TrajectoryRecord& record);
+  void CompareSlice(LiveTable* live, const PlainTrajectory& trajectory);
   void CompareRows(LiveTable* live, const PlainTrajectory& trajectory);
   void CompareRemovals(LiveTable* live);
   void CompareTags();
