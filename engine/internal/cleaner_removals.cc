@@ -112,9 +112,8 @@ constexpr size_t kRangeKeysLeast = 256;
 constexpr uint64_t kKeysMost = uint64_t{1} << 20;
 
 /// The pages at the front of `gone`, in their order, of trajectories that are not there and follow
-/// one another.
-std::span<const GonePage> RunOf(const TableState& state, std::span<const GonePage> gone)
-    GEARDB_REQUIRES(state.mutex) {
+/// one another. The state's mutex is held.
+std::span<const GonePage> RunOf(const TableState& state, std::span<const GonePage> gone) {
   size_t count = 0;
   for (; count < gone.size(); ++count) {
     const TrajectoryId id = gone[count].trajectory;

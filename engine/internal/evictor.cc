@@ -94,8 +94,8 @@ uint64_t Evictor::DropIdle(std::span<const Owner> owners, const Owner& own, cons
   std::erase_if(turns_, [&](const auto& one) {
     return std::ranges::count(owners, one.first, &Owner::pool) == 0;
   });
-  const auto reads = [&](const TableState* state) {
-    return static_cast<double>(turns_[need.pool].reads[state] - before.at(state));
+  const auto reads = [&before, &now = turn.reads](const TableState* state) {
+    return static_cast<double>(now.at(state) - before.at(state));
   };
   // Whom nobody reads, as one that is only written, has no more right to the frames.
   if (!before.contains(own.state) || reads(own.state) == 0) return 0;

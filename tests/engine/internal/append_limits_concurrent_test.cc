@@ -27,19 +27,25 @@ struct BetweenParts {
   std::thread::id appender = {};
   std::vector<std::function<void()>> steps = {};
   size_t done = 0;
+  std::atomic<size_t> ended = 0;
   std::vector<std::thread> threads = {};
 };
 std::atomic<BetweenParts*> between_parts{nullptr};
 
-/// Lets the next step begin: until it has the commit mutex, so that the append goes on behind it.
+/// Lets the next step begin: until it has the commit mutex, so that the append goes on behind it,
+/// or has ended.
 void DoBetweenParts(const char* point) {
   BetweenParts* const between = between_parts.load();
   if (std::string_view(point) != "copy_into_ring" || between == nullptr) return;
   const bool steps = std::this_thread::get_id() == between->appender;
   if (!steps || between->done == between->steps.size()) return;
   const Lsn end = between->core->log->end();
-  between->threads.emplace_back(between->steps[between->done++]);
-  while (between->core->log->end() == end && between->core->commit.TryLock()) {
+  const auto ended = [between] { return between->ended.load() == between->done; };
+  between->threads.emplace_back([between, step = between->steps[between->done++]] {
+    step();
+    ++between->ended;
+  });
+  while (!ended() && between->core->log->end() == end && between->core->commit.TryLock()) {
     between->core->commit.Unlock();
     std::this_thread::yield();
   }
