@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/env.h"
+#include "base/forwarding_env.h"
 #include "tests/testing/store_fixture.h"
 
 namespace geardb::testing {
 
 /// Env::Posix(), but for reads of files.
-class WaitingEnv final : public Env {
+class WaitingEnv final : public ForwardingEnv {
  public:
   /// So many reads are done from now on; the others wait until more may be. Any thread.
   void LetRead(int64_t count) { left_.store(count); }
@@ -27,21 +27,6 @@ class WaitingEnv final : public Env {
   Result<std::unique_ptr<File>> OpenFile(const std::string& path, FileOptions options) override {
     GEARDB_ASSIGN_OR_RETURN(std::unique_ptr<File> file, Posix()->OpenFile(path, options));
     return std::unique_ptr<File>(std::make_unique<WaitingFile>(std::move(file), &left_));
-  }
-  Result<std::vector<std::string>> List(const std::string& directory) override {
-    return Posix()->List(directory);
-  }
-  Result<bool> Exists(const std::string& path) override { return Posix()->Exists(path); }
-  Status Remove(const std::string& path) override { return Posix()->Remove(path); }
-  Status Rename(const std::string& from, const std::string& to) override {
-    return Posix()->Rename(from, to);
-  }
-  Status CreateDirectory(const std::string& path) override {
-    return Posix()->CreateDirectory(path);
-  }
-  Status SyncDirectory(const std::string& path) override { return Posix()->SyncDirectory(path); }
-  Result<std::unique_ptr<FileLock>> Lock(const std::string& path, LockMode mode) override {
-    return Posix()->Lock(path, mode);
   }
 
  private:

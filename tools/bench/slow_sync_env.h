@@ -3,33 +3,18 @@
 
 #include <chrono>
 
-#include "base/env.h"
+#include "base/forwarding_env.h"
 #include "base/mutex.h"
 
 namespace geardb::bench {
 
 /// Env::Posix(), but each fdatasync takes `extra` longer, and one is served after the other: a disk
 /// with a volatile cache, which it empties for each flush. Thread-safe. Outlives its files.
-class SlowSyncEnv final : public Env {
+class SlowSyncEnv final : public ForwardingEnv {
  public:
   explicit SlowSyncEnv(std::chrono::microseconds extra) : extra_(extra) {}
 
   Result<std::unique_ptr<File>> OpenFile(const std::string& path, FileOptions options) override;
-  Result<std::vector<std::string>> List(const std::string& directory) override {
-    return Posix()->List(directory);
-  }
-  Result<bool> Exists(const std::string& path) override { return Posix()->Exists(path); }
-  Status Remove(const std::string& path) override { return Posix()->Remove(path); }
-  Status Rename(const std::string& from, const std::string& to) override {
-    return Posix()->Rename(from, to);
-  }
-  Status CreateDirectory(const std::string& path) override {
-    return Posix()->CreateDirectory(path);
-  }
-  Status SyncDirectory(const std::string& path) override { return Posix()->SyncDirectory(path); }
-  Result<std::unique_ptr<FileLock>> Lock(const std::string& path, LockMode mode) override {
-    return Posix()->Lock(path, mode);
-  }
 
  private:
   class SlowFile;

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "base/forwarding_env.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/temp_dir.h"
 
@@ -13,7 +14,7 @@ namespace geardb::engine {
 namespace {
 
 /// The system's files; it keeps which directories were synced.
-class DirectorySyncs final : public Env {
+class DirectorySyncs final : public ForwardingEnv {
  public:
   std::vector<std::string> synced;
   bool fails = false;
@@ -22,23 +23,6 @@ class DirectorySyncs final : public Env {
     if (fails) return Status::IoError("sync of '", path, "'");
     synced.push_back(path);
     return Posix()->SyncDirectory(path);
-  }
-  Result<std::unique_ptr<File>> OpenFile(const std::string& path, FileOptions options) override {
-    return Posix()->OpenFile(path, options);
-  }
-  Result<std::vector<std::string>> List(const std::string& directory) override {
-    return Posix()->List(directory);
-  }
-  Result<bool> Exists(const std::string& path) override { return Posix()->Exists(path); }
-  Status Remove(const std::string& path) override { return Posix()->Remove(path); }
-  Status Rename(const std::string& from, const std::string& to) override {
-    return Posix()->Rename(from, to);
-  }
-  Status CreateDirectory(const std::string& path) override {
-    return Posix()->CreateDirectory(path);
-  }
-  Result<std::unique_ptr<FileLock>> Lock(const std::string& path, LockMode mode) override {
-    return Posix()->Lock(path, mode);
   }
 };
 

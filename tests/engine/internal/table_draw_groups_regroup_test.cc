@@ -55,6 +55,12 @@ class TableDrawGroupsRegroupTest : public testing::DrawGroupsFixture {
     const std::string after = Dump();
     EXPECT_EQ(after.substr(after.find(" priority table")), groups_before);
   }
+  /// Those that were taken are what the log makes; the store is closed.
+  void ExpectImages(const testing::StoreImages& images) {
+    writer_.reset();
+    Close();
+    images.Check(dir_->path());
+  }
 };
 
 // They were removed with it, and nobody had seen them.
@@ -177,9 +183,7 @@ TEST_F(TableDrawGroupsRegroupTest, WhoWasShownByAnyBatchHasBeenSeen) {
   early.reset();
   late.reset();
   ExpectReplayed();
-  writer_.reset();
-  Close();
-  images.Check(dir_->path());
+  ExpectImages(images);
 }
 
 // They were removed, and nobody had seen them.
@@ -199,9 +203,7 @@ TEST_F(TableDrawGroupsRegroupTest, ALowerMaximumEndsGroupsAsHandOversDo) {
   EXPECT_EQ(Groups(), (GroupStats{.waiting = 1, .members = 1}));
   sampler.reset();
   ExpectReplayed();
-  writer_.reset();
-  Close();
-  images.Check(dir_->path());
+  ExpectImages(images);
 }
 
 // They came back as groups that had not been sampled.
@@ -243,9 +245,7 @@ TEST_F(TableDrawGroupsRegroupTest, NobodyJoinsWhatIsInTheCutOfAnEpoch) {
   EXPECT_EQ(Groups(), (GroupStats{.waiting = 3, .ready = 1, .members = 5, .taking = 1}));
   sampler.reset();
   ExpectReplayed();
-  writer_.reset();
-  Close();
-  images.Check(dir_->path());
+  ExpectImages(images);
 }
 
 TEST_F(TableDrawGroupsRegroupTest, AnImageTakenMeanwhileHasThemWhereTheyWere) {
@@ -258,9 +258,7 @@ TEST_F(TableDrawGroupsRegroupTest, AnImageTakenMeanwhileHasThemWhereTheyWere) {
   images.Take(*database_);
   CompleteSome(8, 2);
   sampler.reset();
-  writer_.reset();
-  Close();
-  images.Check(dir_->path());
+  ExpectImages(images);
 }
 
 // A log of before says which numbers groups had, and who had left with them.
